@@ -49,6 +49,7 @@ int adding_run(adding *adding, const char *what) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = adding->threads;
+    params.builder = adding->builder;
     params.progress = progress_step;
     params.progress_ctx = &progress;
     int result = EXIT_DONE;

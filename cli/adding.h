@@ -14,6 +14,7 @@ typedef struct adding {
     /* One a row, or NULL: to be freed by adding_free. */
     uint64_t *tags, *keys;
     size_t threads;
+    sl_builder builder;
     int progress; /* --progress */
     /* Reports that the rows from `first` on were refused. Returns an exit status. */
     int (*refused)(void *ctx, size_t first, sl_status status);

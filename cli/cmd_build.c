@@ -10,7 +10,7 @@
 typedef struct build_options {
     const char *output, *ids;
     adding_words words;
-    int metric, codes, refine, place, layout; /* codes -1: the input's */
+    int metric, codes, refine, place, layout, builder; /* codes -1: the input's */
     numa_choice numa;
     clip_choice clip;
     size_t m, ef_build, threads, seed, max_memory, room;
@@ -187,6 +187,7 @@ static int run_build(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, &base);
     build_state state = {.options = &options, .base_path = base};
     state.adding.threads = options.threads;
+    state.adding.builder = (sl_builder)options.builder;
     state.adding.progress = options.progress;
     state.adding.refused = report_build;
     state.adding.refused_ctx = &state;
@@ -222,7 +223,13 @@ static const option build_table[] = {
     {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
      "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),
-     "Candidates kept while a vector is inserted (default 200). More give a better graph for a slower build."},
+     "Work for a vector's links (default 200). More give a better graph for a slower build. A vector that is inserted "
+     "keeps so many candidates. With leaves it is in a 50th as many leaves of each of two partitionings."},
+    {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
+     "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
+     "near "
+     "vectors compare all their pairs; for 4,096 vectors or more under cosine and l2. "
+     "auto (default): leaves where that serves, with --m 8 or more and --ef-build 100 or more."},
     OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
     {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(build_options, ids),
@@ -254,7 +261,8 @@ const command command_build = {
     .name = "build",
     .summary = "build an index from a file of vectors",
     .synopsis = "shortlist build BASE -o INDEX --metric ip|cosine|l2 [--codes i8|i16|f32|i4] [--refine "
-                "none|f32|bf16|i16] [--clip auto|minmax|mse|quantile[:SHARE]] [--m N] [--ef-build N] [--threads N] "
+                "none|f32|bf16|i16] [--clip auto|minmax|mse|quantile[:SHARE]] [--m N] [--ef-build N] [--builder "
+                "auto|insert|leaves] [--threads N] "
                 "[--ids FILE] [--multi] [--tags FILE] [--keys FILE] [--seed N] [--room N] [--layout "
                 "arrays|records] "
                 "[--max-memory BYTES] "

@@ -26,9 +26,8 @@
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
  *   lane_fma, lane_splat, lane_sum_f32
  *
- *   LANE_TILE                 registers of rows that are scanned at once, beside four queries; a tier without it does
- *                             not scan, and needs none of the next three
- *   lane_four(p)              four bytes, over and over
+ *   LANE_TILE                 registers of rows that are scanned at once, beside four queries
+ *   lane_four(p)              four bytes, over and over; not for a tier with a LANE_F of 1
  *   lane_totals(sum, n, less) n * sum - less, of 32-bit lanes, as floats
  *   lane_above(a, b)          a bit for each lane in which a > b
  *
@@ -448,8 +447,6 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
  * Many rows and many queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-#ifdef LANE_TILE
-
 /* Rows behind the last, up to a whole register, get a factor of NaN. Their scores are NaN and above nothing. */
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
@@ -537,6 +534,30 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
+#if LANE_F == 1
+
+/* A row's elements lie one behind the other. */
+static AI void scan_row(sl_codes codes, const sl_tile *tile, size_t row, sl_scan *scan, int32_t offset) {
+    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code = scan->query.code;
+    R8 sum = 0;
+    for (size_t i = 0; i < 4 * tile->steps; i++)
+        sum = codes == SL_CODES_I4 ? lane_row4(sum, bytes[i], code[i]) : lane_row8(sum, bytes[i], lane_query8(code[i]));
+    scan_take(tile, scan, row, lane_totals(sum, codes == SL_CODES_I4 ? 2 : 1, offset));
+}
+
+static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
+    for (size_t q = 0; q < n; q++) {
+        int32_t offset = lane_offset(&scans[q]->query, 4 * tile->steps);
+        for (size_t row = 0; row < tile->rows; row++) {
+            sl_prefetch(tile->ahead, 1);
+            tile->ahead += tile->ahead < tile->ahead_end ? SL_CACHE_LINE : 0;
+            scan_row(codes, tile, row, scans[q], offset);
+        }
+    }
+}
+
+#else
+
 /* Scans `wide` registers of rows, up to LANE_TILE, for up to four queries: each load serves several products. */
 static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
@@ -616,6 +637,8 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
         scan_few(codes, 1, tile, scans + q);
 }
 
+#endif
+
 static void tile_best(sl_scan *scan, uint32_t keep, int exact) {
     const uint32_t most = keep + keep / 4;
     sl_bound bound = bound_of_best(scan->scores, scan->count, keep, exact ? keep : most);
@@ -634,8 +657,6 @@ static void tile_scan(sl_tile *tile, sl_scan *const *scans, size_t n) {
     else
         tile_scan_codes(SL_CODES_I8, tile, scans, n);
 }
-
-#endif
 
 /* ---------------------------------------------------------------------------------------------------------------
  * What a walk does before and after it scores
@@ -812,9 +833,7 @@ const sl_kernels LANE_TABLE = {
         {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32, [SL_CODES_I4] = score_i4},
     .unseen = unseen,
     .walk = {empty, admit, best, at_least, keep},
-#ifdef LANE_TILE
     .tile = {tile_pack, tile_scan, tile_best},
-#endif
     .take_byte = take_byte,
     .dot_i8 = dot_i8,
     .l2_i8 = l2_i8,

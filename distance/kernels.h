@@ -142,7 +142,6 @@ typedef struct sl_scan {
     float *scores;
 } sl_scan;
 
-/* NULL in the scalar tier, which would gain nothing. */
 typedef struct sl_tile_kernels {
     /* Fills a tile with rows first to first + n - 1. */
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);

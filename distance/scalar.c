@@ -8,6 +8,7 @@
 #define LANE_F        1u
 #define LANE_ROWS     4u
 #define LANE_ROWS_I16 4u
+#define LANE_TILE     1u
 
 typedef int64_t V;
 typedef V Q8;
@@ -57,6 +58,14 @@ static AI R8 lane_row4(R8 sum, V nibble, V query) {
 static AI int32_t lane_offset(const sl_query_code *query, size_t width) {
     (void)width;
     return (int32_t)query->offset;
+}
+
+static AI F lane_totals(R8 sum, int times, int32_t less) {
+    return (float)((int32_t)(times * sum) - less);
+}
+
+static AI uint32_t lane_above(F a, F b) {
+    return a > b;
 }
 
 static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {

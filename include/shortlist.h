@@ -248,7 +248,8 @@ typedef struct sl_index_params {
     sl_codes codes;   /* default SL_CODES_I8; I8 or I4 for I8 and U8 input, I16 or I4 for I16 */
     sl_refine refine; /* default SL_REFINE_NONE, required for integers and codes F32; not BF16 with I4+8 */
     size_t m;         /* links a node on upper layers, twice that on layer 0; 2 to SL_MAX_M, default 16 */
-    size_t ef_construction; /* candidates kept while inserting; m to SL_MAX_EF, default 200 */
+    size_t ef_construction; /* work for a vector's links: candidates of INSERT, sets of LEAVES (a 50th in each of two
+                               partitionings); m to SL_MAX_EF, default 200 */
     uint64_t seed;          /* of the levels; default 1 */
     const sl_allocator *allocator;
     sl_log_fn log;
@@ -276,12 +277,21 @@ SL_API void sl_index_free(sl_index *index);
 /* Makes room for n vectors in all, deleted ones counted. Errors: SL_ELIMIT, SL_EREADONLY. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
+/* How added vectors get their links.
+ *   INSERT  each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320)
+ *   LEAVES  all vectors are put into overlapping sets of near ones, and each set compares all its pairs (PiPNN, arXiv
+ *           2602.21247). The graph is the same for any number of threads. LEAVES serves vectors added to an empty index
+ *           in memory, 4,096 or more, under COSINE and L2
+ *   AUTO    LEAVES where it serves, m is 8 or more and ef_construction 100 or more; else INSERT */
+typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
+
 typedef struct sl_add_params {
     size_t struct_size;
     size_t threads;
     sl_progress_fn progress;
     void *progress_ctx;
     const uint64_t *tags, *keys; /* n words each, for an index that has them; NULL: zeros */
+    sl_builder builder;
 } sl_add_params;
 
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
@@ -291,7 +301,8 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
  * first is 0. A cancelled call adds nothing; cancelled while it renumbers, it has added all and returns SL_OK.
  * With sl_index_params.multi, an id that is given twice, or is already present, gets one more vector.
  * Errors: SL_EVALUE (names the row), SL_EEXIST (an id twice, or already present; not with multi), SL_ETYPE, SL_ELIMIT,
- * SL_EREADONLY; for a file written in place SL_ENOSPC and SL_EIO. */
+ * SL_EREADONLY, SL_EUNSUPPORTED (SL_BUILDER_LEAVES does not serve; says why); for a file written in place SL_ENOSPC and
+ * SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
@@ -408,7 +419,7 @@ typedef struct sl_search_params {
     double stop;
     /* Above 0: each query scans this many nearest partitions, or up to a quarter more, instead of a walk. ef and stop
      * do not count. Scanning fewer vectors than k gives fewer results. A query walks for 0 (default), a filter, over
-     * half deleted, codes I16 or F32, no AVX2 or NEON, or no partitions (below 4,096 vectors). */
+     * half deleted, codes I16 or F32, or no partitions (below 4,096 vectors). */
     size_t probes;
     /* Above 0: partitions come from this many nearest groups of some 16, or up to a quarter more. The same recall takes
      * more probes. 0, or no groups in the index: from all. */

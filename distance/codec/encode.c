@@ -124,7 +124,7 @@ static void measure_error(const sl_codec *codec, const float *x, const uint8_t *
         norm2 += value * value;
     }
     double relative = norm2 > 0 ? sqrt(off2 / norm2) : 0;
-    sl_quant_error one = {relative, relative, 1};
+    sl_quant_error one = sl_quant_error_of(relative);
     sl_quant_error_merge(error, &one);
 }
 

@@ -145,7 +145,8 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
     if (codec->rows.bias) sl_field_put(row, codec->rows.bias, -0.5 * norm2);
     if (!error) return;
     double whole = codec->norm ? 1 : length * length, relative = whole > 0 ? sqrt(off2 / whole) : 0;
-    sl_quant_error_merge(error, &(sl_quant_error){relative, relative, 1});
+    const sl_quant_error one = sl_quant_error_of(relative);
+    sl_quant_error_merge(error, &one);
 }
 
 void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {

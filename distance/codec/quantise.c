@@ -2,6 +2,8 @@
 
 #include "distance/lanes.h"
 
+#include <math.h>
+
 enum { TRIALS = 10 };
 
 float sl_largest(const float *x, size_t n) {
@@ -118,6 +120,10 @@ void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *
     int32_t sum;
     float unit = sl_kernels_best()->take_byte(x, n, code, &sum);
     *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
+}
+
+sl_quant_error sl_quant_error_of(double relative) {
+    return (sl_quant_error){nearbyint(relative * 0x1p30) * 0x1p-30, relative, 1};
 }
 
 void sl_quant_error_merge(sl_quant_error *into, const sl_quant_error *from) {

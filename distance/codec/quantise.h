@@ -36,6 +36,9 @@ typedef struct sl_quant_error {
     size_t count; /* rows */
 } sl_quant_error;
 
+/* The error of one row. Sums of up to 2^23 are exact, so that their order, and with it the number of threads, changes
+ * nothing. */
+sl_quant_error sl_quant_error_of(double relative);
 void sl_quant_error_merge(sl_quant_error *into, const sl_quant_error *from);
 
 #endif

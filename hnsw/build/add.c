@@ -5,6 +5,7 @@
 #include "distance/codec/encode.h"
 #include "distance/codec/encode4.h"
 #include "distance/codec/vector_check.h"
+#include "hnsw/build/from_leaves.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/codes.h"
@@ -138,7 +139,7 @@ static void encode_rows(sl_build *build) {
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
 }
 
-void sl_build_insert_rows(sl_build *build) {
+static void insert_rows(sl_build *build) {
     sl_index *index = build->index;
     size_t done = 0;
     if (build->first == 0) {
@@ -155,6 +156,23 @@ void sl_build_insert_rows(sl_build *build) {
         sl_insert_node(&build->inserts[sl_thread_number()], (uint32_t)(build->first + i));
         sl_progress_step(&build->progress, 1);
     }
+}
+
+static int is_from_leaves(const sl_build *build) {
+    const sl_index *index = build->index;
+    if (build->builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph)) return 0;
+    return build->builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, build->first, build->n);
+}
+
+sl_status sl_build_link_rows(sl_build *build) {
+    const sl_index *index = build->index;
+    if (is_from_leaves(build)) {
+        sl_status status = sl_from_leaves_link(build);
+        if (status == SL_OK || status == SL_ECANCELED || build->builder == SL_BUILDER_LEAVES) return status;
+        if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "vectors are inserted for want of memory for leaves");
+    }
+    insert_rows(build);
+    return SL_OK;
 }
 
 static sl_status build_run(sl_build *build, const uint64_t *ids) {
@@ -181,8 +199,8 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     index->graph.n += build->n;
     sl_dead_extend(index, build->first);
     sl_publish_nodes(index);
-    sl_build_insert_rows(build);
-    status = sl_progress_end(&build->progress);
+    status = sl_build_link_rows(build);
+    if (status == SL_OK) status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         sl_build_undo(build, entry, next_id);
         index->graph.quant_error = error;
@@ -197,7 +215,7 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
     sl_build build = {.index = index, .first = first, .n = index->graph.n - first, .threads = sl_thread_count(0)};
     sl_progress_start(&build.progress, NULL, NULL, 0);
     sl_status status = build_alloc(&build);
-    if (status == SL_OK) sl_build_insert_rows(&build);
+    if (status == SL_OK) status = sl_build_link_rows(&build);
     build_free(&build);
     return status;
 }
@@ -207,6 +225,13 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
 static void settle_if_due(sl_index *index) {
     if (index->unverified * 16 < index->graph.n || sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
+}
+
+static sl_status check_builder(const sl_index *index, sl_builder builder, size_t n) {
+    const char *lacks;
+    if (builder < SL_BUILDER_AUTO || builder > SL_BUILDER_LEAVES) return sl_fail(SL_EINVAL, "builder is %d", builder);
+    if (builder != SL_BUILDER_LEAVES || !(lacks = sl_from_leaves_lacks(index, index->graph.n, n))) return SL_OK;
+    return sl_fail(SL_EUNSUPPORTED, "builder leaves needs %s; take builder auto", lacks);
 }
 
 static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
@@ -238,6 +263,7 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
     if (n == 0) return SL_OK;
     SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
+    SL_TRY(check_builder(index, mine.builder, n));
     sl_build build = {.index = index,
                       .vectors = vectors,
                       .dtype = dtype,
@@ -246,7 +272,8 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                       .first = index->graph.n,
                       .tags = mine.tags,
                       .keys = mine.keys,
-                      .threads = sl_thread_count(mine.threads)};
+                      .threads = sl_thread_count(mine.threads),
+                      .builder = mine.builder};
     if (build.threads > n) build.threads = n;
     SL_TRY(check_rows(&build));
     SL_TRY(make_room(index, n));

@@ -15,6 +15,7 @@ typedef struct sl_build {
     size_t n, stride, first;     /* rows given, bytes between them, node of the first */
     const uint64_t *tags, *keys; /* n words each; NULL: zeros */
     size_t threads;
+    sl_builder builder;
     sl_insert *inserts; /* one a thread */
     float *floats;      /* dim a thread */
     sl_quant_error *errors;
@@ -22,8 +23,9 @@ typedef struct sl_build {
     sl_progress progress;
 } sl_build;
 
-/* add.c: links the build's nodes, which have all else. */
-void sl_build_insert_rows(sl_build *build);
+/* add.c: links the build's nodes, which have all else. Fails only where the build asks for SL_BUILDER_LEAVES; lists are
+ * then empty. */
+sl_status sl_build_link_rows(sl_build *build);
 /* add.c: empties the lists of nodes [first, first + n). */
 void sl_build_clear_links(sl_index *index, size_t first, size_t n);
 

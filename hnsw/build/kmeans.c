@@ -15,12 +15,14 @@ enum {
     PROBES = 12 /* groups that are looked at */
 };
 _Static_assert(SL_KMEANS_BLOCK *SL_KMEANS_BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
+_Static_assert(CHUNK % SL_PRODUCT_ROWS == 0, "a thread takes whole products");
 
 void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
     sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
+    if (kmeans->columns.block) sl_columns_free(&kmeans->columns);
 }
 
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
@@ -30,7 +32,8 @@ sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
     kmeans->splits = sl_mem_array(allocator, kmeans->count, sizeof *kmeans->splits, &status);
     kmeans->rows = sl_mem_array(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), 1, &status);
     kmeans->codec.rows.base = kmeans->rows;
-    return status;
+    SL_TRY(status);
+    return sl_columns_init(&kmeans->columns, kmeans->graph, &kmeans->codec, kmeans->count);
 }
 
 void sl_kmeans_free_learners(sl_kmeans *kmeans) {
@@ -40,6 +43,7 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
         sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
         sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
         sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
+        if (kmeans->learners[t].finds.block) sl_finds_free(&kmeans->learners[t].finds);
     }
     sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
 }
@@ -54,6 +58,7 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
         learner->floats = sl_mem_array(allocator, 2 * dim, sizeof *learner->floats, &status);
         learner->sums = sl_mem_array(allocator, dim, sizeof *learner->sums, &status);
         learner->buffer = sl_mem_array(allocator, sl_query_size(&kmeans->codec), 1, &status);
+        if (status == SL_OK) status = sl_finds_init(&learner->finds, kmeans->graph, &kmeans->codec, 1);
     }
     return status;
 }
@@ -133,26 +138,56 @@ static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, 
     }
 }
 
-static uint32_t nearest_to(const sl_kmeans *kmeans, const sl_learner *learner, size_t i) {
-    sl_scored best = {-INFINITY, 0};
-    sl_query_code query;
+/* Makes a row ready to be compared with centroids. */
+static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
     float norm2;
     sl_kmeans_take(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
-                    &query, &norm2);
-    const sl_scorer scorer = scorer_of(kmeans, &query);
-    if (kmeans->groups)
+                    query, &norm2);
+}
+
+static void assign_by_groups(const sl_kmeans *kmeans, const sl_learner *learner, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) {
+        sl_scored best = {-INFINITY, 0};
+        sl_query_code query;
+        ask(kmeans, learner, i, &query);
         look_at_groups(kmeans, &query, &best);
-    else
-        sl_score_best_in(&scorer, 0, kmeans->count, &best);
+        kmeans->of[i] = best.id;
+    }
+}
+
+/* The best of what was found, the first of equals. Scores that are no numbers find nothing. */
+static uint32_t best_of(const sl_scan *found) {
+    sl_scored best = {-INFINITY, 0};
+    sl_score_keep_best(found->ids, found->scores, found->count, &best);
     return best.id;
 }
 
+static void assign_to_all(const sl_kmeans *kmeans, sl_learner *learner, size_t first, size_t end) {
+    for (; first < end; first += SL_PRODUCT_ROWS) {
+        size_t count = end - first < SL_PRODUCT_ROWS ? end - first : SL_PRODUCT_ROWS;
+        for (size_t i = 0; i < count; i++) {
+            sl_query_code query;
+            ask(kmeans, learner, first + i, &query);
+            sl_finds_ask(&learner->finds, i, &query, -INFINITY);
+        }
+        sl_finds_run(&learner->finds, &kmeans->columns, count);
+        for (size_t i = 0; i < count; i++)
+            kmeans->of[first + i] = best_of(&learner->finds.scans[i]);
+    }
+}
+
 static void assign(sl_kmeans *kmeans) {
-#pragma omp parallel for schedule(dynamic, CHUNK) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
-    for (size_t i = 0; i < kmeans->sampled; i++) {
+    if (!kmeans->groups) sl_columns_pack(&kmeans->columns, NULL, kmeans->count);
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
+    for (size_t first = 0; first < kmeans->sampled; first += CHUNK) {
+        size_t end = kmeans->sampled - first < CHUNK ? kmeans->sampled : first + CHUNK;
+        sl_learner *learner = &kmeans->learners[sl_thread_number()];
         if (sl_progress_cancelled(kmeans->progress)) continue;
-        kmeans->of[i] = nearest_to(kmeans, &kmeans->learners[sl_thread_number()], i);
+        if (kmeans->groups)
+            assign_by_groups(kmeans, learner, first, end);
+        else
+            assign_to_all(kmeans, learner, first, end);
         sl_progress_step(kmeans->progress, 0);
     }
 }

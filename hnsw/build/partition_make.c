@@ -188,7 +188,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
 static sl_status make_partitions(sl_kmeans *kmeans) {
     sl_kmeans groups = {0};
     sl_status status;
-    if (kmeans->count > SL_KMEANS_BLOCK) {
+    if (kmeans->count > SL_KMEANS_FLAT) {
         SL_TRY_GOTO(sl_kmeans_init_groups(&groups, kmeans, (size_t)sqrt((double)kmeans->count)), done);
         kmeans->groups = &groups;
     }

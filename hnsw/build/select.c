@@ -1,5 +1,8 @@
 #include "hnsw/build/select.h"
 
+#include "base/random.h"
+#include "hnsw/build/copies.h"
+
 #include <string.h>
 
 enum { MOST_COPIES = 2, SOME = 8 };
@@ -28,23 +31,24 @@ void sl_select_free(sl_select *select) {
     select->graph = NULL;
 }
 
-static int is_copy(const sl_graph *graph, uint32_t a, uint32_t b) {
-    const sl_codec *codec = &graph->codec;
-    if (memcmp(sl_row(graph, a), sl_row(graph, b), codec->rows.factor + sizeof(float)) != 0) return 0;
-    return !codec->rest.pitch ||
-           memcmp(sl_rest_row(graph, a), sl_rest_row(graph, b), codec->rest.factor + sizeof(float)) == 0;
+/* Tells which of two candidates of one score comes first: either, by chance, and not the same for every base. The order
+ * in which candidates arrive does not count, and the first of many copies is not in every list. */
+static int comes_first(uint32_t base, uint32_t a, uint32_t b) {
+    return sl_random_at(base, a) < sl_random_at(base, b);
 }
 
 /* Sorts candidates by insertion, which is the best of sorts for them: they arrive almost in order, from a walk's pool
  * or an old list. */
-static void sort_candidates(sl_select *select) {
+static void sort_candidates(sl_select *select, uint32_t base) {
     for (size_t i = 1; i < select->count; i++) {
         uint32_t node = select->nodes[i];
         float score = select->scores[i];
         size_t j = i;
-        for (; j > 0 && select->scores[j - 1] < score; j--) {
+        for (; j > 0; j--) {
+            float other = select->scores[j - 1];
+            if (!(other < score || (other == score && comes_first(base, node, select->nodes[j - 1])))) break;
             select->nodes[j] = select->nodes[j - 1];
-            select->scores[j] = select->scores[j - 1];
+            select->scores[j] = other;
         }
         select->nodes[j] = node;
         select->scores[j] = score;
@@ -67,6 +71,19 @@ static int is_covered(sl_select *select, uint32_t candidate, uint32_t base, floa
     return 0;
 }
 
+static uint32_t apart(uint32_t a, uint32_t b) {
+    return a < b ? b - a : a - b;
+}
+
+/* Keeps the copies whose numbers are nearest to the base's: copies so form a chain, on which each is met. */
+static size_t keep_copy(uint32_t *copies, size_t count, size_t most, uint32_t base, uint32_t copy) {
+    size_t at = count < most ? count : most;
+    for (; at > 0 && apart(copies[at - 1], base) > apart(copy, base); at--)
+        if (at < most) copies[at] = copies[at - 1];
+    if (at < most) copies[at] = copy;
+    return count < most ? count + 1 : count;
+}
+
 void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     uint32_t copies[MOST_COPIES];
     size_t copy_count = 0, most_copies = limit / 2 < MOST_COPIES ? limit / 2 : MOST_COPIES;
@@ -74,10 +91,10 @@ void sl_select_run(sl_select *select, uint32_t base, size_t limit) {
     select->chosen_count = 0;
     sl_nearness_set(&select->nearness, base);
     sl_nearness_many(&select->nearness, select->nodes, select->count, select->scores);
-    sort_candidates(select);
+    sort_candidates(select, base);
     for (size_t i = 0; i < select->count && select->chosen_count + copy_count < limit; i++) {
-        if (is_copy(select->graph, base, select->nodes[i])) {
-            if (copy_count < most_copies) copies[copy_count++] = select->nodes[i];
+        if (sl_is_copy(select->graph, base, select->nodes[i])) {
+            copy_count = keep_copy(copies, copy_count, most_copies, base, select->nodes[i]);
         } else if (!is_covered(select, select->nodes[i], base, base_unit)) {
             select->units[select->chosen_count] = sl_nearness_unit(select->graph, select->nodes[i]);
             select->chosen[select->chosen_count++] = select->nodes[i];

@@ -35,8 +35,9 @@ static void link_anew(sl_build *build) {
     sl_index_touch(index, index->graph.upper.links, upper_bytes);
     build->first = 0;
     build->n = index->graph.n;
+    build->builder = SL_BUILDER_AUTO;
     sl_progress_start(&build->progress, NULL, NULL, 0);
-    sl_build_insert_rows(build);
+    (void)sl_build_link_rows(build);
 }
 
 /* Returns the place of the i-th number that is kept for a while in the lists of nodes from `first` on. */

@@ -19,8 +19,8 @@ int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
     sl_codes codes = sl_codec_of_walks(graph)->codes;
     /* A scan reads more deleted nodes than others, where most are deleted. */
     return params->probes && !params->group_size && !sl_ids_repeat(graph) && !params->max_visits && graph->n &&
-           graph->partitions.count && graph->kernels->tile.scan && (codes == SL_CODES_I8 || codes == SL_CODES_I4) &&
-           !sl_accept_given(params) && graph->dead_count <= graph->n / 2;
+           graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
+           graph->dead_count <= graph->n / 2;
 }
 
 /* As many more than wanted, of so many parts, as nodes are deleted. */

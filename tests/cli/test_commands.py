@@ -178,6 +178,20 @@ class Build(Indexed):
         self.assertLess(told["quant_error_max"], 0.05)
         self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "neon"))
 
+    def test_threads_and_tiers_change_no_byte_of_leaves(self):
+        self.vectors("many.fbin", clustered(5000, 8, 3))
+        build = ("build", "many.fbin", "--metric", "l2", "--builder", "leaves", "-o")
+        self.run_ok(*build, "one.sl", "--threads", 1)
+        for tier in self.run_json("cpu")["isa_available"]:
+            self.run_ok(*build, "x.sl", "--threads", 3, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
+            self.assertEqual(self.read("one.sl"), self.read("x.sl"), tier)
+        self.run_ok(*build, "x.sl", "--builder", "insert", "--threads", 1)
+        self.assertNotEqual(self.read("one.sl"), self.read("x.sl"))
+
+    def test_a_builder_that_does_not_serve(self):
+        self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--builder", "leaves",
+                     says=["builder leaves needs 4,096 vectors or more; take builder auto"])
+
     def test_every_combination_is_whole_and_searches(self):
         for codes, refine in (("i8", "none"), ("i8", "f32"), ("i8", "bf16"), ("i8", "i16"), ("i16", "none"),
                               ("i16", "f32"), ("f32", "none"), ("i4", "none"), ("i4", "f32")):

@@ -312,3 +312,24 @@ def test_cpu_says_what_runs():
 
 def test_version():
     assert shortlist.__version__ == importlib.metadata.version("shortlist")
+
+
+def test_builders(tmp_path):
+    rows, asked = clustered(5000), clustered(50, seed=2)
+    files = []
+    for builder, threads in ("leaves", 1), ("leaves", 2), ("auto", 2), ("insert", 1):
+        ix = shortlist.Index(dim=DIM, metric="l2")
+        ix.add(rows, threads=threads, builder=builder)
+        ix.save(tmp_path / "x.sl")
+        files.append((tmp_path / "x.sl").read_bytes())
+        assert recall(ix.search(asked, k=10, ef=200)[0], shortlist.exact(rows, asked, k=10, metric="l2")[0]) >= 0.95
+    assert files[0] == files[1] == files[2] != files[3]
+
+
+def test_a_builder_that_does_not_serve(x):
+    ix = shortlist.Index(dim=DIM, metric="l2")
+    with pytest.raises(ValueError, match="builder"):
+        ix.add(x, builder="hnsw")  # type: ignore[arg-type]
+    with pytest.raises(shortlist.Error, match="builder leaves needs 4,096 vectors or more; take builder auto"):
+        ix.add(x, builder="leaves")
+    assert len(ix) == 0

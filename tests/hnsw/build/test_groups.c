@@ -113,10 +113,6 @@ static void ask(const sl_index *index, size_t probes, size_t groups, int togethe
     out->recall = indexes_recall(out->ids, truth, HALF, K);
 }
 
-static int scans(const sl_index *index) {
-    return index->graph.kernels->tile.scan != NULL;
-}
-
 START_TEST(few_have_none) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_IP);
@@ -145,7 +141,6 @@ END_TEST
 START_TEST(fewer_groups_read_less) {
     enum { PROBES = 6 };
     static answer all, some, before;
-    if (!scans(idx)) return;
     ask(idx, PROBES, 0, 0, &all);
     size_t count = idx->graph.groups.count;
     const size_t alike[] = {count, count + 1, SIZE_MAX};
@@ -197,7 +192,6 @@ END_TEST
 /* As many more groups, so that a query finds among those that are left what it found among all. */
 START_TEST(more_groups_where_some_are_deleted) {
     enum { GONE = N / 5 * 2 };
-    if (!scans(idx)) return;
     sl_search_params params;
     sl_search_params_init(&params);
     params.groups = 3;
@@ -217,7 +211,6 @@ END_TEST
 /* Many queries find what each finds alone, but for the few partitions more that are left by chance. */
 START_TEST(together_as_alone) {
     static answer alone, together;
-    if (!scans(idx)) return;
     for (size_t groups = 1; groups <= idx->graph.groups.count; groups += 3)
         for (size_t probes = 2; probes <= 200; probes *= 10) {
             ask(idx, probes, groups, 0, &alone);
@@ -314,7 +307,6 @@ END_TEST
 START_TEST(groups_may_overlap) {
     static answer found;
     sl_partitions *groups = &idx->graph.groups;
-    if (!scans(idx)) return;
     for (size_t g = 0; g < groups->count; g++)
         groups->starts[g] = g % 2 ? (uint32_t)idx->graph.partitions.count : 0;
     idx->graph.partitions.starts[1] = 1;
@@ -479,7 +471,7 @@ START_TEST(tuned_for_a_recall) {
     ck_ok(indexes_save(index, place.path));
     sl_index_free(index);
     index = indexes_open(place.path, SL_PLACE_MAP);
-    for (size_t i = 0; i < 3 && scans(index); i++) {
+    for (size_t i = 0; i < 3; i++) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         ck_ok(sl_index_get_tuned(index, i, &tuned));
         ck_assert_uint_gt(tuned.probes, 0);

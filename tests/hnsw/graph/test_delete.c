@@ -529,10 +529,6 @@ END_TEST
 /* Scans of every partition find what walks find that see everything; of a few, K of what is left. */
 START_TEST(batches_that_scan) {
     sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_I4 : SL_CODES_I8, SL_REFINE_F32);
-    if (!index->graph.kernels->tile.scan) {
-        sl_index_free(index);
-        return;
-    }
     ck_assert_uint_gt(index->graph.partitions.count, 10);
     sl_search_params params = params_of(100);
     sl_search_stats stats;
@@ -560,10 +556,6 @@ END_TEST
 START_TEST(partitions_that_are_gone) {
     sl_index *index = make_any();
     const sl_partitions *partitions = &index->graph.partitions;
-    if (!index->graph.kernels->tile.scan) {
-        sl_index_free(index);
-        return;
-    }
     for (size_t p = 0; p < partitions->count; p++) {
         const sl_range nodes = sl_partition_nodes(partitions, p, index->graph.n);
         for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
@@ -593,29 +585,27 @@ static int forget_deaths(void *ctx, uint64_t done, uint64_t total) {
  * that nothing is deleted. The walk is as deep as ef nevertheless. */
 START_TEST(deaths_that_are_forgotten) {
     sl_index *index = make_any();
-    if (index->graph.kernels->tile.scan) {
-        const sl_partitions *partitions = &index->graph.partitions;
-        for (size_t p = 0; p < partitions->count; p++) {
-            const sl_range nodes = sl_partition_nodes(partitions, p, index->graph.n);
-            for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
-                delete_rows(index, &(size_t){row_of(sl_id_of(&index->graph, (uint32_t)node))}, 1);
-        }
-        facts = sl_published_of(index, &index->graph);
-        index->published = &facts;
-        index->store = &no_file;
-        index->graph.place = SL_PLACE_MAP;
-        sl_search_params params = params_of(3000);
-        params.probes = 1;
-        params.progress = forget_deaths;
-        uint64_t *ids = malloc(Q * K * sizeof *ids);
-        ck_assert_ptr_nonnull(ids);
-        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
-        ck_assert_uint_eq(facts.dead, 0);
-        free(ids);
-        index->published = NULL;
-        index->store = NULL;
-        index->graph.place = SL_PLACE_DRAM;
+    const sl_partitions *partitions = &index->graph.partitions;
+    for (size_t p = 0; p < partitions->count; p++) {
+        const sl_range nodes = sl_partition_nodes(partitions, p, index->graph.n);
+        for (size_t node = nodes.first; node < nodes.end && 2 * nodes.end < N; node++)
+            delete_rows(index, &(size_t){row_of(sl_id_of(&index->graph, (uint32_t)node))}, 1);
     }
+    facts = sl_published_of(index, &index->graph);
+    index->published = &facts;
+    index->store = &no_file;
+    index->graph.place = SL_PLACE_MAP;
+    sl_search_params params = params_of(3000);
+    params.probes = 1;
+    params.progress = forget_deaths;
+    uint64_t *ids = malloc(Q * K * sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, K, &params, ids, NULL, NULL));
+    ck_assert_uint_eq(facts.dead, 0);
+    free(ids);
+    index->published = NULL;
+    index->store = NULL;
+    index->graph.place = SL_PLACE_DRAM;
     sl_index_free(index);
 }
 END_TEST

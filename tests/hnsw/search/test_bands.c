@@ -38,10 +38,6 @@ static sl_index *make(sl_metric metric) {
     return indexes_make(&params, x, SL_F32, N, NULL, 2);
 }
 
-static int scans(const sl_index *index) {
-    return index->graph.kernels->tile.scan != NULL;
-}
-
 typedef struct answer {
     uint64_t ids[QUERIES * K];
     double recall, evaluations;
@@ -140,21 +136,19 @@ START_TEST(short_vectors_are_left_out) {
     static answer by_bands, together, whole;
     sl_index *index = make(SL_METRIC_IP);
     indexes_exact(SL_METRIC_IP, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
-    if (scans(index)) {
-        ask(index, 4, 0, &by_bands);
-        ask(index, 4, 1, &together);
-        ck_assert_mem_eq(by_bands.ids, together.ids, sizeof together.ids);
-        ck_assert_double_eq_tol(by_bands.evaluations, together.evaluations, 1e-6);
-        ask(index, 1, 0, &whole);
-        ask(index, 1, 1, &together);
-        ck_assert_mem_eq(whole.ids, together.ids, sizeof together.ids);
-        memset(index->graph.partitions.bands, 255, index->graph.partitions.count * SL_PARTITION_BANDS);
-        ask(index, 4, 0, &whole);
-        double centroids = (double)index->graph.partitions.count;
-        double rows = by_bands.evaluations - centroids, all = whole.evaluations - centroids;
-        ck_assert_msg(rows < all * 0.75 && by_bands.recall > whole.recall - 0.005,
-                      "%.4f in %.0f rows by bands, %.4f in %.0f whole", by_bands.recall, rows, whole.recall, all);
-    }
+    ask(index, 4, 0, &by_bands);
+    ask(index, 4, 1, &together);
+    ck_assert_mem_eq(by_bands.ids, together.ids, sizeof together.ids);
+    ck_assert_double_eq_tol(by_bands.evaluations, together.evaluations, 1e-6);
+    ask(index, 1, 0, &whole);
+    ask(index, 1, 1, &together);
+    ck_assert_mem_eq(whole.ids, together.ids, sizeof together.ids);
+    memset(index->graph.partitions.bands, 255, index->graph.partitions.count * SL_PARTITION_BANDS);
+    ask(index, 4, 0, &whole);
+    double centroids = (double)index->graph.partitions.count;
+    double rows = by_bands.evaluations - centroids, all = whole.evaluations - centroids;
+    ck_assert_msg(rows < all * 0.75 && by_bands.recall > whole.recall - 0.005,
+                  "%.4f in %.0f rows by bands, %.4f in %.0f whole", by_bands.recall, rows, whole.recall, all);
     sl_index_free(index);
 }
 END_TEST
@@ -195,15 +189,13 @@ START_TEST(kept_in_files) {
     static answer before, after;
     sl_index *index = make(SL_METRIC_IP);
     ck_ok(indexes_save(index, place.path));
-    if (scans(index)) ask(index, 3, 0, &before);
+    ask(index, 3, 0, &before);
     for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
         sl_index *opened = indexes_open(place.path, (sl_place)at);
         ck_assert_mem_eq(opened->graph.partitions.bands, index->graph.partitions.bands,
                          index->graph.partitions.count * SL_PARTITION_BANDS);
-        if (scans(index)) {
-            ask(opened, 3, 0, &after);
-            ck_assert_mem_eq(before.ids, after.ids, sizeof before.ids);
-        }
+        ask(opened, 3, 0, &after);
+        ck_assert_mem_eq(before.ids, after.ids, sizeof before.ids);
         indexes_sound(opened);
         sl_index_free(opened);
     }
@@ -220,10 +212,8 @@ START_TEST(older_files_have_none) {
     for (int at = SL_PLACE_DRAM; at <= SL_PLACE_MAP; at++) {
         index = indexes_open(place.path, (sl_place)at);
         ck_assert_uint_eq(index->graph.partitions.band_bits, 0);
-        if (scans(index)) {
-            ask(index, index->graph.partitions.count, 0, &found);
-            ck_assert_double_eq_tol(found.evaluations, (double)(N + index->graph.partitions.count), 1e-6);
-        }
+        ask(index, index->graph.partitions.count, 0, &found);
+        ck_assert_double_eq_tol(found.evaluations, (double)(N + index->graph.partitions.count), 1e-6);
         indexes_sound(index);
         sl_index_free(index);
     }
@@ -274,7 +264,7 @@ START_TEST(wrong_content_is_found) {
     ck_ok(indexes_save(index, place.path));
     sl_index_free(index);
     index = indexes_broken(place.path, "partition 0 is broken");
-    for (size_t probes = 1; scans(index) && probes <= index->graph.partitions.count; probes *= 3)
+    for (size_t probes = 1; probes <= index->graph.partitions.count; probes *= 3)
         for (int together = 0; together < 2; together++) {
             ask(index, probes, together, &found);
             for (size_t i = 0; i < QUERIES * K; i++)

@@ -368,9 +368,9 @@ START_TEST(later_vectors_are_found) {
 }
 END_TEST
 
-/* Codes of integers score alike on every tier. On a tier without tiles, searches walk. */
+/* Codes of integers score alike on every tier. */
 START_TEST(tiers_find_the_same) {
-    sl_search_params params = params_of(4, 1), walk = params_of(0, 1);
+    sl_search_params params = params_of(4, 1);
     answers first = ask(idx, queries, SL_F32, QUERIES, K, &params);
     for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         const sl_kernels *kernels = sl_kernels_of((sl_isa)isa);
@@ -378,15 +378,8 @@ START_TEST(tiers_find_the_same) {
         idx->graph.kernels = kernels;
         forget_searchers();
         answers found = ask(idx, queries, SL_F32, QUERIES, K, &params);
-        if (kernels->tile.scan) {
-            check_scanned(idx, &found, 0);
-            check_same(&first, &found);
-        } else {
-            answers walked = ask(idx, queries, SL_F32, QUERIES, K, &walk);
-            ck_assert_uint_eq(found.stats.expansions, walked.stats.expansions);
-            check_same(&walked, &found);
-            answers_free(&walked);
-        }
+        check_scanned(idx, &found, 0);
+        check_same(&first, &found);
         answers_free(&found);
     }
     idx->graph.kernels = sl_kernels_best();
@@ -758,10 +751,6 @@ START_TEST(records_of_scans_are_for_scans) {
 END_TEST
 
 int main(void) {
-    if (!sl_kernels_best()->tile.scan) {
-        printf("skipped: the %s tier does not scan\n", sl_isa_name(sl_kernels_best()->isa));
-        return 77;
-    }
     TCase *all = tcase_create("kinds"), *one = tcase_create("one index"), *hostile = tcase_create("hostile");
     TCase *threads = tcase_create("threads");
     tcase_add_loop_test(all, finds_what_walks_do, 0, 3 * KINDS);

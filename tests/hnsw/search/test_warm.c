@@ -221,7 +221,7 @@ START_TEST(nor_does_a_warm_scan) {
     asker_make(&asker, &subject, index, 0);
     asker.params.probes = 7;
     expect_quiet(&asker);
-    ck_assert_int_eq(asker.stats.expansions == 0, index->graph.kernels->tile.scan != NULL);
+    ck_assert_uint_eq(asker.stats.expansions, 0);
     sl_searcher_free(asker.searcher);
     sl_index_free(index);
     free(x);

@@ -86,8 +86,8 @@ size_t Index::size() {
     return size_;
 }
 
-void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, size_t threads,
-                nb::handle function) {
+void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int builder,
+                size_t threads, nb::handle function) {
     Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
     std::optional<Flat<const uint64_t>> labels, tag_words, key_words;
     if (!ids.is_none()) labels.emplace(ids, x.count());
@@ -98,6 +98,7 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb:
     sl_add_params_init(&params);
     params.tags = tag_words ? tag_words->data() : nullptr;
     params.keys = key_words ? key_words->data() : nullptr;
+    params.builder = static_cast<sl_builder>(builder);
     params.threads = batch_threads(threads);
     progress.attach(params);
     progress.check(use(Access::exclusive, [&] {

@@ -18,7 +18,7 @@ class Index {
     Index &operator=(const Index &) = delete;
 
     // ids, tags, keys: uint64, one a row, or None.
-    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, size_t threads,
+    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int builder, size_t threads,
              nb::handle progress);
     // words: uint64, one an id. They are tags, or keys where `keys` is true.
     void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);

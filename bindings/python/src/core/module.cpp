@@ -80,7 +80,7 @@ NB_MODULE(_core, m) {
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
-             nb::arg("keys").none(), nb::arg("threads"), nb::arg("progress").none())
+             nb::arg("keys").none(), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("options"),
              nb::arg("ids_out"), nb::arg("scores_out"))

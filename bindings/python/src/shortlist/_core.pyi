@@ -75,6 +75,7 @@ class Index:
         ids: object | None,
         tags: object | None,
         keys: object | None,
+        builder: int,
         threads: int,
         progress: ProgressFunction | None,
     ) -> None: ...

@@ -1,0 +1,28 @@
+/* Members with the same codes. One of them takes part in a layer, and the others hang on to it. */
+#ifndef SL_HNSW_BUILD_COPIES_H
+#define SL_HNSW_BUILD_COPIES_H
+
+#include "hnsw/build/leaves.h"
+
+/* Tells whether two nodes have the same codes. */
+int sl_is_copy(const sl_graph *graph, uint32_t a, uint32_t b);
+
+/* The first of each kind of member. */
+typedef struct sl_copies {
+    sl_allocator allocator;
+    size_t n, distinct;
+    uint32_t *of;      /* member -> place of the first of its kind in the next two; NULL: no two members are alike */
+    uint32_t *members; /* rising */
+    uint32_t *rows;
+} sl_copies;
+
+/* Finds the copies among members. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_copies_find(sl_copies *copies, const sl_members *members);
+void sl_copies_free(sl_copies *copies);
+
+/* Makes the lists of all members from those of the first of each kind. Those of one kind form a chain, in the order of
+ * their numbers; a copy has the links of the first besides. own: `degree` places a kind, SL_NONE
+ * behind them. links: `degree` members a member. Errors: SL_ENOMEM. */
+sl_status sl_copies_link(const sl_copies *copies, size_t degree, const uint32_t *own, uint32_t *links);
+
+#endif

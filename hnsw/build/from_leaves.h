@@ -1,0 +1,21 @@
+/* Linking all nodes of an index at once, from leaves of near nodes. */
+#ifndef SL_HNSW_BUILD_FROM_LEAVES_H
+#define SL_HNSW_BUILD_FROM_LEAVES_H
+
+#include "hnsw/build/build.h"
+
+/* Vectors below which inserting is as fast. */
+#define SL_FROM_LEAVES_LEAST 4096u
+
+/* Returns what is lacking for `n` nodes from `first` on to be linked so, as a phrase; NULL where nothing is. */
+const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n);
+
+/* Tells whether that gives the better graph. With few leaves a node, or few links, regions lose touch. */
+int sl_from_leaves_suits(const sl_graph *graph);
+
+/* Links all nodes on all layers, and sets the entry point. Lists are empty before. They are empty again after a
+ * failure. The lists depend on rows, seed and parameters alone: the number of threads changes nothing.
+ * Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_from_leaves_link(sl_build *build);
+
+#endif

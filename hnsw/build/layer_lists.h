@@ -1,0 +1,23 @@
+/* The lists of one layer, from the nearest members of each member. */
+#ifndef SL_HNSW_BUILD_LAYER_LISTS_H
+#define SL_HNSW_BUILD_LAYER_LISTS_H
+
+#include "hnsw/build/near.h"
+#include "hnsw/build/select.h"
+
+/* A layer under way. */
+typedef struct sl_layer_lists {
+    const sl_members *members;
+    const uint32_t *order; /* all members; near ones follow one another */
+    const sl_graph *graph; /* rows that the selection compares */
+    size_t degree;         /* of a list */
+    size_t told;           /* members that list a member, and are its candidates too: the nearest of them */
+    uint32_t *links;       /* degree entries a member: numbers of members, SL_NONE behind them */
+} sl_layer_lists;
+
+/* Chooses each member's list among its near members and the nearest of those that it is near to, all at once: choosing
+ * in two turns takes a fifth more evaluations at recall 0.99. Links then go back, and lists that these overfill are
+ * chosen anew. The result depends on `near` alone. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_layer_lists_make(sl_layer_lists *lists, const sl_near_lists *near);
+
+#endif

@@ -1,0 +1,337 @@
+#include "hnsw/build/leaves.h"
+
+#include "base/random.h"
+#include "distance/codec/encode.h"
+#include "distance/double.h"
+
+#include <string.h>
+
+/* Members that the centres are learnt from, a centre. */
+enum { SAMPLE = 8 };
+/* Leaves that are too large are parted again, up to so many times. */
+enum { DEEPEST = 3 };
+
+/* One partitioning under way. */
+typedef struct parting {
+    const sl_members *members;
+    sl_leaves *leaves;
+    size_t folds, count; /* centres */
+    uint64_t seed;
+    sl_codec codec; /* of the centres */
+    uint8_t *centres;
+    uint32_t *to; /* folds entries a member: the centres nearest to it, the nearest first; SL_NONE behind them */
+    const sl_members *layer; /* all members */
+    const uint32_t *which;   /* numbers in the layer of the members that are parted; NULL: all */
+    unsigned depth;
+    uint32_t *sampled; /* members, SAMPLE a centre at most */
+    uint32_t *starts;  /* centre -> first place in the sorted members, and one more */
+    uint32_t *sorted;
+    size_t sample;
+    sl_columns columns;
+    sl_status failed; /* of a thread */
+} parting;
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Centres
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Returns one of each stretch of members of equal length. */
+static uint32_t pick(const parting *p, uint64_t purpose, size_t i, size_t of) {
+    uint64_t n = p->members->n, first = i * n / of, end = (i + 1) * n / of;
+    return (uint32_t)(first + sl_random_at(p->seed ^ purpose << 56, i) % (end - first));
+}
+
+/* Finds the nearest centres of some rows, `folds` entries a row. */
+static void nearest_centres(const parting *p, sl_finds *finds, const uint32_t *rows, size_t count, size_t folds,
+                            uint32_t *to) {
+    sl_finds_best(finds, &p->columns, rows, count, NULL);
+    for (size_t i = 0; i < count; i++, to += folds) {
+        const sl_scan *scan = &finds->scans[i];
+        float scores[SL_LEAF_FOLDS];
+        size_t kept = 0;
+        for (size_t j = 0; j < scan->count; j++) {
+            size_t at = kept < folds ? kept : folds - 1;
+            if (kept == folds && !(scan->scores[j] > scores[at])) continue;
+            for (; at > 0 && scan->scores[j] > scores[at - 1]; at--) {
+                scores[at] = scores[at - 1];
+                to[at] = to[at - 1];
+            }
+            scores[at] = scan->scores[j];
+            to[at] = scan->ids[j];
+            kept += kept < folds;
+        }
+        if (!kept) to[kept++] = 0; /* scores that are no numbers, as a damaged row has */
+        for (; kept < folds; kept++)
+            to[kept] = SL_NONE;
+    }
+}
+
+/* Assigns members to centres. `which`: numbers of members; NULL: all. */
+static void assign(parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
+    const sl_members *members = p->members;
+#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
+    {
+        sl_finds finds;
+        sl_status status = sl_finds_init(&finds, members->graph, members->codec, folds);
+        if (status != SL_OK) __atomic_store_n(&p->failed, status, __ATOMIC_RELAXED);
+#pragma omp for schedule(dynamic, 8)
+        for (size_t first = 0; first < n; first += SL_PRODUCT_ROWS) {
+            uint32_t rows[SL_PRODUCT_ROWS];
+            size_t count = n - first < SL_PRODUCT_ROWS ? n - first : SL_PRODUCT_ROWS;
+            if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
+            for (size_t i = 0; i < count; i++)
+                rows[i] = sl_member_row(members, which ? which[first + i] : first + i);
+            nearest_centres(p, &finds, rows, count, folds, to + first * folds);
+            sl_progress_step(members->progress, 0);
+        }
+        sl_finds_free(&finds);
+    }
+}
+
+/* Sorts places of `to` by centre: p->starts and p->sorted. A place / folds is what was assigned. */
+static void sort_by_centre(parting *p, const uint32_t *to, size_t places) {
+    uint32_t *starts = p->starts, sum = 0;
+    memset(starts, 0, (p->count + 1) * sizeof *starts);
+    for (size_t i = 0; i < places; i++)
+        if (to[i] != SL_NONE) starts[to[i]]++;
+    for (size_t c = 0; c <= p->count; c++) {
+        uint32_t size = starts[c];
+        starts[c] = sum;
+        sum += size;
+    }
+    for (size_t i = 0; i < places; i++)
+        if (to[i] != SL_NONE) p->sorted[starts[to[i]]++] = (uint32_t)i;
+    memmove(starts + 1, starts, p->count * sizeof *starts);
+    starts[0] = 0;
+}
+
+/* Encodes a centre. Integers take the nearest ones; under COSINE, where a length does not count, of a long vector.
+ * floats: dim elements, and as many of scratch. */
+static void put_centre(const parting *p, size_t c, float *floats) {
+    const sl_codec *codec = &p->codec;
+    const size_t dim = codec->dim;
+    const float least = codec->dtype == SL_U8 ? 0 : -127, most = codec->dtype == SL_U8 ? 255 : 127;
+    uint8_t *row = p->centres + c * codec->rows.pitch, *native = (void *)(floats + dim);
+    if (codec->dtype == SL_F32) {
+        sl_encode_row(codec, floats, SL_F32, row, floats + dim, NULL);
+        return;
+    }
+    float largest = 0, unit = 1;
+    for (size_t j = 0; j < dim; j++)
+        largest = fmaxf(largest, fabsf(floats[j]));
+    if (codec->metric == SL_METRIC_COSINE && largest > 0) unit = most / largest;
+    for (size_t j = 0; j < dim; j++)
+        native[j] = (uint8_t)lrintf(fminf(fmaxf(floats[j] * unit, least), most));
+    sl_encode_row(codec, native, codec->dtype, row, floats, NULL);
+}
+
+static void take_member(const parting *p, size_t member, float *out) {
+    const sl_codec *codec = p->members->codec;
+    sl_decode_row(codec, codec->rows.base + (size_t)sl_member_row(p->members, member) * codec->rows.pitch, out);
+}
+
+/* Puts each centre on one of the members. */
+static sl_status begin_centres(parting *p) {
+    const size_t dim = p->codec.dim;
+    sl_status status = SL_OK;
+    float *floats = sl_mem_array(&p->leaves->allocator, 2 * dim, sizeof *floats, &status);
+    for (size_t c = 0; c < p->count && status == SL_OK; c++) {
+        take_member(p, pick(p, 0, c, p->count), floats);
+        put_centre(p, c, floats);
+    }
+    sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
+    return status;
+}
+
+/* Moves each centre to the mean of the sampled members nearest to it. A centre without any stays. */
+static sl_status move_centres(parting *p) {
+    const size_t dim = p->codec.dim;
+    sl_status status = SL_OK;
+    float *floats = sl_mem_array(&p->leaves->allocator, 2 * dim, sizeof *floats, &status);
+    for (size_t c = 0; c < p->count && status == SL_OK; c++) {
+        size_t size = p->starts[c + 1] - p->starts[c];
+        if (!size) continue;
+        memset(floats, 0, dim * sizeof *floats);
+        for (size_t i = p->starts[c]; i < p->starts[c + 1]; i++) {
+            take_member(p, p->sampled[p->sorted[i]], floats + dim);
+            double length =
+                p->codec.metric == SL_METRIC_COSINE ? sqrt(sl_dot_double(floats + dim, floats + dim, dim)) : 1;
+            float unit = length > 0 ? (float)(1 / length) : 0;
+            for (size_t j = 0; j < dim; j++)
+                floats[j] += floats[dim + j] * unit;
+        }
+        for (size_t j = 0; j < dim; j++)
+            floats[j] /= (float)size;
+        put_centre(p, c, floats);
+    }
+    sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
+    return status;
+}
+
+/* Makes centres of members by chance, and moves them once (Lloyd 1982). */
+static sl_status make_centres(parting *p) {
+    SL_TRY(begin_centres(p));
+    for (size_t i = 0; i < p->sample; i++)
+        p->sampled[i] = pick(p, 1, i, p->sample);
+    sl_columns_pack(&p->columns, NULL, p->count);
+    assign(p, p->sampled, p->sample, 1, p->to);
+    SL_TRY(p->failed);
+    sort_by_centre(p, p->to, p->sample);
+    SL_TRY(move_centres(p));
+    sl_columns_pack(&p->columns, NULL, p->count);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Leaves
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status part_all(parting *p);
+
+/* Adds a leaf. */
+static sl_status add_leaf(sl_leaves *leaves, const uint32_t *which, size_t size) {
+    void *starts = leaves->starts;
+    sl_status status = sl_mem_grow(&leaves->allocator, &starts, &leaves->most, leaves->count + 2, sizeof(uint64_t));
+    leaves->starts = starts;
+    SL_TRY(status);
+    memcpy(leaves->rows + leaves->places, which, size * sizeof *which);
+    leaves->places += size;
+    leaves->starts[++leaves->count] = leaves->places;
+    return SL_OK;
+}
+
+/* Parts members by centres of their own. `which`: their numbers. */
+static sl_status split(const parting *whole, const uint32_t *which, size_t size) {
+    const sl_members *members = whole->layer;
+    sl_status status = SL_OK;
+    uint32_t *rows = sl_mem_array(&whole->leaves->allocator, size, sizeof *rows, &status);
+    for (size_t i = 0; i < size && rows; i++)
+        rows[i] = sl_member_row(members, which[i]);
+    const sl_members some = {members->graph, members->codec, size, rows, members->threads, members->progress, 0};
+    parting p = {.members = &some,
+                 .layer = members,
+                 .leaves = whole->leaves,
+                 .which = which,
+                 .depth = whole->depth + 1,
+                 .folds = 1,
+                 .count = size / SL_LEAF_ROWS + 2,
+                 .seed = sl_random_at(whole->seed, size)};
+    if (status == SL_OK) status = part_all(&p);
+    sl_mem_free(&whole->leaves->allocator, rows, size * sizeof *rows);
+    return status;
+}
+
+/* Makes leaves of some members: one, or several where they are many. Copies cannot be parted, and are cut. */
+static sl_status take(const parting *p, const uint32_t *which, size_t size) {
+    if (size > SL_LEAF_MOST && p->depth < DEEPEST) return split(p, which, size);
+    for (size_t first = 0; first < size; first += SL_LEAF_MOST)
+        SL_TRY(add_leaf(p->leaves, which + first, size - first < SL_LEAF_MOST ? size - first : SL_LEAF_MOST));
+    return SL_OK;
+}
+
+/* Makes leaves of the members nearest to each centre. */
+static sl_status take_all(parting *p) {
+    for (size_t c = 0; c < p->count; c++) {
+        const size_t first = p->starts[c], size = p->starts[c + 1] - first;
+        for (size_t i = first; i < first + size; i++) {
+            uint32_t member = p->sorted[i] / (uint32_t)p->folds;
+            p->sampled[i - first] = p->which ? p->which[member] : member;
+        }
+        SL_TRY(take(p, p->sampled, size));
+    }
+    return SL_OK;
+}
+
+/* Orders all members by the centre nearest to each. */
+static void order_members(parting *p) {
+    sl_leaves *leaves = p->leaves;
+    size_t at = 0;
+    for (size_t i = 0; i < p->starts[p->count]; i++)
+        if (p->sorted[i] % p->folds == 0) leaves->order[at++] = p->sorted[i] / (uint32_t)p->folds;
+}
+
+static sl_status part(parting *p) {
+    const size_t n = p->members->n;
+    SL_TRY(make_centres(p));
+    assign(p, NULL, n, p->folds, p->to);
+    SL_TRY(p->failed);
+    if (sl_progress_cancelled(p->members->progress)) return sl_progress_end(p->members->progress);
+    sort_by_centre(p, p->to, n * p->folds);
+    if (!p->which && !p->leaves->places) order_members(p);
+    return take_all(p);
+}
+
+static sl_status parting_alloc(parting *p) {
+    const sl_allocator *allocator = &p->leaves->allocator;
+    const size_t n = p->members->n;
+    sl_status status = SL_OK;
+    p->codec = *p->members->codec;
+    p->centres = sl_mem_array(allocator, sl_codec_rows_size(&p->codec, p->count), 1, &status);
+    p->codec.rows.base = p->centres;
+    p->to = sl_mem_array(allocator, n * p->folds, sizeof *p->to, &status);
+    p->sorted = sl_mem_array(allocator, n * p->folds, sizeof *p->sorted, &status);
+    p->sampled = sl_mem_array(allocator, n, sizeof *p->sampled, &status);
+    p->starts = sl_mem_array(allocator, p->count + 1, sizeof *p->starts, &status);
+    SL_TRY(status);
+    return sl_columns_init(&p->columns, p->members->graph, &p->codec, p->count);
+}
+
+static void parting_free(parting *p) {
+    const sl_allocator *allocator = &p->leaves->allocator;
+    const size_t n = p->members->n;
+    sl_mem_free(allocator, p->centres, sl_codec_rows_size(&p->codec, p->count));
+    sl_mem_free(allocator, p->to, n * p->folds * sizeof *p->to);
+    sl_mem_free(allocator, p->sorted, n * p->folds * sizeof *p->sorted);
+    sl_mem_free(allocator, p->sampled, n * sizeof *p->sampled);
+    sl_mem_free(allocator, p->starts, (p->count + 1) * sizeof *p->starts);
+    if (p->columns.block) sl_columns_free(&p->columns);
+}
+
+static sl_status part_all(parting *p) {
+    p->sample = SAMPLE * p->count < p->members->n ? SAMPLE * p->count : p->members->n;
+    sl_status status = parting_alloc(p);
+    if (status == SL_OK) status = part(p);
+    parting_free(p);
+    return status;
+}
+
+static sl_status leaves_alloc(sl_leaves *leaves, size_t folds) {
+    sl_status status = SL_OK;
+    leaves->room = leaves->n * folds * SL_PARTITIONINGS;
+    leaves->most = 2;
+    leaves->starts = sl_mem_array(&leaves->allocator, leaves->most, sizeof *leaves->starts, &status);
+    leaves->rows = sl_mem_array(&leaves->allocator, leaves->room, sizeof *leaves->rows, &status);
+    leaves->order = sl_mem_array(&leaves->allocator, leaves->n, sizeof *leaves->order, &status);
+    return status;
+}
+
+void sl_leaves_free(sl_leaves *leaves) {
+    sl_mem_free(&leaves->allocator, leaves->starts, leaves->most * sizeof *leaves->starts);
+    sl_mem_free(&leaves->allocator, leaves->rows, leaves->room * sizeof *leaves->rows);
+    sl_mem_free(&leaves->allocator, leaves->order, leaves->n * sizeof *leaves->order);
+    *leaves = (sl_leaves){0};
+}
+
+/* All members are one leaf. */
+static sl_status one_leaf(sl_leaves *leaves) {
+    for (size_t i = 0; i < leaves->n; i++)
+        leaves->order[i] = (uint32_t)i;
+    return add_leaf(leaves, leaves->order, leaves->n);
+}
+
+sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds) {
+    const size_t centres = members->n * folds / SL_LEAF_ROWS + 1;
+    *leaves = (sl_leaves){.allocator = members->graph->allocator, .n = members->n};
+    SL_TRY(leaves_alloc(leaves, folds));
+    if (members->n <= SL_LEAF_MOST) return one_leaf(leaves);
+    for (uint64_t turn = 0; turn < SL_PARTITIONINGS; turn++) {
+        parting p = {.members = members,
+                     .layer = members,
+                     .leaves = leaves,
+                     .folds = folds,
+                     .count = centres,
+                     .seed = members->graph->seed ^ (0x6c65617665u + turn)};
+        SL_TRY(part_all(&p));
+    }
+    return SL_OK;
+}

@@ -1,0 +1,224 @@
+#include "hnsw/build/near.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Locks of all lists: a member's is that of its number modulo their count. */
+enum { LOCKS = 4096 };
+/* Leaves are compared in so many turns, each of FEWEST leaves or more. A turn leaves out what scores below the lists
+ * that earlier turns made. */
+enum { COMPARE_TURNS = 16, FEWEST = 64 };
+
+void sl_near_keep(sl_near *near, size_t n, size_t keep) {
+    size_t first = 0, end = n; /* the boundary lies between them */
+    while (end - first > 1) {
+        /* The pivot is never the least: of two numbers it is the larger one. */
+        sl_near a = near[first], b = near[first + (end - first) / 2], c = end - first == 2 ? UINT64_MAX : near[end - 1];
+        sl_near pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
+        size_t i = first, j = end - 1;
+        for (;; i++, j--) {
+            while (near[i] > pivot)
+                i++;
+            while (near[j] < pivot)
+                j--;
+            if (i >= j) break;
+            sl_near swapped = near[i];
+            near[i] = near[j];
+            near[j] = swapped;
+        }
+        /* [first, j] is no less than the pivot, what follows no larger. */
+        if (j + 1 == keep) return;
+        if (j + 1 > keep)
+            end = j + 1;
+        else
+            first = j + 1;
+    }
+}
+
+void sl_met_init(sl_met *met) {
+    memset(met->table, 0xff, sizeof met->table);
+    met->count = 0;
+}
+
+void sl_met_clear(sl_met *met) {
+    for (size_t i = 0; i < met->count; i++)
+        met->table[met->used[i]] = SL_NONE;
+    met->count = 0;
+}
+
+int sl_met_add(sl_met *met, uint32_t member) {
+    size_t at = member * SL_NEAR_ODD >> 21; /* of SL_MET_PLACES */
+    for (; met->table[at] != SL_NONE; at = (at + 1) % SL_MET_PLACES)
+        if (met->table[at] == member) return 0;
+    met->table[at] = member;
+    met->used[met->count++] = (uint16_t)at;
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Pairs
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* What threads share. The worst entry of a full list, as a score of the member's own; -INFINITY for others. */
+typedef struct sl_pairs {
+    const sl_members *members;
+    sl_near_lists *lists;
+    sl_spin *locks;
+    float *before; /* as the turn began, so that threads change nothing */
+    float *worst;
+} sl_pairs;
+
+/* One thread's scratch. */
+typedef struct pairing {
+    const sl_members *members;
+    sl_near_lists *lists;
+    const sl_pairs *pairs;
+    sl_columns columns;
+    sl_finds finds;
+    uint32_t *rows; /* of the leaf's members */
+    sl_met met;
+    sl_near *joined; /* a list, and what one leaf adds */
+} pairing;
+
+static size_t joined_room(size_t width) {
+    return 3 * width + 1;
+}
+
+static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
+    const sl_members *members = pairs->members;
+    sl_near_lists *lists = pairs->lists;
+    sl_status status = SL_OK;
+    *p = (pairing){.members = members, .lists = lists, .pairs = pairs};
+    sl_met_init(&p->met);
+    p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
+    p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
+    if (status == SL_OK) status = sl_columns_init(&p->columns, members->graph, members->codec, SL_LEAF_MOST);
+    if (status == SL_OK) status = sl_finds_init(&p->finds, members->graph, members->codec, lists->width + 1);
+    return status;
+}
+
+static void pairing_free(pairing *p) {
+    sl_mem_free(&p->lists->allocator, p->rows, SL_LEAF_MOST * sizeof *p->rows);
+    sl_mem_free(&p->lists->allocator, p->joined, joined_room(p->lists->width) * sizeof *p->joined);
+    if (p->columns.block) sl_columns_free(&p->columns);
+    if (p->finds.block) sl_finds_free(&p->finds);
+}
+
+/* Under L2 a score lacks the constant |q|^2 / 2 that makes scores of different members comparable. */
+static float shift_of(const pairing *p, uint32_t row) {
+    const sl_codec *codec = p->members->codec;
+    if (codec->metric != SL_METRIC_L2) return 0;
+    return sl_field_get(codec->rows.base + (size_t)row * codec->rows.pitch, codec->rows.bias);
+}
+
+/* A score that no entry falls short of which could come into a list whose worst entry is this one. */
+static float least_of(float worst, float shift) {
+    return worst > -INFINITY ? worst - shift - 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) : worst;
+}
+
+/* The least score of a list. */
+static float worst_of(const sl_near *near, size_t count) {
+    sl_near worst = near[0];
+    for (size_t i = 1; i < count; i++)
+        worst = near[i] < worst ? near[i] : worst;
+    return sl_near_score(worst);
+}
+
+/* Joins what a leaf tells about a member with the member's list. */
+static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_scan *found) {
+    sl_near_lists *lists = p->lists;
+    const float shift = shift_of(p, sl_member_row(p->members, member));
+    sl_near *list = lists->near + (size_t)member * lists->width;
+    sl_spin *lock = &p->pairs->locks[member % LOCKS];
+    sl_spin_lock(lock);
+    size_t count = lists->count[member];
+    memcpy(p->joined, list, count * sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        sl_met_add(&p->met, sl_near_member(list[i]));
+    sl_met_add(&p->met, member);
+    for (size_t i = 0; i < found->count && count < joined_room(lists->width); i++)
+        if (sl_met_add(&p->met, leaf[found->ids[i]]))
+            p->joined[count++] = sl_near_of(found->scores[i] + shift, leaf[found->ids[i]]);
+    if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
+    if (count >= lists->width) {
+        count = lists->width;
+        p->pairs->worst[member] = worst_of(p->joined, count);
+    }
+    memcpy(list, p->joined, count * sizeof *list);
+    lists->count[member] = (uint16_t)count;
+    sl_spin_unlock(lock);
+    sl_met_clear(&p->met);
+}
+
+static void compare_leaf(pairing *p, const uint32_t *leaf, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        p->rows[i] = sl_member_row(p->members, leaf[i]);
+    sl_columns_pack(&p->columns, p->rows, size);
+    for (size_t first = 0; first < size; first += SL_PRODUCT_ROWS) {
+        size_t count = size - first < SL_PRODUCT_ROWS ? size - first : SL_PRODUCT_ROWS;
+        float least[SL_PRODUCT_ROWS];
+        for (size_t i = 0; i < count; i++)
+            least[i] = least_of(p->pairs->before[leaf[first + i]], shift_of(p, p->rows[first + i]));
+        sl_finds_best(&p->finds, &p->columns, p->rows + first, count, least);
+        for (size_t i = 0; i < count; i++)
+            join(p, leaf, leaf[first + i], &p->finds.scans[i]);
+    }
+}
+
+/* Compares the pairs of leaves `first` to `end` - 1. */
+static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves, size_t first, size_t end) {
+    const sl_members *members = pairs->members;
+    sl_status failed = SL_OK;
+#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
+    {
+        pairing p;
+        sl_status status = pairing_init(&p, pairs);
+        if (status != SL_OK) __atomic_store_n(&failed, status, __ATOMIC_RELAXED);
+#pragma omp for schedule(dynamic, 1)
+        for (size_t leaf = first; leaf < end; leaf++) {
+            if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
+            compare_leaf(&p, leaves->rows + leaves->starts[leaf], leaves->starts[leaf + 1] - leaves->starts[leaf]);
+            sl_members_step(members, SL_PAIR_PARTS, leaf, leaves->count);
+        }
+        pairing_free(&p);
+    }
+    if (failed != SL_OK) return sl_fail(failed, "no memory to compare the pairs of leaves");
+    return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
+}
+
+static sl_status compare_all(const sl_pairs *pairs, const sl_leaves *leaves) {
+    const size_t n = pairs->members->n, turn = leaves->count / COMPARE_TURNS + 1;
+    const size_t step = turn > FEWEST ? turn : FEWEST;
+    for (size_t i = 0; i < n; i++)
+        pairs->worst[i] = -INFINITY;
+    for (size_t first = 0; first < leaves->count; first += step) {
+        memcpy(pairs->before, pairs->worst, n * sizeof *pairs->worst);
+        SL_TRY(compare_leaves(pairs, leaves, first, leaves->count - first < step ? leaves->count : first + step));
+    }
+    return SL_OK;
+}
+
+sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width) {
+    const sl_allocator *allocator = &members->graph->allocator;
+    const size_t n = members->n;
+    sl_status status = SL_OK;
+    *lists = (sl_near_lists){.allocator = *allocator, .n = n, .width = width};
+    lists->near = sl_mem_array(allocator, n * width, sizeof *lists->near, &status);
+    lists->count = sl_mem_array(allocator, n, sizeof *lists->count, &status);
+    sl_pairs pairs = {.members = members, .lists = lists};
+    pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
+    pairs.before = sl_mem_array(allocator, n, sizeof *pairs.before, &status);
+    pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
+    if (status == SL_OK) status = compare_all(&pairs, leaves);
+    sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
+    sl_mem_free(allocator, pairs.before, n * sizeof *pairs.before);
+    sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
+    return status;
+}
+
+void sl_near_free(sl_near_lists *lists) {
+    sl_mem_free(&lists->allocator, lists->near, lists->n * lists->width * sizeof *lists->near);
+    sl_mem_free(&lists->allocator, lists->count, lists->n * sizeof *lists->count);
+    *lists = (sl_near_lists){0};
+}

@@ -1,0 +1,70 @@
+/* The nearest members of each member, as its leaves tell them. */
+#ifndef SL_HNSW_BUILD_NEAR_H
+#define SL_HNSW_BUILD_NEAR_H
+
+#include "hnsw/build/leaves.h"
+
+#include <string.h>
+
+/* A near member as one number: the larger, the nearer. No two members have the same number in a list, so that a choice
+ * never depends on the order of a list. Members of one nearness are in an order by chance, since the first of many
+ * copies would else be in every list. */
+typedef uint64_t sl_near;
+
+#define SL_NEAR_ODD     0x9e3779b1u
+#define SL_NEAR_INVERSE 0x0e8b2f51u /* SL_NEAR_ODD * SL_NEAR_INVERSE is 1, modulo 2^32 */
+
+static inline sl_near sl_near_of(float score, uint32_t member) {
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u; /* rises as the score does */
+    return (sl_near)bits << 32 | (uint32_t)(member * SL_NEAR_ODD);
+}
+
+static inline float sl_near_score(sl_near near) {
+    uint32_t bits = (uint32_t)(near >> 32);
+    float score;
+    bits = bits & 0x80000000u ? bits & 0x7fffffffu : ~bits;
+    memcpy(&score, &bits, sizeof score);
+    return score;
+}
+
+static inline uint32_t sl_near_member(sl_near near) {
+    return (uint32_t)near * SL_NEAR_INVERSE;
+}
+
+/* The same nearness, told of another member. */
+static inline sl_near sl_near_told(sl_near near, uint32_t member) {
+    return (near >> 32 << 32) | (uint32_t)(member * SL_NEAR_ODD);
+}
+
+/* Moves the `keep` largest of n > keep to the front. */
+void sl_near_keep(sl_near *near, size_t n, size_t keep);
+
+/* Lists of up to `width` near members for each of n. */
+typedef struct sl_near_lists {
+    sl_allocator allocator;
+    size_t n, width;
+    sl_near *near;   /* width entries a member, in no order */
+    uint16_t *count; /* of each member */
+} sl_near_lists;
+
+/* Lists the `width` nearest of those that share a leaf with each member. The result depends on the leaves alone. The
+ * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width);
+void sl_near_free(sl_near_lists *lists);
+
+/* Members that were met. Clearing takes as long as what was met. */
+enum { SL_MET_PLACES = 2048, SL_MET_MOST = SL_MET_PLACES / 2 };
+typedef struct sl_met {
+    uint32_t table[SL_MET_PLACES]; /* SL_NONE: free */
+    uint16_t used[SL_MET_MOST];
+    size_t count;
+} sl_met;
+
+void sl_met_init(sl_met *met);
+void sl_met_clear(sl_met *met);
+/* Notes a member, of SL_MET_MOST at most. Returns whether it was not there before. */
+int sl_met_add(sl_met *met, uint32_t member);
+
+#endif

@@ -1,0 +1,134 @@
+#include "hnsw/build/product.h"
+
+#include "distance/codec/encode.h"
+
+#include <string.h>
+
+/* Rows find so many times what they keep before the worst are dropped. */
+enum { KEEP_ROOM = 2, SPARE = 16 };
+/* Columns of a tile. Every column of the first tile is found, since nothing is better; a small tile keeps them few. */
+enum { COLUMNS = 64 };
+_Static_assert(COLUMNS <= SL_TILE_ROWS && COLUMNS % 16 == 0, "a tile of whole registers");
+
+static size_t tile_bytes(const sl_codec *codec) {
+    return sl_round_up(COLUMNS * 4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_CACHE_LINE);
+}
+
+sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room) {
+    const size_t tiles = (room + COLUMNS - 1) / COLUMNS, bytes = tile_bytes(codec), terms = COLUMNS * sizeof(float);
+    const size_t gathered = sl_codec_rows_size(codec, COLUMNS);
+    *columns =
+        (sl_columns){.kernels = graph->kernels,
+                     .codec = codec,
+                     .allocator = graph->allocator,
+                     .room = room,
+                     .size = sl_round_up(gathered, SL_CACHE_LINE) + tiles * (bytes + 2 * terms + sizeof(sl_tile))};
+    SL_TRY(sl_mem_alloc(&columns->allocator, columns->size, &columns->block));
+    uint8_t *at = columns->block;
+    columns->gathered = at;
+    at += sl_round_up(gathered, SL_CACHE_LINE);
+    columns->tile = (sl_tile *)(void *)(at + tiles * (bytes + 2 * terms));
+    for (size_t t = 0; t < tiles; t++, at += bytes + 2 * terms) {
+        sl_tile *tile = &columns->tile[t];
+        tile->codes = SL_CODES_I8;
+        tile->steps = sl_tile_steps(SL_CODES_I8, codec->dim);
+        tile->bytes = at;
+        tile->factors = (float *)(void *)(at + bytes);
+        tile->biases = tile->factors + COLUMNS;
+        tile->ahead = tile->ahead_end = tile->bytes;
+    }
+    return SL_OK;
+}
+
+void sl_columns_free(sl_columns *columns) {
+    sl_mem_free(&columns->allocator, columns->block, columns->size);
+    columns->block = NULL;
+}
+
+void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n) {
+    const sl_code_rows *from = &columns->codec->rows;
+    sl_code_rows gathered = *from;
+    gathered.base = columns->gathered;
+    columns->n = n;
+    columns->tiles = 0;
+    for (size_t first = 0; first < n; first += COLUMNS, columns->tiles++) {
+        size_t count = n - first < COLUMNS ? n - first : COLUMNS;
+        sl_tile *tile = &columns->tile[columns->tiles];
+        for (size_t i = 0; i < count; i++)
+            memcpy(columns->gathered + i * from->pitch, from->base + (rows ? rows[first + i] : first + i) * from->pitch,
+                   from->pitch);
+        columns->kernels->tile.pack(tile, &gathered, 0, count);
+        tile->first = (uint32_t)first;
+    }
+}
+
+static size_t code_bytes(const sl_codec *codec) {
+    return sl_round_up(4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_ROW_STEP);
+}
+
+static size_t find_room(size_t keep) {
+    return KEEP_ROOM * keep + COLUMNS + SPARE;
+}
+
+sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep) {
+    const size_t query = sl_round_up(sl_query_size(codec), SL_CACHE_LINE) + SL_ROW_STEP, code = code_bytes(codec);
+    const size_t found = sl_round_up(find_room(keep) * sizeof(uint32_t), SL_CACHE_LINE);
+    *finds = (sl_finds){.codec = codec,
+                        .allocator = graph->allocator,
+                        .keep = keep,
+                        .size = query + SL_PRODUCT_ROWS * (code + 2 * found)};
+    SL_TRY(sl_mem_alloc(&finds->allocator, finds->size, &finds->block));
+    uint8_t *at = finds->block;
+    finds->buffer = at;
+    at += query;
+    for (size_t i = 0; i < SL_PRODUCT_ROWS; i++, at += code + 2 * found) {
+        finds->scans[i].query.code = at;
+        finds->scans[i].ids = (uint32_t *)(void *)(at + code);
+        finds->scans[i].scores = (float *)(void *)(at + code + found);
+    }
+    return SL_OK;
+}
+
+void sl_finds_free(sl_finds *finds) {
+    sl_mem_free(&finds->allocator, finds->block, finds->size);
+    finds->block = NULL;
+}
+
+void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least) {
+    const size_t bytes = code_bytes(finds->codec), width = sl_query_size(finds->codec);
+    sl_scan *scan = &finds->scans[place];
+    uint8_t *code = (uint8_t *)(uintptr_t)scan->query.code;
+    memset(code, 0, bytes);
+    memcpy(code, query->code, bytes < width ? bytes : width);
+    scan->query = *query;
+    scan->query.code = code;
+    scan->least = least;
+    scan->count = 0;
+}
+
+void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count) {
+    const sl_tile_kernels *kernels = &columns->kernels->tile;
+    sl_scan *scans[SL_PRODUCT_ROWS];
+    for (size_t i = 0; i < count; i++)
+        scans[i] = &finds->scans[i];
+    for (size_t t = 0; t < columns->tiles; t++) {
+        sl_tile tile = columns->tile[t];
+        for (size_t i = 0; i < count; i++)
+            scans[i]->rows = (uint32_t)tile.rows;
+        kernels->scan(&tile, scans, count);
+        for (size_t i = 0; i < count; i++)
+            if (scans[i]->count > KEEP_ROOM * finds->keep) kernels->best(scans[i], (uint32_t)finds->keep, 0);
+    }
+    for (size_t i = 0; i < count; i++)
+        kernels->best(scans[i], (uint32_t)finds->keep, 1);
+}
+
+void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least) {
+    const sl_code_rows *from = &finds->codec->rows;
+    for (size_t i = 0; i < count; i++) {
+        sl_query_code query;
+        sl_row_as_query(finds->codec, from->base + (size_t)rows[i] * from->pitch, finds->buffer, &query);
+        sl_finds_ask(finds, i, &query, least ? least[i] : -INFINITY);
+    }
+    sl_finds_run(finds, columns, count);
+}

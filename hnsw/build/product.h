@@ -1,0 +1,55 @@
+/*
+ * The best of many rows for each of many others, by products of tiles (distance/kernels.h).
+ * Columns are packed once. Any number of threads then ask for the columns nearest to their own rows. All rows are of
+ * one codec of codes I8.
+ */
+#ifndef SL_HNSW_BUILD_PRODUCT_H
+#define SL_HNSW_BUILD_PRODUCT_H
+
+#include "hnsw/graph/index.h"
+
+/* Rows that go together. */
+enum { SL_PRODUCT_ROWS = 32 };
+
+/* Packed columns. Threads: one packs, any number read. */
+typedef struct sl_columns {
+    const sl_kernels *kernels;
+    const sl_codec *codec; /* its base has the rows */
+    sl_allocator allocator;
+    size_t room, n, tiles;
+    sl_tile *tile;
+    uint8_t *gathered; /* rows of a tile, one behind the other */
+    void *block;
+    size_t size;
+} sl_columns;
+
+/* One thread's rows, and the columns that each has found. */
+typedef struct sl_finds {
+    const sl_codec *codec;
+    sl_allocator allocator;
+    size_t keep;
+    sl_scan scans[SL_PRODUCT_ROWS]; /* ids are places of columns */
+    void *buffer, *block;
+    size_t size;
+} sl_finds;
+
+/* Makes room for so many columns. Errors: SL_ENOMEM. */
+sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room);
+void sl_columns_free(sl_columns *columns);
+/* Packs rows as columns 0 to n - 1. `rows`: their numbers; NULL: the first n. */
+void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n);
+
+/* Makes room for SL_PRODUCT_ROWS rows that keep so many columns each. Errors: SL_ENOMEM. */
+sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep);
+void sl_finds_free(sl_finds *finds);
+/* Makes a query the one at `place`, below SL_PRODUCT_ROWS. Columns that score no more than `least` are not found. */
+void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least);
+/* Finds the `keep` best columns for each of the first `count` queries, in no order. Columns that score as the last of
+ * them may come too, up to a quarter more; the first of equals come first. The result depends on queries and columns
+ * alone. */
+void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count);
+/* Finds the `keep` best columns for each of `count` rows, up to SL_PRODUCT_ROWS, in the
+ * same way. `least`: scores that those of each row must exceed; NULL: any. */
+void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least);
+
+#endif

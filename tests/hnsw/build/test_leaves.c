@@ -1,0 +1,315 @@
+/* Vectors linked all at once: the same bytes on every tier and at any number of threads, as good as vectors that were
+ * inserted, sound among copies, and all or nothing. */
+#include "distance/kernels.h"
+#include "hnsw/build/from_leaves.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/faults.h"
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/scratch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 6000, DIM = 20, K = 10, QUERIES = 100, COPIES = 300 };
+
+static float *x, *queries;
+static scratch place;
+
+static void set_up(void) {
+    x = clusters_make(N + QUERIES, DIM, 0.3, 7);
+    queries = x + (size_t)N * DIM;
+    scratch_open(&place);
+}
+
+static void tear_down(void) {
+    scratch_close(&place);
+    free(x);
+}
+
+static void params_of(sl_index_params *params, sl_metric metric, sl_codes codes) {
+    indexes_params(params, DIM, metric);
+    params->codes = codes;
+    params->ef_construction = 100;
+}
+
+static sl_index *make(const sl_index_params *params, const sl_add_params *add, const void *rows, sl_dtype dtype) {
+    sl_index *index;
+    ck_ok(sl_index_create(params, &index));
+    ck_ok(sl_index_add(index, rows, dtype, N, 0, NULL, add));
+    return index;
+}
+
+static sl_add_params by(sl_builder builder, size_t threads) {
+    sl_add_params add;
+    sl_add_params_init(&add);
+    add.builder = builder;
+    add.threads = threads;
+    return add;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The same bytes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static const struct kind {
+    sl_metric metric;
+    sl_dtype dtype;
+    sl_codes codes;
+    sl_refine refine;
+} kinds[] = {
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_NONE}, {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_NONE},    {SL_METRIC_L2, SL_F32, SL_CODES_F32, SL_REFINE_NONE},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE},      {SL_METRIC_COSINE, SL_I8, SL_CODES_I4, SL_REFINE_NONE},
+};
+
+static unsigned char *bytes_of(const struct kind *kind, const void *rows, const sl_kernels *kernels, size_t threads,
+                               size_t *size) {
+    sl_index_params params;
+    params_of(&params, kind->metric, kind->codes);
+    params.dtype = kind->dtype;
+    params.refine = kind->refine;
+    sl_index *index;
+    sl_add_params add = by(SL_BUILDER_LEAVES, threads);
+    ck_ok(sl_index_create(&params, &index));
+    index->graph.kernels = kernels;
+    ck_ok(sl_index_add(index, rows, kind->dtype, N, 0, NULL, &add));
+    ck_ok(indexes_save(index, place.path));
+    sl_index_free(index);
+    return file_read(place.path, size);
+}
+
+/* Rows of which some are copies, and integers many of whose scores are equal. */
+static void *rows_of(sl_dtype dtype) {
+    float *floats = malloc((size_t)N * DIM * sizeof *floats);
+    ck_assert_ptr_nonnull(floats);
+    memcpy(floats, x, (size_t)N * DIM * sizeof *floats);
+    for (size_t i = 0; i < COPIES; i++)
+        memcpy(floats + i * 7 * DIM, floats + N / 2 * DIM, DIM * sizeof *floats);
+    if (dtype == SL_F32) return floats;
+    int8_t *integers = malloc((size_t)N * DIM);
+    ck_assert_ptr_nonnull(integers);
+    for (size_t i = 0; i < (size_t)N * DIM; i++)
+        integers[i] = (int8_t)(floats[i] < -1 ? 1 : floats[i] > 2 ? 8 : 3 + (int)(2 * floats[i]));
+    free(floats);
+    return integers;
+}
+
+START_TEST(threads_and_tiers_change_nothing) {
+    const struct kind *kind = &kinds[_i];
+    void *rows = rows_of(kind->dtype);
+    size_t size, first_size;
+    unsigned char *first = bytes_of(kind, rows, sl_kernels_best(), 1, &first_size);
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
+        const sl_kernels *kernels = sl_kernels_of((sl_isa)isa);
+        if (!kernels || (SANITIZED && kernels != sl_kernels_best())) continue;
+        unsigned char *again = bytes_of(kind, rows, kernels, (size_t)isa % 3 + 2, &size);
+        ck_assert_uint_eq(size, first_size);
+        ck_assert_msg(memcmp(first, again, size) == 0, "%s gives other bytes", sl_isa_name((sl_isa)isa));
+        free(again);
+    }
+    free(first);
+    free(rows);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The graph
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static double recall_of(const sl_index *index, const uint64_t *truth, size_t ef) {
+    static uint64_t found[QUERIES * K];
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, ef, found, NULL);
+    return indexes_recall(found, truth, QUERIES, K);
+}
+
+START_TEST(finds_what_inserting_finds) {
+    static uint64_t truth[QUERIES * K];
+    const sl_metric metric = (sl_metric)_i;
+    sl_index_params params;
+    params_of(&params, metric, SL_CODES_F32);
+    const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
+    sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
+    indexes_exact(metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
+    for (size_t ef = 20; ef <= 80; ef *= 2)
+        ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.01);
+    ck_assert_double_ge(recall_of(at_once, truth, 80), 0.97);
+    indexes_sound(at_once);
+    sl_index_free(at_once);
+    sl_index_free(inserted);
+}
+END_TEST
+
+/* AUTO takes leaves where they give the better graph: two runs on several threads then have the same bytes. */
+START_TEST(auto_chooses) {
+    sl_index_params params;
+    params_of(&params, SL_METRIC_COSINE, SL_CODES_I8);
+    const sl_add_params automatic = by(SL_BUILDER_AUTO, 2), leaves = by(SL_BUILDER_LEAVES, 2);
+    const sl_add_params insert = by(SL_BUILDER_INSERT, 1), alone = by(SL_BUILDER_AUTO, 1);
+    for (int few = 0; few < 2; few++) {
+        if (few) params.ef_construction = 60;
+        sl_index *one = make(&params, few ? &alone : &automatic, x, SL_F32);
+        sl_index *other = make(&params, few ? &insert : &leaves, x, SL_F32);
+        size_t links = one->graph.m0 * N * sizeof(uint32_t);
+        ck_assert_mem_eq(sl_links(&one->graph, 0), sl_links(&other->graph, 0), links);
+        sl_index_free(one);
+        sl_index_free(other);
+    }
+}
+END_TEST
+
+/* Of one vector a third are copies. Each other vector is found among them, and as many copies as are asked for. */
+START_TEST(copies_hide_nothing) {
+    enum { MANY = N / 3 };
+    static uint64_t found[MANY];
+    sl_index_params params;
+    params_of(&params, SL_METRIC_L2, _i ? SL_CODES_I4 : SL_CODES_I8);
+    if (_i) params.m = 2;
+    for (size_t i = 0; i < MANY; i++)
+        memcpy(x + 3 * i * DIM, x + DIM, DIM * sizeof *x);
+    const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+    sl_index *index = make(&params, &add, x, SL_F32);
+    indexes_sound(index);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, MANY, MANY, found, NULL);
+    for (size_t i = 0; i < MANY; i++)
+        ck_assert(found[i] == 1 || found[i] % 3 == 0);
+    size_t lost = 0;
+    for (size_t i = 2; i < N; i += 30) {
+        indexes_search(index, (vector_rows){x + i * DIM, SL_F32, 1}, 1, _i ? MANY : 100, found, NULL);
+        lost += found[0] != i;
+    }
+    ck_assert_msg(lost == 0, "%zu others are not found", lost);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(all_may_be_alike) {
+    static uint64_t found[N];
+    sl_index_params params;
+    params_of(&params, SL_METRIC_COSINE, SL_CODES_I8);
+    for (size_t i = 1; i < N; i++)
+        memcpy(x + i * DIM, x, DIM * sizeof *x);
+    const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+    sl_index *index = make(&params, &add, x, SL_F32);
+    indexes_sound(index);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, N, N, found, NULL);
+    ck_assert_uint_ne(found[N - 1], SL_NO_ID);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Later vectors are inserted, and found among the others. */
+START_TEST(grows_by_inserting) {
+    static uint64_t found[QUERIES];
+    sl_index_params params;
+    params_of(&params, SL_METRIC_COSINE, SL_CODES_I4);
+    sl_add_params add = by(SL_BUILDER_AUTO, 2);
+    sl_index *index = make(&params, &add, x, SL_F32);
+    ck_ok(sl_index_add(index, queries, SL_F32, QUERIES, 0, NULL, &add));
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, 1, 60, found, NULL);
+    for (size_t q = 0; q < QUERIES; q++)
+        ck_assert_uint_eq(found[q], N + q);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Refused, cancelled, without memory
+ * ------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(says_what_it_lacks) {
+    sl_index_params params;
+    sl_index *index;
+    const sl_add_params add = by(SL_BUILDER_LEAVES, 1), bad = by((sl_builder)3, 1);
+    params_of(&params, SL_METRIC_IP, SL_CODES_I8);
+    ck_ok(sl_index_create(&params, &index));
+    ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_EUNSUPPORTED, "the metric cosine or l2");
+    sl_index_free(index);
+    params_of(&params, SL_METRIC_L2, SL_CODES_I8);
+    ck_ok(sl_index_create(&params, &index));
+    ck_fails(sl_index_add(index, x, SL_F32, 4095, 0, NULL, &add), SL_EUNSUPPORTED, "4,096 vectors");
+    ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &bad), SL_EINVAL, "builder is 3");
+    ck_ok(sl_index_add(index, x, SL_F32, 4096, 0, NULL, &add));
+    ck_fails(sl_index_add(index, x + 4096 * DIM, SL_F32, 10, 0, NULL, &add), SL_EUNSUPPORTED, "an empty index");
+    ck_assert_uint_eq(sl_index_size(index), 4096);
+    sl_index_free(index);
+}
+END_TEST
+
+typedef struct teller {
+    uint64_t last, stop_at;
+} teller;
+
+static int tell(void *ctx, uint64_t done, uint64_t total) {
+    teller *teller = ctx;
+    ck_assert_uint_ge(done, teller->last);
+    ck_assert_uint_le(done, total);
+    teller->last = done;
+    return done >= teller->stop_at;
+}
+
+START_TEST(tells_and_can_be_cancelled) {
+    teller teller = {.stop_at = 1};
+    sl_index_params params;
+    sl_index *index;
+    sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+    params_of(&params, SL_METRIC_L2, SL_CODES_I8);
+    add.progress = tell;
+    add.progress_ctx = &teller;
+    ck_ok(sl_index_create(&params, &index));
+    ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_ECANCELED, "");
+    ck_assert_uint_eq(sl_index_size(index), 0);
+    teller.last = 0;
+    teller.stop_at = UINT64_MAX;
+    ck_ok(sl_index_add(index, x, SL_F32, N, 0, NULL, &add));
+    ck_assert_uint_eq(teller.last, N);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Whatever allocation fails: the call fails and the index is as it was, or the call succeeds. AUTO inserts instead. */
+START_TEST(memory_may_run_out) {
+    fault_allocator memory;
+    const size_t step = SANITIZED ? 23 : 7;
+    sl_index_params params;
+    params_of(&params, SL_METRIC_L2, SL_CODES_I4);
+    params.m = 4;
+    const sl_add_params add = by(_i ? SL_BUILDER_AUTO : SL_BUILDER_LEAVES, 1);
+    size_t failures = 0;
+    for (size_t fail_at = 1;; fail_at += step) {
+        sl_index *index;
+        fault_allocator_init(&memory, fail_at);
+        params.allocator = &memory.allocator;
+        sl_status status = sl_index_create(&params, &index);
+        if (status == SL_OK) {
+            status = sl_index_add(index, x, SL_F32, SL_FROM_LEAVES_LEAST, 0, NULL, &add);
+            ck_assert_uint_eq(sl_index_size(index), status == SL_OK ? SL_FROM_LEAVES_LEAST : 0);
+            sl_index_free(index);
+        }
+        ck_assert_uint_eq(memory.live_blocks, 0);
+        ck_assert(status == SL_OK || status == SL_ENOMEM);
+        failures += status == SL_ENOMEM;
+        if (memory.calls < fail_at) break;
+    }
+    ck_assert_uint_gt(failures, 0);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("leaves");
+    tcase_set_timeout(tests, 300);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, threads_and_tiers_change_nothing, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(tests, finds_what_inserting_finds, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
+    tcase_add_test(tests, auto_chooses);
+    tcase_add_loop_test(tests, copies_hide_nothing, 0, 2);
+    tcase_add_test(tests, all_may_be_alike);
+    tcase_add_test(tests, grows_by_inserting);
+    tcase_add_test(tests, says_what_it_lacks);
+    tcase_add_test(tests, tells_and_can_be_cancelled);
+    tcase_add_loop_test(tests, memory_may_run_out, 0, 2);
+    return check_main("leaves", &tests, 1);
+}
