@@ -18,7 +18,7 @@ static float *x, *queries;
 static scratch place;
 
 static void set_up(void) {
-    x = clusters_make(N + QUERIES, DIM, 0.3, 7);
+    x = clusters_make(N + QUERIES, DIM, 1.5, 7);
     queries = x + (size_t)N * DIM;
     scratch_open(&place);
 }
@@ -132,8 +132,8 @@ START_TEST(finds_what_inserting_finds) {
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
     sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
     indexes_exact(metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
-    for (size_t ef = 20; ef <= 80; ef *= 2)
-        ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.01);
+    for (size_t ef = 10; ef <= 80; ef *= 2)
+        ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.005);
     ck_assert_double_ge(recall_of(at_once, truth, 80), 0.97);
     indexes_sound(at_once);
     sl_index_free(at_once);
@@ -159,27 +159,26 @@ START_TEST(auto_chooses) {
 }
 END_TEST
 
-/* Of one vector a third are copies. Each other vector is found among them, and as many copies as are asked for. */
+/* Nine of ten vectors are copies of one. Each other vector is found among them, and as many copies as are asked for. */
 START_TEST(copies_hide_nothing) {
-    enum { MANY = N / 3 };
+    enum { MANY = N / 10 * 9 };
     static uint64_t found[MANY];
     sl_index_params params;
     params_of(&params, SL_METRIC_L2, _i ? SL_CODES_I4 : SL_CODES_I8);
-    if (_i) params.m = 2;
-    for (size_t i = 0; i < MANY; i++)
-        memcpy(x + 3 * i * DIM, x + DIM, DIM * sizeof *x);
+    for (size_t i = 0; i < N; i++)
+        if (i % 10) memcpy(x + i * DIM, x + DIM, DIM * sizeof *x);
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
     sl_index *index = make(&params, &add, x, SL_F32);
     indexes_sound(index);
-    indexes_search(index, (vector_rows){x, SL_F32, 1}, MANY, MANY, found, NULL);
+    indexes_search(index, (vector_rows){x + DIM, SL_F32, 1}, MANY, MANY, found, NULL);
     for (size_t i = 0; i < MANY; i++)
-        ck_assert(found[i] == 1 || found[i] % 3 == 0);
+        ck_assert_uint_ne(found[i] % 10, 0);
     size_t lost = 0;
-    for (size_t i = 2; i < N; i += 30) {
-        indexes_search(index, (vector_rows){x + i * DIM, SL_F32, 1}, 1, _i ? MANY : 100, found, NULL);
+    for (size_t i = 0; i < N; i += 10) {
+        indexes_search(index, (vector_rows){x + i * DIM, SL_F32, 1}, 1, 20, found, NULL);
         lost += found[0] != i;
     }
-    ck_assert_msg(lost == 0, "%zu others are not found", lost);
+    ck_assert_msg(lost <= 2, "%zu others are not found", lost);
     sl_index_free(index);
 }
 END_TEST
