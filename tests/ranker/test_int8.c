@@ -74,7 +74,7 @@ static float reference(const layer *l, const sl_int8_product *p, size_t r, size_
 }
 
 static uint8_t code_of(float value) {
-    return value > 0 ? (uint8_t)rintf(fminf(value, 255)) : 0;
+    return value > 0 ? (uint8_t)lrintf(fminf(value, 255)) : 0;
 }
 
 static void compare_floats(const sl_int8_loops *loops, const layer *l, sl_int8_product p) {

@@ -97,7 +97,7 @@ static void free_fixture(fixture *f) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static uint8_t code_of(float value) {
-    return value > 0 ? (uint8_t)(value < 255 ? rintf(value) : 255) : 0;
+    return value > 0 ? (uint8_t)lrintf(fminf(value, 255)) : 0;
 }
 
 static int gives_codes(const fixture *f, size_t l) {
