@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Large files get fewer rounds, since each file is written and read whole. */
-#define ROUNDS ((SANITIZED ? 100u : 400u) / (valid_size > 200000 ? 8 : 1))
+#define ROUNDS ((SANITIZED ? 50u : 400u) / (valid_size > 200000 ? 8 : 1))
 
 static scratch place;
 static char copy_path[SCRATCH_PATH];
