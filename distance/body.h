@@ -26,7 +26,7 @@
  *   lane_total8(sum), lane_total16(sum, steps), lane_total_squares(sum, steps)
  *   lane_fma, lane_splat, lane_sum_f32
  *
- *   LANE_TILE                 registers of rows that are scanned at once, beside four queries
+ *   LANE_TILE                 registers of rows scanned at once, beside four queries
  *   lane_four(p)              four bytes, over and over; not for a tier with a LANE_F of 1
  *   lane_totals(sum, n, less) n * sum - less, of 32-bit lanes, as floats
  *   lane_above(a, b)          a bit for each lane in which a > b

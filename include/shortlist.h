@@ -278,11 +278,10 @@ SL_API void sl_index_free(sl_index *index);
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 /* How added vectors get their links.
- *   INSERT  each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320)
- *   LEAVES  all vectors are put into overlapping sets of near ones, and each set compares all its pairs (PiPNN, arXiv
- *           2602.21247). The graph is the same for any number of threads. LEAVES serves vectors added to an empty index
- *           in memory, 4,096 or more, under COSINE and L2
- *   AUTO    LEAVES where it serves, m is 8 or more and ef_construction 100 or more; else INSERT */
+ *   INSERT  Each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320).
+ *   LEAVES  Overlapping sets of near vectors compare all their pairs (PiPNN, arXiv 2602.21247). The graph is the same
+ * for any number of threads. The index is empty and in memory, gets 4,096 vectors or more, and has COSINE or L2. AUTO
+ * LEAVES where it serves, with m of 8 or more and ef_construction of 100 or more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
 typedef struct sl_add_params {

@@ -1,6 +1,6 @@
 #include "hnsw/build/copies.h"
 
-#include "base/random.h"
+#include "base/id_hash.h"
 
 #include <string.h>
 
@@ -20,9 +20,11 @@ static uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size) {
     return hash;
 }
 
+/* Nobody can choose vectors that meet: the process draws the seed. Which is the first of its kind does not depend on
+ * it. */
 static uint64_t hash_row(const sl_graph *graph, uint32_t node) {
     const sl_codec *codec = &graph->codec;
-    uint64_t hash = hash_bytes(graph->seed, sl_row(graph, node), codec->rows.factor + sizeof(float));
+    uint64_t hash = hash_bytes(sl_id_seed(), sl_row(graph, node), codec->rows.factor + sizeof(float));
     return codec->rest.pitch ? hash_bytes(hash, sl_rest_row(graph, node), codec->rest.factor + sizeof(float)) : hash;
 }
 

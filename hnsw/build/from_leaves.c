@@ -20,10 +20,17 @@ typedef struct compared {
     size_t size;
 } compared;
 
+static size_t folds_of(const sl_graph *graph) {
+    size_t folds = graph->ef_construction / EF_A_FOLD;
+    return folds > SL_LEAF_FOLDS ? SL_LEAF_FOLDS : folds ? folds : 1;
+}
+
 const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) {
     const sl_graph *graph = &index->graph;
     if (first != 0) return "an empty index";
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
+    /* Places of leaves have 32 bits. */
+    if (n > (SL_NONE - 1) / folds_of(graph)) return "fewer vectors or a smaller ef_construction";
     if (graph->place != SL_PLACE_DRAM || index->writer) return "an index in memory";
     return graph->codec.metric == SL_METRIC_IP ? "the metric cosine or l2" : NULL;
 }
@@ -83,13 +90,12 @@ static size_t list_nodes(const sl_upper *upper, uint32_t level, uint32_t *nodes,
 static sl_status link_distinct(sl_build *build, const compared *c, const sl_members *members, size_t degree,
                                uint32_t *links) {
     const sl_graph *graph = &build->index->graph;
-    size_t folds = graph->ef_construction / EF_A_FOLD, width = 5 * degree / 4 > 8 ? 5 * degree / 4 : 8;
+    size_t width = 5 * degree / 4 > 8 ? 5 * degree / 4 : 8;
     sl_leaves leaves = {0};
     sl_near_lists near = {0};
-    if (folds > SL_LEAF_FOLDS) folds = SL_LEAF_FOLDS;
     sl_layer_lists lists = {
         .members = members, .graph = &c->graph, .degree = degree, .told = 3 * degree / 2, .links = links};
-    sl_status status = sl_leaves_make(&leaves, members, folds ? folds : 1);
+    sl_status status = sl_leaves_make(&leaves, members, folds_of(graph));
     lists.order = leaves.order;
     if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);

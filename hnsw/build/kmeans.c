@@ -192,19 +192,23 @@ static void assign(sl_kmeans *kmeans) {
     }
 }
 
-static void sort_members(sl_kmeans *kmeans) {
-    uint32_t *ends = kmeans->ends, begin = 0;
-    memset(ends, 0, kmeans->count * sizeof *ends);
-    for (size_t i = 0; i < kmeans->sampled; i++)
-        ends[kmeans->of[i]]++;
-    for (size_t p = 0; p < kmeans->count; p++) {
+void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members) {
+    uint32_t begin = 0;
+    memset(ends, 0, count * sizeof *ends);
+    for (size_t i = 0; i < n; i++)
+        if (of[i] != SL_NONE) ends[of[i]]++;
+    for (size_t p = 0; p < count; p++) {
         uint32_t size = ends[p];
         ends[p] = begin;
         begin += size;
     }
-    /* Filling the places moves the begin of each partition to its end. */
-    for (size_t i = 0; i < kmeans->sampled; i++)
-        kmeans->members[ends[kmeans->of[i]]++] = (uint32_t)i;
+    /* Filling the places moves the begin of each centroid to its end. */
+    for (size_t i = 0; i < n; i++)
+        if (of[i] != SL_NONE) members[ends[of[i]]++] = (uint32_t)i;
+}
+
+static void sort_members(sl_kmeans *kmeans) {
+    sl_sort_members(kmeans->of, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->members);
 }
 
 static void turn(sl_kmeans *kmeans, uint64_t number) {

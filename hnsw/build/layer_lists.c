@@ -7,7 +7,7 @@ enum { CHUNK = 64 };
 /* Links that go back to a member are chosen among the nearest so many times the degree of them. */
 enum { MOST_BACK = 4 };
 
-/* What is told to each member. */
+/* Entries that others tell each member. */
 typedef struct tellings {
     sl_allocator allocator;
     size_t n, all;
@@ -46,8 +46,9 @@ static sl_status tell(tellings *t, const sl_members *members, told_fn *told, con
 #pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1)
     for (size_t from = 0; from < t->n; from++) {
         sl_near near;
-        for (size_t i = 0; told(of, from, i, &near) != SL_NONE; i++)
-            __atomic_fetch_add(&t->starts[told(of, from, i, &near)], 1, __ATOMIC_RELAXED);
+        uint32_t to;
+        for (size_t i = 0; (to = told(of, from, i, &near)) != SL_NONE; i++)
+            __atomic_fetch_add(&t->starts[to], 1, __ATOMIC_RELAXED);
     }
     for (size_t m = 0; m <= t->n; m++) {
         uint64_t count = t->starts[m];
@@ -78,7 +79,6 @@ typedef struct choosing {
     const sl_layer_lists *lists;
     sl_select select;
     sl_met met;
-    float *scores; /* of what goes back to a member */
 } choosing;
 
 static size_t most_candidates(const sl_layer_lists *lists, size_t width) {
@@ -136,8 +136,9 @@ static void leave_nearest(choosing *c, uint32_t member, sl_near *near, size_t co
     sl_nearness_set(&c->select.nearness, sl_member_row(members, member));
     for (size_t i = 0; i < count; i++) {
         uint32_t row = sl_member_row(members, (uint32_t)near[i]);
-        sl_nearness_many(&c->select.nearness, &row, 1, c->scores);
-        near[i] = sl_near_of(c->scores[0], (uint32_t)near[i]);
+        float score;
+        sl_nearness_many(&c->select.nearness, &row, 1, &score);
+        near[i] = sl_near_of(score, (uint32_t)near[i]);
     }
     sl_near_keep(near, count, most);
     for (size_t i = 0; i < most; i++)
@@ -181,16 +182,13 @@ static void choose_back(choosing *c, tellings *t, uint32_t member) {
 }
 
 static sl_status choosing_init(choosing *c, const sl_layer_lists *lists, size_t width) {
-    sl_status status = SL_OK;
     *c = (choosing){.lists = lists};
-    sl_met_init(&c->met);
-    c->scores = sl_mem_array(&lists->graph->allocator, 64, sizeof *c->scores, &status);
-    SL_TRY(status);
+    SL_TRY(sl_met_init(&c->met, &lists->graph->allocator, most_candidates(lists, width) + 1));
     return sl_select_init(&c->select, lists->graph, most_candidates(lists, width) + 1);
 }
 
 static void choosing_free(choosing *c) {
-    sl_mem_free(&c->lists->graph->allocator, c->scores, 64 * sizeof *c->scores);
+    sl_met_free(&c->met);
     sl_select_free(&c->select);
 }
 

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "distance/double.h"
+#include "hnsw/build/kmeans.h"
 
 #include <string.h>
 
@@ -90,19 +91,8 @@ static void assign(parting *p, const uint32_t *which, size_t n, size_t folds, ui
 
 /* Sorts places of `to` by centre: p->starts and p->sorted. A place / folds is what was assigned. */
 static void sort_by_centre(parting *p, const uint32_t *to, size_t places) {
-    uint32_t *starts = p->starts, sum = 0;
-    memset(starts, 0, (p->count + 1) * sizeof *starts);
-    for (size_t i = 0; i < places; i++)
-        if (to[i] != SL_NONE) starts[to[i]]++;
-    for (size_t c = 0; c <= p->count; c++) {
-        uint32_t size = starts[c];
-        starts[c] = sum;
-        sum += size;
-    }
-    for (size_t i = 0; i < places; i++)
-        if (to[i] != SL_NONE) p->sorted[starts[to[i]]++] = (uint32_t)i;
-    memmove(starts + 1, starts, p->count * sizeof *starts);
-    starts[0] = 0;
+    p->starts[0] = 0;
+    sl_sort_members(to, places, p->count, p->starts + 1, p->sorted);
 }
 
 /* Encodes a centre. Integers take the nearest ones; under COSINE, where a length does not count, of a long vector.

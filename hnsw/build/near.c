@@ -36,9 +36,20 @@ void sl_near_keep(sl_near *near, size_t n, size_t keep) {
     }
 }
 
-void sl_met_init(sl_met *met) {
-    memset(met->table, 0xff, sizeof met->table);
-    met->count = 0;
+sl_status sl_met_init(sl_met *met, const sl_allocator *allocator, size_t most) {
+    sl_status status = SL_OK;
+    *met = (sl_met){.allocator = *allocator, .places = 2, .shift = 31};
+    for (; met->places < 2 * most; met->shift--)
+        met->places *= 2;
+    met->table = sl_mem_array(allocator, met->places, sizeof *met->table, &status);
+    met->used = sl_mem_array(allocator, met->places, sizeof *met->used, &status);
+    if (status == SL_OK) memset(met->table, 0xff, met->places * sizeof *met->table);
+    return status;
+}
+
+void sl_met_free(sl_met *met) {
+    sl_mem_free(&met->allocator, met->table, met->places * sizeof *met->table);
+    sl_mem_free(&met->allocator, met->used, met->places * sizeof *met->used);
 }
 
 void sl_met_clear(sl_met *met) {
@@ -48,11 +59,11 @@ void sl_met_clear(sl_met *met) {
 }
 
 int sl_met_add(sl_met *met, uint32_t member) {
-    size_t at = member * SL_NEAR_ODD >> 21; /* of SL_MET_PLACES */
-    for (; met->table[at] != SL_NONE; at = (at + 1) % SL_MET_PLACES)
+    size_t at = (uint32_t)(member * SL_NEAR_ODD) >> met->shift;
+    for (; met->table[at] != SL_NONE; at = (at + 1) & (met->places - 1))
         if (met->table[at] == member) return 0;
     met->table[at] = member;
-    met->used[met->count++] = (uint16_t)at;
+    met->used[met->count++] = (uint32_t)at;
     return 1;
 }
 
@@ -81,6 +92,7 @@ typedef struct pairing {
     sl_near *joined; /* a list, and what one leaf adds */
 } pairing;
 
+/* A list, and what one leaf adds: finds of one more than the width, or up to a quarter more. */
 static size_t joined_room(size_t width) {
     return 3 * width + 1;
 }
@@ -90,7 +102,7 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     sl_near_lists *lists = pairs->lists;
     sl_status status = SL_OK;
     *p = (pairing){.members = members, .lists = lists, .pairs = pairs};
-    sl_met_init(&p->met);
+    if (status == SL_OK) status = sl_met_init(&p->met, &lists->allocator, joined_room(lists->width) + 1);
     p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
     p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
     if (status == SL_OK) status = sl_columns_init(&p->columns, members->graph, members->codec, SL_LEAF_MOST);
@@ -101,6 +113,7 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
 static void pairing_free(pairing *p) {
     sl_mem_free(&p->lists->allocator, p->rows, SL_LEAF_MOST * sizeof *p->rows);
     sl_mem_free(&p->lists->allocator, p->joined, joined_room(p->lists->width) * sizeof *p->joined);
+    sl_met_free(&p->met);
     if (p->columns.block) sl_columns_free(&p->columns);
     if (p->finds.block) sl_finds_free(&p->finds);
 }
@@ -137,7 +150,7 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_sca
     for (size_t i = 0; i < count; i++)
         sl_met_add(&p->met, sl_near_member(list[i]));
     sl_met_add(&p->met, member);
-    for (size_t i = 0; i < found->count && count < joined_room(lists->width); i++)
+    for (size_t i = 0; i < found->count; i++)
         if (sl_met_add(&p->met, leaf[found->ids[i]]))
             p->joined[count++] = sl_near_of(found->scores[i] + shift, leaf[found->ids[i]]);
     if (count > lists->width) sl_near_keep(p->joined, count, lists->width);

@@ -55,16 +55,19 @@ sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl
 void sl_near_free(sl_near_lists *lists);
 
 /* Members that were met. Clearing takes as long as what was met. */
-enum { SL_MET_PLACES = 2048, SL_MET_MOST = SL_MET_PLACES / 2 };
 typedef struct sl_met {
-    uint32_t table[SL_MET_PLACES]; /* SL_NONE: free */
-    uint16_t used[SL_MET_MOST];
-    size_t count;
+    sl_allocator allocator;
+    uint32_t *table; /* member by hash; SL_NONE: free */
+    uint32_t *used;  /* places of the members */
+    size_t count, places;
+    unsigned shift; /* of the hash */
 } sl_met;
 
-void sl_met_init(sl_met *met);
+/* Makes room for `most` members. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_met_init(sl_met *met, const sl_allocator *allocator, size_t most);
+void sl_met_free(sl_met *met);
 void sl_met_clear(sl_met *met);
-/* Notes a member, of SL_MET_MOST at most. Returns whether it was not there before. */
+/* Notes a member. Returns whether it was not there before. */
 int sl_met_add(sl_met *met, uint32_t member);
 
 #endif

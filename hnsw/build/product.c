@@ -76,15 +76,16 @@ sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *
     *finds = (sl_finds){.codec = codec,
                         .allocator = graph->allocator,
                         .keep = keep,
+                        .code_step = code,
                         .size = query + SL_PRODUCT_ROWS * (code + 2 * found)};
     SL_TRY(sl_mem_alloc(&finds->allocator, finds->size, &finds->block));
     uint8_t *at = finds->block;
     finds->buffer = at;
-    at += query;
-    for (size_t i = 0; i < SL_PRODUCT_ROWS; i++, at += code + 2 * found) {
-        finds->scans[i].query.code = at;
-        finds->scans[i].ids = (uint32_t *)(void *)(at + code);
-        finds->scans[i].scores = (float *)(void *)(at + code + found);
+    finds->codes = at + query;
+    at += query + SL_PRODUCT_ROWS * code;
+    for (size_t i = 0; i < SL_PRODUCT_ROWS; i++, at += 2 * found) {
+        finds->scans[i].ids = (uint32_t *)(void *)at;
+        finds->scans[i].scores = (float *)(void *)(at + found);
     }
     return SL_OK;
 }
@@ -95,9 +96,9 @@ void sl_finds_free(sl_finds *finds) {
 }
 
 void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least) {
-    const size_t bytes = code_bytes(finds->codec), width = sl_query_size(finds->codec);
+    const size_t bytes = finds->code_step, width = sl_query_size(finds->codec);
     sl_scan *scan = &finds->scans[place];
-    uint8_t *code = (uint8_t *)(uintptr_t)scan->query.code;
+    uint8_t *code = finds->codes + place * bytes;
     memset(code, 0, bytes);
     memcpy(code, query->code, bytes < width ? bytes : width);
     scan->query = *query;

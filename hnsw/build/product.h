@@ -29,6 +29,8 @@ typedef struct sl_finds {
     sl_allocator allocator;
     size_t keep;
     sl_scan scans[SL_PRODUCT_ROWS]; /* ids are places of columns */
+    uint8_t *codes;                 /* code_step bytes a query */
+    size_t code_step;
     void *buffer, *block;
     size_t size;
 } sl_finds;

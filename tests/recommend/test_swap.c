@@ -26,11 +26,7 @@ static void tear_down(void) {
 }
 
 static sl_recommend_params sizes(void) {
-    sl_recommend_params params;
-    sl_recommend_params_init(&params);
-    params.n = N;
-    params.candidates = CANDIDATES;
-    return params;
+    return funnel_sizes(N, CANDIDATES, 0);
 }
 
 static sl_item_part item_part; /* of the recommenders to be made */
@@ -44,13 +40,6 @@ static sl_recommender *make(sl_ranker *ranker, sl_items *items, const sl_allocat
     params.threads = 1;
     ck_ok(sl_recommender_create(f.index, ranker, items, &params, &recommender));
     return recommender;
-}
-
-static sl_session *session_of(sl_recommender *recommender) {
-    sl_session *session;
-    const sl_recommend_params params = sizes();
-    ck_ok(sl_session_create(recommender, &params, &session));
-    return session;
 }
 
 /* Makes a table with the same ids and the other columns turned, so that each item has another one's features. */
@@ -120,7 +109,7 @@ START_TEST(swaps_are_whole) {
         items[v] = funnel_items(&f, NULL);
         if (v) ck_ok(sl_items_update(items[v], &turned.table));
         sl_recommender *alone = make(rankers[v], items[v], NULL);
-        sl_session *session = session_of(alone);
+        sl_session *session = funnel_session(alone, sizes());
         for (size_t u = 0; u < FUNNEL_USERS; u++) {
             sl_recommend_stats stats;
             sl_status status;
@@ -289,7 +278,7 @@ static void *score_on(void *ctx) {
 
 static void score_all(sl_ranker *ranker, sl_items *items, float *scores) {
     sl_recommender *recommender = make(ranker, items, NULL);
-    sl_session *session = session_of(recommender);
+    sl_session *session = funnel_session(recommender, sizes());
     sl_request request = funnel_request(&f, 3);
     ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores, NULL));
     sl_session_free(session);
@@ -325,7 +314,7 @@ static void update_on(sl_recommender *recommender, const grid *turned, const fau
 static void expect_state(sl_recommender *recommender, sl_ranker *ranker, sl_items *items, float (*wanted)[SCORED],
                          const int *state) {
     float scores[2][SCORED];
-    sl_session *session = session_of(recommender);
+    sl_session *session = funnel_session(recommender, sizes());
     sl_request request = funnel_request(&f, 3);
     ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores[0], NULL));
     score_all(ranker, items, scores[1]);
@@ -414,7 +403,7 @@ START_TEST(updates_add_items) {
     ck_ok(sl_table_rows(&first.table, cursor, &rows));
     ck_ok(sl_items_create(&rows, NULL, &items));
     sl_recommender *recommender = make(ranker, items, NULL), *alone = make(NULL, NULL, NULL);
-    sl_session *session = session_of(recommender);
+    sl_session *session = funnel_session(recommender, sizes());
     sl_request request = funnel_request(&f, 3);
     float scores[SCORED], wanted[SCORED];
     sl_recommend_stats stats;
@@ -462,7 +451,7 @@ START_TEST(a_warm_session_takes_no_memory) {
     params.allocator = &memory.allocator;
     params.group = "genre";
     ck_ok(sl_recommender_create(f.index, ranker, items, &params, &recommender));
-    sl_session *session = session_of(recommender);
+    sl_session *session = funnel_session(recommender, sizes());
     sl_recommend_params asked = sizes();
     asked.max_per_group = 3;
     sl_request request = funnel_request(&f, 0);

@@ -226,6 +226,21 @@ sl_items *funnel_items(const funnel *f, const sl_allocator *allocator) {
     return items;
 }
 
+sl_recommend_params funnel_sizes(size_t n, size_t candidates, size_t ef) {
+    sl_recommend_params params;
+    sl_recommend_params_init(&params);
+    params.n = n;
+    params.candidates = candidates;
+    params.ef = ef;
+    return params;
+}
+
+sl_session *funnel_session(sl_recommender *recommender, sl_recommend_params sizes) {
+    sl_session *session;
+    ck_ok(sl_session_create(recommender, &sizes, &session));
+    return session;
+}
+
 sl_request funnel_request(const funnel *f, size_t user) {
     return (sl_request){.struct_size = sizeof(sl_request),
                         .vector = f->user_vectors + user * FUNNEL_DIM,

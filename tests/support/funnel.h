@@ -57,6 +57,10 @@ sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allo
 /* Tells whether the model needs the item table. */
 int funnel_needs_items(int model);
 
+/* Returns a recommendation's sizes, and makes a session of such sizes. */
+sl_recommend_params funnel_sizes(size_t n, size_t candidates, size_t ef);
+sl_session *funnel_session(sl_recommender *recommender, sl_recommend_params sizes);
+
 /* Returns a request of a user, with a vector of f32. */
 sl_request funnel_request(const funnel *f, size_t user);
 

@@ -214,6 +214,23 @@ START_TEST(grows_by_inserting) {
 }
 END_TEST
 
+/* As many links as a node may have: all on the lowest layer have some hundred candidates. */
+START_TEST(nodes_may_have_many_links) {
+    static uint64_t found[QUERIES], truth[QUERIES];
+    sl_index_params params;
+    params_of(&params, SL_METRIC_L2, SL_CODES_I8);
+    params.m = SL_MAX_M;
+    params.ef_construction = SL_MAX_M;
+    const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+    sl_index *index = make(&params, &add, x, SL_F32);
+    indexes_sound(index);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, 1, truth);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, 1, 40, found, NULL);
+    ck_assert_double_ge(indexes_recall(found, truth, QUERIES, 1), 0.95);
+    sl_index_free(index);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Refused, cancelled, without memory
  * ------------------------------------------------------------------------------------------------------------- */
@@ -250,7 +267,7 @@ static int tell(void *ctx, uint64_t done, uint64_t total) {
 }
 
 START_TEST(tells_and_can_be_cancelled) {
-    teller teller = {.stop_at = 1};
+    teller teller = {.stop_at = 0};
     sl_index_params params;
     sl_index *index;
     sl_add_params add = by(SL_BUILDER_LEAVES, 2);
@@ -258,8 +275,12 @@ START_TEST(tells_and_can_be_cancelled) {
     add.progress = tell;
     add.progress_ctx = &teller;
     ck_ok(sl_index_create(&params, &index));
-    ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_ECANCELED, "");
-    ck_assert_uint_eq(sl_index_size(index), 0);
+    /* At the first report, while centres are learnt; in the pairs; in the choice of links. */
+    for (size_t i = 0; i < 3; i++) {
+        teller = (struct teller){.stop_at = i * N / 3 + (i > 0)};
+        ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_ECANCELED, "");
+        ck_assert_uint_eq(sl_index_size(index), 0);
+    }
     teller.last = 0;
     teller.stop_at = UINT64_MAX;
     ck_ok(sl_index_add(index, x, SL_F32, N, 0, NULL, &add));
@@ -307,6 +328,7 @@ int main(void) {
     tcase_add_loop_test(tests, copies_hide_nothing, 0, 2);
     tcase_add_test(tests, all_may_be_alike);
     tcase_add_test(tests, grows_by_inserting);
+    tcase_add_test(tests, nodes_may_have_many_links);
     tcase_add_test(tests, says_what_it_lacks);
     tcase_add_test(tests, tells_and_can_be_cancelled);
     tcase_add_loop_test(tests, memory_may_run_out, 0, 2);
