@@ -228,8 +228,7 @@ static const option build_table[] = {
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
      "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
      "near vectors compare all their pairs; for 4,096 vectors or more under cosine and l2. auto (default): leaves "
-     "where "
-     "that serves, with --m 8 or more and --ef-build 100 or more."},
+     "where that serves, with --m from 16 to 24 and --ef-build 200 or more."},
     OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
     {0, "ids", OPTION_TEXT, "FILE", 0, offsetof(build_options, ids),

@@ -1,5 +1,6 @@
 #include "hnsw/build/from_leaves.h"
 
+#include "base/random.h"
 #include "distance/codec/encode.h"
 #include "hnsw/build/copies.h"
 #include "hnsw/build/layer_lists.h"
@@ -8,10 +9,12 @@
 
 #include <string.h>
 
-/* Of ef_construction: leaves of one partitioning that a node is in. Of a node's links: those of one upper layer that
- * layer 0 gets too. */
-enum { EF_A_FOLD = 50, LONG_SHARE = 8 };
-enum { LEAST_FOLDS = 2, LEAST_M = 8 };
+/* Of ef_construction: leaves of one partitioning that a node is in. */
+enum { EF_A_FOLD = 50 };
+/* The largest sample is all nodes, halved so often: where the lists have much room, and elsewhere. They have much where
+ * less than FULL / FULL_OF of their places is taken. */
+enum { ROOM_HALVINGS = 2, HALVINGS = 4, FULL = 5, FULL_OF = 8 };
+enum { LEAST_FOLDS = 4, LEAST_M = 16, MOST_M = 24 };
 
 /* The rows that are compared: the index's own where those have codes I8, else copies. */
 typedef struct compared {
@@ -36,7 +39,7 @@ const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) 
 }
 
 int sl_from_leaves_suits(const sl_graph *graph) {
-    return graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M;
+    return graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M && graph->m <= MOST_M;
 }
 
 static sl_status copy_rows(compared *c, const sl_build *build) {
@@ -162,31 +165,62 @@ static sl_status link_all_upper(sl_build *build, const compared *c) {
     return status;
 }
 
-/* Puts a link of layer `level` into a node's list of layer 0: behind its links, or for the last of those that are not
- * such links too. */
-static void put_long(uint32_t *list, size_t degree, size_t *kept, uint32_t node) {
+/* ---------------------------------------------------------------------------------------------------------------
+ * Samples
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings) {
+    return sl_random_at(graph->seed ^ (0x73616d706c65u + halvings), node) >> (64 - halvings) == 0;
+}
+
+/* Appends to a node's list while that has room. */
+static void append_link(uint32_t *list, size_t degree, uint32_t node) {
     size_t count = 0;
     for (; count < degree && list[count] != SL_NONE; count++)
         if (list[count] == node) return;
-    if (count == degree) count = --*kept;
-    list[count] = node;
+    if (count < degree) list[count] = node;
 }
 
-/* Gives nodes of upper layers some links of theirs on layer 0 too. Walks begin anywhere on layer 0: these links lead
- * from one region to another, as those of the first nodes do where nodes are inserted. */
-static void link_regions(const sl_graph *graph) {
-    const sl_upper *upper = &graph->upper;
-    const size_t most = graph->m0 / LONG_SHARE;
-    for (uint32_t slot = 0; slot < upper->count; slot++) {
-        uint32_t *list = sl_links(graph, upper->nodes[slot]);
-        size_t kept = graph->m0;
-        for (uint32_t row = upper->start[slot]; row < upper->start[slot + 1]; row++)
-            for (size_t i = 0; i < most && kept > graph->m0 / 2; i++) {
-                uint32_t to = upper->links[(size_t)row * graph->m + i];
-                if (to == SL_NONE) break;
-                put_long(list, graph->m0, &kept, upper->nodes[to]);
-            }
+/* Links the nodes of a sample among themselves, beside the links that they have. */
+static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes, size_t count) {
+    const sl_graph *graph = &build->index->graph;
+    const size_t degree = graph->m0;
+    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0};
+    sl_status status = SL_OK;
+    uint32_t *links = sl_mem_array(&graph->allocator, count * degree, sizeof *links, &status);
+    if (status == SL_OK) status = link_members(build, c, &members, degree, links);
+    for (size_t i = 0; i < count && status == SL_OK; i++)
+        for (size_t j = 0; j < degree && links[i * degree + j] != SL_NONE; j++)
+            append_link(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
+    sl_mem_free(&graph->allocator, links, count * degree * sizeof *links);
+    return status;
+}
+
+/* Tells whether the lists of layer 0 have much room. */
+static int has_room(const sl_graph *graph) {
+    uint64_t links = 0;
+    for (uint32_t node = 0; node < graph->n; node++)
+        for (size_t i = 0; i < graph->m0 && sl_links(graph, node)[i] != SL_NONE; i++)
+            links++;
+    return links * FULL_OF < (uint64_t)graph->n * graph->m0 * FULL;
+}
+
+/* Gives layer 0 links that lead out of clusters: ever smaller samples of the nodes are linked. Each is a sample of its
+ * own, so that more nodes get such links. Where nodes are inserted, the first of them have these links. */
+static sl_status link_samples(sl_build *build, const compared *c) {
+    const sl_graph *graph = &build->index->graph;
+    sl_status status = SL_OK;
+    uint32_t *nodes = sl_mem_array(&graph->allocator, graph->n, sizeof *nodes, &status);
+    size_t count = graph->n;
+    for (unsigned halvings = has_room(graph) ? ROOM_HALVINGS : HALVINGS; status == SL_OK && count > graph->m0;
+         halvings++) {
+        count = 0;
+        for (uint32_t node = 0; node < graph->n; node++)
+            if (in_sample(graph, node, halvings)) nodes[count++] = node;
+        if (count > 1) status = link_sample(build, c, nodes, count);
     }
+    sl_mem_free(&graph->allocator, nodes, graph->n * sizeof *nodes);
+    return status;
 }
 
 static sl_status link_all(sl_build *build, const compared *c) {
@@ -195,9 +229,8 @@ static sl_status link_all(sl_build *build, const compared *c) {
     const sl_members members = {&c->graph, &c->graph.codec, graph->n, NULL, build->threads, &build->progress, graph->n};
     sl_entry_set(index, 0, 0);
     SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
-    SL_TRY(link_all_upper(build, c));
-    link_regions(graph);
-    return SL_OK;
+    SL_TRY(link_samples(build, c));
+    return link_all_upper(build, c);
 }
 
 sl_status sl_from_leaves_link(sl_build *build) {

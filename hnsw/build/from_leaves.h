@@ -10,7 +10,8 @@
 /* Returns what is lacking for `n` nodes from `first` on to be linked so, as a phrase; NULL where nothing is. */
 const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n);
 
-/* Tells whether that gives the better graph. With few leaves a node, or few links, regions lose touch. */
+/* Tells whether that was measured to give the better graph. With few leaves a node, or few links, clusters lose touch.
+ * With many links, inserting is as fast. */
 int sl_from_leaves_suits(const sl_graph *graph);
 
 /* Links all nodes on all layers, and sets the entry point. Lists are empty before. They are empty again after a

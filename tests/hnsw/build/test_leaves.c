@@ -1,5 +1,6 @@
 /* Vectors linked all at once: the same bytes on every tier and at any number of threads, as good as vectors that were
  * inserted, sound among copies, and all or nothing. */
+#include "base/random.h"
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
 #include "tests/support/check_main.h"
@@ -141,14 +142,36 @@ START_TEST(finds_what_inserting_finds) {
 }
 END_TEST
 
+/* Clusters of sixty vectors, more than there are partitions, so that lists of nearest nodes do not lead out of
+ * one. Links between clusters are there too. */
+START_TEST(clusters_stay_in_touch) {
+    enum { CLUSTERS = N / 60 };
+    static uint64_t truth[QUERIES * K];
+    sl_index_params params;
+    params_of(&params, SL_METRIC_L2, SL_CODES_F32);
+    float *centres = clusters_make(CLUSTERS, DIM, 0, 11);
+    for (size_t i = 0; i < (size_t)(N + QUERIES) * DIM; i++)
+        x[i] = centres[i / DIM % CLUSTERS * DIM + i % DIM] + (float)(sl_random_unit(13, i) - 0.5) / 4;
+    free(centres);
+    const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
+    sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
+    for (size_t ef = 10; ef <= 80; ef *= 2)
+        ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.005);
+    sl_index_free(at_once);
+    sl_index_free(inserted);
+}
+END_TEST
+
 /* AUTO takes leaves where they give the better graph: two runs on several threads then have the same bytes. */
 START_TEST(auto_chooses) {
     sl_index_params params;
     params_of(&params, SL_METRIC_COSINE, SL_CODES_I8);
     const sl_add_params automatic = by(SL_BUILDER_AUTO, 2), leaves = by(SL_BUILDER_LEAVES, 2);
     const sl_add_params insert = by(SL_BUILDER_INSERT, 1), alone = by(SL_BUILDER_AUTO, 1);
+    params.m = 16;
     for (int few = 0; few < 2; few++) {
-        if (few) params.ef_construction = 60;
+        params.ef_construction = few ? 199 : 200;
         sl_index *one = make(&params, few ? &alone : &automatic, x, SL_F32);
         sl_index *other = make(&params, few ? &insert : &leaves, x, SL_F32);
         size_t links = one->graph.m0 * N * sizeof(uint32_t);
@@ -203,8 +226,9 @@ START_TEST(grows_by_inserting) {
     static uint64_t found[QUERIES];
     sl_index_params params;
     params_of(&params, SL_METRIC_COSINE, SL_CODES_I4);
-    sl_add_params add = by(SL_BUILDER_AUTO, 2);
+    sl_add_params add = by(SL_BUILDER_LEAVES, 2);
     sl_index *index = make(&params, &add, x, SL_F32);
+    add.builder = SL_BUILDER_AUTO;
     ck_ok(sl_index_add(index, queries, SL_F32, QUERIES, 0, NULL, &add));
     indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, 1, 60, found, NULL);
     for (size_t q = 0; q < QUERIES; q++)
@@ -293,10 +317,11 @@ END_TEST
 /* Whatever allocation fails: the call fails and the index is as it was, or the call succeeds. AUTO inserts instead. */
 START_TEST(memory_may_run_out) {
     fault_allocator memory;
-    const size_t step = SANITIZED ? 23 : 7;
+    const size_t step = (SANITIZED ? 23 : 7) * (_i ? 5 : 1);
     sl_index_params params;
     params_of(&params, SL_METRIC_L2, SL_CODES_I4);
-    params.m = 4;
+    params.ef_construction = _i ? 200 : 100;
+    params.m = _i ? 16 : 4;
     const sl_add_params add = by(_i ? SL_BUILDER_AUTO : SL_BUILDER_LEAVES, 1);
     size_t failures = 0;
     for (size_t fail_at = 1;; fail_at += step) {
@@ -324,6 +349,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, threads_and_tiers_change_nothing, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(tests, finds_what_inserting_finds, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
+    tcase_add_test(tests, clusters_stay_in_touch);
     tcase_add_test(tests, auto_chooses);
     tcase_add_loop_test(tests, copies_hide_nothing, 0, 2);
     tcase_add_test(tests, all_may_be_alike);
