@@ -13,7 +13,7 @@
 enum { EF_A_FOLD = 50 };
 /* The largest sample is all nodes, halved so often: where the lists have much room, and elsewhere. They have much where
  * less than FULL / FULL_OF of their places is taken. */
-enum { ROOM_HALVINGS = 2, HALVINGS = 4, FULL = 5, FULL_OF = 8 };
+enum { ROOM_HALVINGS = 3, HALVINGS = 4, FULL = 5, FULL_OF = 8 };
 enum { LEAST_FOLDS = 4, LEAST_M = 16, MOST_M = 24 };
 
 /* The rows that are compared: the index's own where those have codes I8, else copies. */
