@@ -1,4 +1,4 @@
-"""Exchange of rankers with ONNX, by the package ``onnx`` (``pip install shortlist[onnx]``).
+"""Exchange of rankers with ONNX, by the package ``onnx`` (``pip install onnx``).
 
     proto = shortlist.onnx.export(rk, "model.onnx")
     session = onnxruntime.InferenceSession("model.onnx")
@@ -9,7 +9,7 @@
 try:
     import onnx as _onnx  # noqa: F401
 except ImportError:
-    raise ImportError("shortlist.onnx needs the package onnx: pip install 'shortlist[onnx]'") from None
+    raise ImportError("shortlist.onnx needs the package onnx: pip install onnx") from None
 
 from ._export import OPSET, export, inputs
 from ._load import load
