@@ -106,6 +106,7 @@ static void print_json(const char *path, const sl_index_stats *stats, const outc
     count_or_null(&json, "max_degree", checked, report->max_degree);
     json_real(&json, "mean_degree", checked ? report->mean_degree : NAN);
     json_real(&json, "sampled_recall", report->sampled_recall);
+    count_or_null(&json, "sampled_lost", checked && !isnan(report->sampled_recall), report->sampled_lost);
     json_count(&json, "sections_checked", report->sections_checked);
     json_count(&json, "pages_checked", report->pages_checked);
     json_count(&json, "bad_pages", report->bad_pages);
@@ -151,7 +152,10 @@ static void print_text(const char *path, const check_options *options, const out
         printf("  %-36s left for a writer to link; no fault in a file with room\n", "what no path leads to");
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
            report->mean_degree);
-    if (options->sample) printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
+    if (options->sample) {
+        printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
+        printf("  %-36s %zu of %zu\n", "of the sample, in a region lost", report->sampled_lost, options->sample);
+    }
     print_records(found);
 }
 

@@ -261,6 +261,23 @@ static const option *match(const command *command, int argc, char **argv, int *a
     return NULL;
 }
 
+static size_t operand_names(const command *command) {
+    size_t count = 0;
+    while (command->operands[count])
+        count++;
+    return count;
+}
+
+static int is_repeated(const char *name) {
+    return *name == '[' && strstr(name, "...") != NULL;
+}
+
+/* Tells whether the command takes one operand more than `count`. */
+static int takes_operand(const command *command, size_t count) {
+    const size_t names = operand_names(command);
+    return count < names || (names && count < OPERANDS_MAX && is_repeated(command->operands[names - 1]));
+}
+
 static options_result check_complete(const command *command, const int *given, size_t operands) {
     for (size_t i = 0; !is_last(&command->options[i]); i++) {
         const option *option = &command->options[i];
@@ -268,8 +285,9 @@ static options_result check_complete(const command *command, const int *given, s
         (void)report_usage("%s %s is missing", spelled(option), option->argument);
         return OPTIONS_WRONG;
     }
+    if (operands >= operand_names(command)) return OPTIONS_RUN;
     const char *missing = command->operands[operands];
-    if (!missing || *missing == '[') return OPTIONS_RUN;
+    if (*missing == '[') return OPTIONS_RUN;
     (void)report_usage("%s is missing", missing);
     return OPTIONS_WRONG;
 }
@@ -292,7 +310,7 @@ options_result options_parse(const command *command, int argc, char **argv, void
         if (!options_over && strcmp(argv[at], "--") == 0) {
             options_over = 1;
         } else if (options_over || argv[at][0] != '-' || !argv[at][1]) {
-            if (!command->operands[operand_count]) {
+            if (!takes_operand(command, operand_count)) {
                 (void)report_usage("'%s' is one argument too many", argv[at]);
                 return OPTIONS_WRONG;
             }

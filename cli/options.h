@@ -105,9 +105,10 @@ struct command {
     const char *name;
     const char *summary; /* half a line: "build an index from a file of vectors" */
     const char *synopsis;
-    const char *description;     /* paragraphs, each ended by a newline; wrapped when printed */
-    const char *examples;        /* lines, printed as they stand */
-    const char *const *operands; /* their names, ended by NULL; all are required but "[LAST]" */
+    const char *description; /* paragraphs, each ended by a newline; wrapped when printed */
+    const char *examples;    /* lines, printed as they stand */
+    /* Their names, ended by NULL. All are required but "[LAST]"; "[LAST...]" may come several times. */
+    const char *const *operands;
     const option *options;
     /* Parses its arguments (argv[0] is the command's name) and works; returns the exit status. */
     int (*run)(const command *self, int argc, char **argv);
@@ -115,7 +116,11 @@ struct command {
 
 typedef enum options_result { OPTIONS_RUN, OPTIONS_HELPED, OPTIONS_WRONG } options_result;
 
+/* The most operands of a command, one that comes several times included. */
+enum { OPERANDS_MAX = 64 };
+
 /* Parses argv[1] on into `values`, a struct that holds the defaults, and into `operands`, one entry an operand.
+ * Entries without an operand stay as they are.
  * --help prints the page: OPTIONS_HELPED. An argument that is not understood is reported: OPTIONS_WRONG. */
 options_result options_parse(const command *command, int argc, char **argv, void *values, const char **operands);
 

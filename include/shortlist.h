@@ -305,11 +305,38 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
+/* An id that several of the merged indexes have.
+ *   REFUSE  The merge fails. With sl_index_params.multi no id clashes: it has the vectors of all indexes.
+ *   LATER   The vectors of the last index that has it are taken. */
+typedef enum sl_clash { SL_CLASH_REFUSE = 0, SL_CLASH_LATER = 1 } sl_clash;
+
+typedef struct sl_merge_params {
+    size_t struct_size;
+    size_t m, ef_construction; /* of the new index; 0: those of the first */
+    size_t threads;
+    sl_clash clash;
+    sl_builder builder;
+    sl_progress_fn progress; /* counts vectors */
+    void *progress_ctx;
+} sl_merge_params;
+
+SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size);
+#define sl_merge_params_init(params) sl_merge_params_init_sized((params), sizeof *(params))
+
+/* Makes a new index in memory of all vectors of one or more indexes, which stay as they are. Codes, refinements, ids,
+ * tags and keys are copied exactly. Deleted vectors are left out. The graph is built anew, so that a merge of one index
+ * rebuilds it. Other parameters are those of the first index; stored settings of a tuning are not taken over. The
+ * caller frees *out; nobody changes the indexes through their handles meanwhile.
+ * Errors: SL_EINVAL (indexes of different metrics, dimensions, types, codes, refinements, tags, keys or multi),
+ * SL_EEXIST (names the id and the indexes), SL_ECORRUPT (a damaged vector), SL_ELIMIT, SL_EBUSY (an index that another
+ * process writes), SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM. *out is then NULL. */
+SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
+                                            sl_index **out);
+
 /* Deletes all vectors of n ids, all or nothing. Searches and sl_index_get do not find deleted vectors, whose ids may be
- * added again. Deleted vectors keep their memory: build anew when they are most of the index. Searches find k vectors
- * while k are left, but take longer.
- * Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice), SL_EREADONLY; for a file written in place
- * SL_ENOSPC and SL_EIO. */
+ * added again. Deleted vectors keep their memory: sl_index_merge rebuilds an index without them. Searches find k
+ * vectors while k are left, but take longer. Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice),
+ * SL_EREADONLY; for a file written in place SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
 /* Replaces the tag words, or the keys, of all vectors of n ids, all or nothing. The last word counts of an id given
@@ -742,11 +769,13 @@ typedef struct sl_check_report {
     size_t bad_pages;     /* of them */
     int unverified; /* 1: a file with room has no page checksums in force, being of an older version or written directly
                        in persistent memory. Only scrub verifies it */
+    size_t sampled_lost; /* vectors of the sample of whose own k nearest less than half are found. Many: whole regions
+                            are badly linked, though paths lead there */
 } sl_check_report;
 
 /* Verifies a whole index: the file's checksums, every invariant of the graph, reachability. Holes stay holes. SL_OK:
- * all holds; the sampled recall is yours to judge. SL_ECORRUPT: the message has the first fault. *report is filled in
- * both cases. SL_EBUSY: this process was forked from the one that writes the file. */
+ * all holds; the sampled recall and what the sample lost are yours to judge. SL_ECORRUPT: the message has the first
+ * fault. *report is filled in both cases. SL_EBUSY: this process was forked from the one that writes the file. */
 SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
 
 /* Deletes every vector of a writable index whose record fails its checksum. *dropped is their number. A check with

@@ -102,11 +102,27 @@ static void encode_vector(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->graph.codec, sl_row(&index->graph, node), floats, (void *)to);
 }
 
+/* A row that lies in a record has no padding. */
+static void copy_row(const sl_build *build, size_t i) {
+    const sl_graph *graph = &build->index->graph, *from = build->copied->graphs[build->copied->of[i]];
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const unsigned both = SL_ARRAY_COPIED | SL_ARRAY_ADDED;
+        if ((sl_array_lines[kind].flags & both) != both || !graph->arrays[kind].at) continue;
+        const size_t size = graph->arrays[kind].size, given = from->arrays[kind].size;
+        uint8_t *to = sl_array_row(graph, kind, (uint32_t)(build->first + i));
+        memcpy(to, sl_array_row(from, kind, build->copied->nodes[i]), given < size ? given : size);
+        if (given < size) memset(to + given, 0, size - given);
+    }
+}
+
 /* All rows of the node, for its id is there already. */
 static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
-    encode_vector(build, i, thread);
+    if (build->copied)
+        copy_row(build, i);
+    else
+        encode_vector(build, i, thread);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         if (index->graph.arrays[kind].at && sl_array_lines[kind].derive)
             sl_array_lines[kind].derive(&index->graph, node, sl_array_row(&index->graph, kind, node));
@@ -234,13 +250,16 @@ static sl_status check_builder(const sl_index *index, sl_builder builder, size_t
     return sl_fail(SL_EUNSUPPORTED, "builder leaves needs %s; take builder auto", lacks);
 }
 
+static sl_status check_room(const sl_graph *graph, size_t n) {
+    if (n <= SL_MAX_VECTORS - graph->n) return SL_OK;
+    return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
+}
+
 static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
     if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
     SL_TRY(sl_codec_accepts(&graph->codec, dtype));
     SL_TRY(sl_check_stride(vectors, dtype, graph->codec.dim, stride));
-    if (n > SL_MAX_VECTORS - graph->n)
-        return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
-    return SL_OK;
+    return check_room(graph, n);
 }
 
 /* Doubles the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
@@ -250,6 +269,38 @@ static sl_status make_room(sl_index *index, size_t n) {
     if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
     if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
     return sl_index_reserve(index, need);
+}
+
+/* Adds the rows of a build that has them, with these ids. */
+static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_params *params) {
+    sl_index *index = build->index;
+    build->first = index->graph.n;
+    build->tags = params->tags;
+    build->keys = params->keys;
+    build->builder = params->builder;
+    build->threads = sl_thread_count(params->threads);
+    if (build->threads > build->n) build->threads = build->n;
+    if (!build->copied) SL_TRY(check_rows(build));
+    SL_TRY(make_room(index, build->n));
+    sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
+    sl_status status = build_alloc(build);
+    if (status == SL_OK) status = build_run(build, ids);
+    build_free(build);
+    if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
+    /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
+     * came. */
+    index->threads = params->threads;
+    if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
+    return status;
+}
+
+sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                          const sl_add_params *params) {
+    sl_build build = {.index = index, .copied = copied, .n = n};
+    if (n == 0) return SL_OK;
+    SL_TRY(check_room(&index->graph, n));
+    SL_TRY(check_builder(index, params->builder, n));
+    return add_rows(&build, ids, params);
 }
 
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
@@ -268,23 +319,6 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                       .vectors = vectors,
                       .dtype = dtype,
                       .n = n,
-                      .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype),
-                      .first = index->graph.n,
-                      .tags = mine.tags,
-                      .keys = mine.keys,
-                      .threads = sl_thread_count(mine.threads),
-                      .builder = mine.builder};
-    if (build.threads > n) build.threads = n;
-    SL_TRY(check_rows(&build));
-    SL_TRY(make_room(index, n));
-    sl_progress_start(&build.progress, mine.progress, mine.progress_ctx, n);
-    sl_status status = build_alloc(&build);
-    if (status == SL_OK) status = build_run(&build, ids);
-    build_free(&build);
-    if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
-    /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
-     * came. */
-    index->threads = mine.threads;
-    if (status == SL_OK) sl_renumber_settle(index, 8, mine.threads, &build.progress);
-    return status;
+                      .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype)};
+    return add_rows(&build, ids, &mine);
 }

@@ -8,8 +8,15 @@
 /* Rows that a thread takes at once. */
 #define SL_BUILD_CHUNK 16
 
+/* Rows of other graphs, whose codes are copied as they are. */
+typedef struct sl_copied {
+    const sl_graph *const *graphs; /* of the index's metric, dimension, type, codes and refinement */
+    const uint32_t *of, *nodes;    /* of each row: a number of a graph, and its node there */
+} sl_copied;
+
 typedef struct sl_build {
     sl_index *index;
+    const sl_copied *copied; /* NULL: rows are vectors */
     const uint8_t *vectors;
     sl_dtype dtype;
     size_t n, stride, first;     /* rows given, bytes between them, node of the first */
@@ -22,6 +29,10 @@ typedef struct sl_build {
     sl_build_locks *locks;
     sl_progress progress;
 } sl_build;
+
+/* add.c: adds n rows of other graphs, all or nothing, as sl_index_add adds vectors. Errors: as of sl_index_add. */
+sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                          const sl_add_params *params);
 
 /* add.c: links the build's nodes, which have all else. Fails only where the build asks for SL_BUILDER_LEAVES; lists are
  * then empty. */

@@ -84,3 +84,17 @@ done:
     sl_mem_free(allocator, scratch, threads * own);
     return status;
 }
+
+int sl_row_is_finite(const sl_graph *graph, uint32_t node) {
+    const sl_codec *codec = &graph->codec;
+    const uint8_t *row = sl_row(graph, node);
+    /* The last row of a node has the norm. */
+    const uint8_t *last = codec->rest.pitch ? sl_rest_row(graph, node) : row;
+    return sl_field_is_finite(row, codec->rows.factor) &&
+           (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
+           (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
+           (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
+           sl_field_is_finite(sl_walk_row(graph, node), sl_codec_of_walks(graph)->rows.factor) &&
+           (!sl_codec_of_walks(graph)->rows.bias ||
+            sl_field_is_finite(sl_walk_row(graph, node), sl_codec_of_walks(graph)->rows.bias));
+}

@@ -10,6 +10,9 @@ sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params);
 /* Bytes of a refine row; 0: the index has none. */
 size_t sl_refine_width(const sl_graph *graph);
 
+/* Tells whether all scales, biases and norms of a node's codes are finite. */
+int sl_row_is_finite(const sl_graph *graph, uint32_t node);
+
 /* Makes the coarse rows of nodes [first, first + n), whose other rows are there. The function learns the projection
  * when that is due, and then makes the coarse rows of all nodes again.
  * Errors: SL_ENOMEM. A failure changes no row. */

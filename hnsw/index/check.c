@@ -2,6 +2,7 @@
 #include "base/params.h"
 #include "base/random.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/codes.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
@@ -87,20 +88,6 @@ static found_links look_until_still(const sl_check *check, const uint32_t *links
     return found;
 }
 
-static int row_is_finite(const sl_graph *graph, size_t node) {
-    const sl_codec *codec = &graph->codec;
-    const uint8_t *row = sl_row(graph, (uint32_t)node);
-    /* The last row of a node has the norm. */
-    const uint8_t *last = codec->rest.pitch ? sl_rest_row(graph, (uint32_t)node) : row;
-    return sl_field_is_finite(row, codec->rows.factor) &&
-           (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&
-           (!codec->norm || sl_field_is_finite(last, codec->norm)) &&
-           (!codec->rest.pitch || sl_field_is_finite(last, codec->rest.factor)) &&
-           sl_field_is_finite(sl_walk_row(graph, (uint32_t)node), sl_codec_of_walks(graph)->rows.factor) &&
-           (!sl_codec_of_walks(graph)->rows.bias ||
-            sl_field_is_finite(sl_walk_row(graph, (uint32_t)node), sl_codec_of_walks(graph)->rows.bias));
-}
-
 static void check_layer0(sl_check *check) {
     const sl_graph *graph = check->graph;
     sl_check_report *report = &check->report;
@@ -113,7 +100,7 @@ static void check_layer0(sl_check *check) {
         found_links found = look_until_still(check, sl_links(graph, node), &layer, (uint32_t)node);
         bad += found.faults;
         beyond += found.beyond;
-        vectors += !row_is_finite(graph, node);
+        vectors += !sl_row_is_finite(graph, (uint32_t)node);
         sum += found.length;
         if (found.length < smallest) smallest = found.length;
         if (found.length > largest) largest = found.length;
@@ -190,9 +177,9 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     return top->size ? top->entries[0].score : 0;
 }
 
-/* The share of the k nearest nodes that a walk finds. A node that scores as well as the k-th nearest counts too, so
- * that copies of one vector are no misses. */
-static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i) {
+/* The share of the k nearest nodes that a walk finds; one that finds less than half is counted as lost. A node that
+ * scores as well as the k-th nearest counts too, so that copies of one vector are no misses. */
+static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i, size_t *lost) {
     const sl_graph *graph = check->graph;
     size_t drawn = sl_next_undeleted(graph, sl_random_at(graph->seed ^ 0x636865636bu, i) % graph->n);
     if (drawn >= graph->n) drawn = sl_next_undeleted(graph, 0);
@@ -218,6 +205,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
         hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth;
         seen++;
     }
+    *lost += 2 * hits < top->size;
     return (double)hits / (double)top->size;
 }
 
@@ -235,7 +223,7 @@ static sl_status check_recall(sl_check *check) {
         double sum = 0;
         top.entries = entries;
         for (size_t i = 0; i < check->params.sample && !sl_progress_cancelled(&check->progress); i++) {
-            sum += sample_recall(check, &walk, &top, i);
+            sum += sample_recall(check, &walk, &top, i, &check->report.sampled_lost);
             sl_progress_step(&check->progress, graph->n);
         }
         check->report.sampled_recall = sum / (double)check->params.sample;

@@ -286,6 +286,36 @@ class Build(Indexed):
         self.assertIn("bytes a vector", out)
 
 
+class Merge(Indexed):
+    def test_several(self):
+        self.build()
+        self.write("ids.npy", npy([[10 ** 6 + i] for i in range(N)], "u64"))
+        self.run_ok("build", "base.fbin", "-o", "b.sl", "--metric", "cosine", "--ids", "ids.npy")
+        self.write("gone.npy", npy([[5], [7]], "u64"))
+        self.run_ok("delete", "x.sl", "--ids", "gone.npy")
+        before = self.read("x.sl"), self.read("b.sl")
+        told = self.run_json("merge", "x.sl", "b.sl", "-o", "c.sl", "--threads", 1)
+        self.assertEqual((told["n"], told["deleted"], told["indexes"], told["output"]), (2 * N - 2, 0, 2, "c.sl"))
+        self.assertEqual((self.read("x.sl"), self.read("b.sl")), before)
+        self.assertTrue(self.run_json("check", "c.sl")["ok"])
+        said = self.run_ok("merge", "x.sl", "-o", "d.sl", "--m", 8, "--room", 2 * N)
+        self.assertIn("merged from 1 indexes", said)
+        self.assertEqual(self.run_json("info", "d.sl")["m"], 8)
+
+    def test_what_cannot_be_merged(self):
+        self.build()
+        self.run_ok("build", "base.fbin", "-o", "y.sl", "--metric", "l2")
+        self.run_bad(1, "merge", "x.sl", "x.sl", "-o", "c.sl", says=["id 0 is in indexes 0 and 1"])
+        self.run_bad(1, "merge", "x.sl", "y.sl", "-o", "c.sl", says=["different metrics"])
+        self.run_bad(1, "merge", "x.sl", "none.sl", "-o", "c.sl", says=["none.sl"])
+        self.run_bad(1, "merge", "x.sl", "-o", "x.sl", says=["x.sl"])
+        self.run_bad(2, "merge", "-o", "c.sl", says=["INDEX is missing"])
+        self.run_bad(2, "merge", *["x.sl"] * 65, "-o", "c.sl", says=["one argument too many"])
+        self.assertFalse(os.path.exists(self.path("c.sl")))
+        self.run_ok("merge", "x.sl", "x.sl", "-o", "c.sl", "--clash", "later")
+        self.assertEqual(self.run_json("info", "c.sl")["n"], N)
+
+
 class Scrub(Indexed):
     def flip(self, *nodes):
         """The last byte of these nodes' ids, which are the section of kind 3."""

@@ -326,6 +326,46 @@ def test_builders(tmp_path):
     assert files[0] == files[1] == files[2] != files[3]
 
 
+def test_merge(x, tmp_path):
+    first, second = shortlist.Index(dim=DIM, tags=True), shortlist.Index(dim=DIM, tags=True)
+    half = len(x) // 2
+    first.add(x[:half], tags=range(half))
+    second.add(x[half:], ids=range(half, len(x)), tags=range(half, len(x)))
+    first.delete([3])
+    second.save(tmp_path / "b.sl")
+    both = shortlist.merge(iter([first, shortlist.open(tmp_path / "b.sl")]), threads=1)
+    assert len(both) == len(x) - 1 and 3 not in both and both.stats()["deleted"] == 0
+    assert both.get_tags(half + 4) == half + 4
+    np.testing.assert_array_equal(both.get([5, half]), [first.get(5), second.get(half)])
+    both.add(x[:1])  # ids go on above the largest
+    assert len(x) in both
+    assert both.check().sampled_recall >= 0.95 and both.check().sampled_lost == 0
+
+    fresh = shortlist.merge([first], m=4, ef_build=50)
+    assert (fresh.stats()["m"], fresh.stats()["ef_build"]) == (4, 50)
+
+
+def test_merges_that_cannot_be(x):
+    ix, other = shortlist.Index(dim=DIM), shortlist.Index(dim=DIM, metric="l2")
+    ix.add(x)
+    with pytest.raises(ValueError, match="id 0 is in indexes 0 and 1"):
+        shortlist.merge([ix, ix])
+    assert len(shortlist.merge([ix, ix], clash="later")) == len(ix)
+    with pytest.raises(ValueError, match="different metrics"):
+        shortlist.merge([ix, other])
+    with pytest.raises(ValueError, match="no indexes"):
+        shortlist.merge([])
+    with pytest.raises(ValueError, match="clash"):
+        shortlist.merge([ix], clash="earlier")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="hold int"):
+        shortlist.merge([1])  # type: ignore[list-item]
+    with pytest.raises(shortlist.Error, match="cancelled"):
+        shortlist.merge([ix], progress=lambda done, total: True)
+    other.close()
+    with pytest.raises(ValueError, match="closed"):
+        shortlist.merge([other])
+
+
 def test_a_builder_that_does_not_serve(x):
     ix = shortlist.Index(dim=DIM, metric="l2")
     with pytest.raises(ValueError, match="builder"):

@@ -226,6 +226,8 @@ START_TEST(degrees_are_those_of_the_lists) {
 }
 END_TEST
 
+static size_t lost; /* of the last sample */
+
 static double recall_with(size_t sample, size_t k, size_t ef) {
     sl_check_params params;
     sl_check_params_init(&params);
@@ -234,6 +236,7 @@ static double recall_with(size_t sample, size_t k, size_t ef) {
     params.ef = ef;
     sl_check_report report = {.struct_size = sizeof report};
     ck_ok(sl_index_check(idx, &params, &report));
+    lost = report.sampled_lost;
     return report.sampled_recall;
 }
 
@@ -241,6 +244,8 @@ static double recall_with(size_t sample, size_t k, size_t ef) {
 START_TEST(sampled_recall_tells_a_bad_graph) {
     double good = recall_with(200, 10, 200), narrow = recall_with(200, 10, 10);
     ck_assert_msg(good >= 0.98 && good <= 1, "recall is %g", good);
+    recall_with(200, 10, 200);
+    ck_assert_uint_eq(lost, 0);
     ck_assert_msg(narrow > 0.5 && narrow < good, "recall is %g, then %g", narrow, good);
     ck_assert(recall_with(20, 2 * N, 1) <= 1);
     ck_assert(isnan(recall_with(0, 10, 10)));
@@ -249,6 +254,42 @@ START_TEST(sampled_recall_tells_a_bad_graph) {
         links_of(node)[0] = (node + 1) % N;
     double bad = recall_with(200, 10, 10);
     ck_assert_msg(bad < 0.3, "recall is %g", bad);
+    ck_assert_uint_gt(lost, 100);
+}
+END_TEST
+
+/* Leaves of a list the links that go on to no node of a region. Returns whether there were others. */
+static int leave_region_out(uint32_t *links, const uint8_t *inside) {
+    size_t count = degree(links, idx->graph.m0), kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!inside[links[i]]) links[kept++] = links[i];
+    memset(links + kept, 0xff, (count - kept) * sizeof *links);
+    return kept < count;
+}
+
+/* All links into a region are cut but one, and a chain leads on from there. All nodes are reached, and recall is high
+ * still: the count of vectors lost tells of the region. */
+START_TEST(a_region_behind_one_door_is_told) {
+    enum { INSIDE = N / 10 };
+    static uint64_t region[INSIDE];
+    uint8_t inside[N] = {0};
+    int door = 0;
+    indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){x, SL_F32, 1}, INSIDE, region);
+    for (size_t i = 0; i < INSIDE; i++)
+        inside[region[i]] = 1;
+    ck_assert(!inside[sl_entry_get(&idx->graph).node]);
+    recall_with(500, 10, 10);
+    ck_assert_uint_le(lost, 2);
+    for (uint32_t node = 0; node < N; node++) {
+        uint32_t *links = links_of(node);
+        int others = leave_region_out(links, inside);
+        if (others && !inside[node] && !door) links[degree(links, idx->graph.m0)] = (uint32_t)region[door++];
+    }
+    for (size_t i = 0; i + 1 < INSIDE; i++)
+        links_of((uint32_t)region[i])[degree(links_of((uint32_t)region[i]), idx->graph.m0 - 1)] =
+            (uint32_t)region[i + 1];
+    ck_assert_double_ge(recall_with(500, 10, 10), 0.85);
+    ck_assert_uint_ge(lost, 25);
 }
 END_TEST
 
@@ -293,6 +334,7 @@ int main(void) {
     tcase_add_test(tests, faults_of_both_rows_are_counted);
     tcase_add_test(tests, degrees_are_those_of_the_lists);
     tcase_add_test(tests, sampled_recall_tells_a_bad_graph);
+    tcase_add_test(tests, a_region_behind_one_door_is_told);
     tcase_add_test(tests, impossible_samples_are_refused);
     tcase_add_test(tests, files_are_verified);
     return check_main("check", &tests, 1);

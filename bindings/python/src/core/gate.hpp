@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <initializer_list>
+#include <iterator>
 #include <mutex>
 
 enum class Access { shared, exclusive };
@@ -36,6 +37,9 @@ class Gate {
     };
     // The same through several different gates, passed in order. work() runs once all of them are passed. While one is
     // closed, those before it are given up again after a short while.
+    template <class Passes, class Work> static void run_in(const Passes &passes, Work work) {
+        visit_next(std::data(passes), std::data(passes) + std::size(passes), nullptr, work);
+    }
     template <class Work> static void run_in(std::initializer_list<Pass> passes, Work work) {
         visit_next(passes.begin(), passes.end(), nullptr, work);
     }

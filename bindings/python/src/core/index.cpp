@@ -77,6 +77,39 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
     return index;
 }
 
+Index *Index::merge(nb::list indexes, size_t m, size_t ef_construction, int clash, int builder, size_t threads,
+                    nb::handle function) {
+    std::vector<Index *> parts;
+    std::vector<Gate::Pass> passes;
+    for (nb::handle each : indexes) {
+        parts.push_back(nb::cast<Index *>(each));
+        passes.push_back({parts.back()->gate_, Access::shared});
+    }
+    Progress progress(function);
+    sl_merge_params params;
+    sl_merge_params_init(&params);
+    params.m = m;
+    params.ef_construction = ef_construction;
+    params.clash = static_cast<sl_clash>(clash);
+    params.builder = static_cast<sl_builder>(builder);
+    params.threads = batch_threads(threads);
+    progress.attach(params);
+    sl_index *merged = nullptr;
+    std::vector<sl_index *> handles(parts.size());
+    bool open = true;
+    Outcome outcome;
+    Gate::run_in(passes, [&] {
+        for (size_t i = 0; i < parts.size(); i++) {
+            handles[i] = parts[i]->handle_.get();
+            open = open && handles[i] != nullptr;
+        }
+        if (open) outcome = Outcome(sl_index_merge(handles.data(), handles.size(), &params, &merged));
+    });
+    if (!open) throw nb::value_error("one of the indexes is closed");
+    progress.check(outcome);
+    return new Index(merged);
+}
+
 size_t Index::size() {
     if (!follows_ || closed_) return size_;
     ::check(use(Access::shared, [&] {
@@ -309,6 +342,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool s
     found["min_degree"] = report.min_degree;
     found["max_degree"] = report.max_degree;
     found["mean_degree"] = report.mean_degree;
+    found["sampled_lost"] = report.sampled_lost;
     found["sampled_recall"] = report.sampled_recall;
     found["sections_checked"] = report.sections_checked;
     found["records_checked"] = report.records_checked;

@@ -14,6 +14,9 @@ class Index {
                          bool keys, bool multi);
     static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
                        bool exclusive, double wait);
+    // A new index of the vectors of one or more. indexes: a list of Index.
+    static Index *merge(nb::list indexes, size_t m, size_t ef_construction, int clash, int builder, size_t threads,
+                        nb::handle progress);
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 

@@ -79,6 +79,8 @@ NB_MODULE(_core, m) {
                     nb::arg("multi"))
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
+        .def_static("merge", &Index::merge, nb::arg("indexes"), nb::arg("m"), nb::arg("ef_construction"),
+                    nb::arg("clash"), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
              nb::arg("keys").none(), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))

@@ -24,7 +24,7 @@ from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
 from ._filter import Filter
-from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, open, snapshot
+from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, merge, open, snapshot
 from ._items import Items, ItemsCheckReport
 from ._ranker import (
     Embedding,
@@ -79,6 +79,7 @@ __all__ = [
     "__version__",
     "cpu",
     "exact",
+    "merge",
     "open",
     "recommend",
     "snapshot",

@@ -68,6 +68,16 @@ class Index:
         exclusive: bool,
         wait: float,
     ) -> Index: ...
+    @staticmethod
+    def merge(
+        indexes: list[Index],
+        m: int,
+        ef_construction: int,
+        clash: int,
+        builder: int,
+        threads: int,
+        progress: ProgressFunction | None,
+    ) -> Index: ...
     def add(
         self,
         rows: object,

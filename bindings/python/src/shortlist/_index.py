@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Literal, NoReturn, TypedDict, Union
 
@@ -43,6 +43,8 @@ Layout = Literal["arrays", "records"]
 Tier = Literal["auto", "none", "dram"]
 Builder = Literal["auto", "insert", "leaves"]
 _BUILDERS = {"auto": 0, "insert": 1, "leaves": 2}
+Clash = Literal["refuse", "later"]
+_CLASHES = {"refuse": 0, "later": 1}
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
@@ -184,6 +186,8 @@ class CheckReport:
     min_degree, max_degree, mean_degree: links a node on layer 0.
     sampled_recall: recall@k of searches for a sample of the vectors against exact search over the same codes; NaN where
         skipped.
+    sampled_lost: vectors of the sample of whose own k nearest less than half are found. Many tell of regions that are
+        badly linked, though paths lead there.
     sections_checked: sections of the file whose checksum was verified; 0 for an index made in memory.
     deleted: deleted vectors.
     records_checked: records that ``scrub`` held to their checksums; 0 without ``scrub`` and for a file without records.
@@ -207,6 +211,7 @@ class CheckReport:
     max_degree: int
     mean_degree: float
     sampled_recall: float
+    sampled_lost: int
     sections_checked: int
     deleted: int
     records_checked: int
@@ -915,6 +920,50 @@ def open(
     index = Index.__new__(Index)
     index._adopt(core, read_only=place != "dram" if read_only is None else read_only)
     return index
+
+
+def merge(
+    indexes: Iterable[Index],
+    clash: Clash = "refuse",
+    m: int = 0,
+    ef_build: int = 0,
+    builder: Builder = "auto",
+    threads: int = 0,
+    progress: Progress = False,
+) -> Index:
+    """Makes a new index in memory of all vectors of one or more indexes, which stay as they are.
+
+    The indexes have one metric, dimension, type of vectors, codes and refinement, and tags, keys and multi all or none.
+    Codes, refinements, ids, tags and keys are copied exactly. Deleted vectors are left out. Settings that ``tune``
+    stored are not taken over. Of one index, this makes a compact one with new links::
+
+        fresh = shortlist.merge([index])
+
+    clash: what an id in several indexes does. "refuse" raises ValueError. "later" takes the vectors of the last
+        index that has it. With multi=True an id keeps the vectors of all indexes, unless "later" is given.
+    m, ef_build: of the new index; 0 takes those of the first.
+    builder, threads, progress: as of ``Index.add``.
+
+    ValueError where the indexes differ, none is given or an id clashes. On an exception, a cancel or Ctrl-C no index is made.
+    """
+    cores = []
+    for index in indexes:
+        if not isinstance(index, Index):
+            raise TypeError(f"indexes hold {type(index).__name__}; give objects of shortlist.Index")
+        cores.append(index._core)
+    with shown(progress, "merging", "vectors") as tell:
+        core = _core.Index.merge(
+            cores,
+            count("m", m),
+            count("ef_build", ef_build),
+            choice("clash", clash, _CLASHES),
+            choice("builder", builder, _BUILDERS),
+            count("threads", threads),
+            tell,
+        )
+    merged = Index.__new__(Index)
+    merged._adopt(core, read_only=False)
+    return merged
 
 
 def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
