@@ -35,7 +35,7 @@ class Gate {
         Gate &gate;
         Access access;
     };
-    // The same through several different gates, passed in order. work() runs once all of them are passed. While one is
+    // The same through one or more gates, passed in order. work() runs once all of them are passed. While one is
     // closed, those before it are given up again after a short while.
     template <class Passes, class Work> static void run_in(const Passes &passes, Work work) {
         visit_next(std::data(passes), std::data(passes) + std::size(passes), nullptr, work);

@@ -79,6 +79,7 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
 
 Index *Index::merge(nb::list indexes, size_t m, size_t ef_construction, int clash, int builder, size_t threads,
                     nb::handle function) {
+    if (indexes.size() == 0) throw nb::value_error("no indexes to merge; give one or more");
     std::vector<Index *> parts;
     std::vector<Gate::Pass> passes;
     for (nb::handle each : indexes) {
