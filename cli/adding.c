@@ -7,10 +7,17 @@
 
 #include <stdlib.h>
 
-/* Adding is spread over the cores within a block, so a block is large. Two blocks would not make reading faster. */
+/* Adding is spread over the cores within a block, so a block is large. Two blocks would not make reading faster. Rows
+ * of one call can be linked at once: a base that can be mapped is one block, and takes no memory of its own. */
 #define BLOCK_SIZE ((size_t)256 << 20)
 
 int adding_prepare(adding *adding, size_t most, size_t *bytes) {
+    adding->mapped = vectors_map(adding->base, adding->type);
+    if (adding->mapped) {
+        adding->block_rows = adding->base->n;
+        if (bytes) *bytes = 0;
+        return EXIT_DONE;
+    }
     size_t row = adding->base->dim * element_size(adding->type);
     size_t size = most && most < BLOCK_SIZE ? most : BLOCK_SIZE;
     adding->block_rows = size > row ? size / row : 1;
@@ -58,18 +65,20 @@ int adding_run(adding *adding, const char *what) {
     for (size_t first = 0; result == EXIT_DONE && first < n; first += adding->block_rows) {
         size_t count = n - first < adding->block_rows ? n - first : adding->block_rows;
         double start = now_seconds();
-        result = vectors_read(adding->base, first, count, adding->type, 0, adding->block);
+        if (!adding->mapped) result = vectors_read(adding->base, first, count, adding->type, 0, adding->block);
         if (result != EXIT_DONE) break;
         double read = now_seconds();
         progress_part(&progress, first, count);
         params.tags = adding->tags ? adding->tags + first : NULL;
         params.keys = adding->keys ? adding->keys + first : NULL;
-        sl_status status = sl_index_add(adding->index, adding->block, element_dtype(adding->type), count, 0,
+        const void *rows = adding->mapped ? adding->mapped : adding->block;
+        sl_status status = sl_index_add(adding->index, rows, element_dtype(adding->type), count, 0,
                                         adding->ids ? adding->ids + first : NULL, &params);
         adding->read_s += read - start;
         adding->add_s += now_seconds() - read;
         if (status != SL_OK) result = adding->refused(adding->refused_ctx, first, status);
     }
+    if (result == EXIT_DONE) result = vectors_unchanged(adding->base);
     progress_end(&progress, result == EXIT_DONE);
     return result;
 }

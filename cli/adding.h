@@ -19,13 +19,14 @@ typedef struct adding {
     /* Reports that the rows from `first` on were refused. Returns an exit status. */
     int (*refused)(void *ctx, size_t first, sl_status status);
     void *refused_ctx;
-    void *block; /* to be freed */
+    const void *mapped; /* all rows, or NULL: they are read block by block */
+    void *block;        /* to be freed */
     size_t block_rows;
     double read_s, add_s; /* time of the adding */
 } adding;
 
-/* Makes the block by which the base is read. `most`: its largest size in bytes; 0: the usual size. *bytes, which may
- * be NULL, gets its size. Returns an exit status. */
+/* Maps the base, so that all rows are added at once, or makes the block by which it is read. `most`: the block's
+ * largest size in bytes; 0: the usual size. *bytes, which may be NULL, gets its size. Returns an exit status. */
 int adding_prepare(adding *adding, size_t most, size_t *bytes);
 
 /* Paths of files of one whole number a row; NULL: none. */

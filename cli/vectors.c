@@ -1,3 +1,4 @@
+#define _POSIX_C_SOURCE 200809L
 #include "cli/vectors_format.h"
 
 #include "cli/report.h"
@@ -8,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +142,7 @@ static int open_regular(vectors *vectors) {
     if (!S_ISREG(info.st_mode)) return report_failure("%s: cannot read: not a regular file", vectors->path);
     if (info.st_size == 0) return report_failure("%s: the file is empty; fetch or make it again", vectors->path);
     source->size = (uint64_t)info.st_size;
+    source->written = info.st_mtim;
     return EXIT_DONE;
 }
 
@@ -181,6 +184,7 @@ int vectors_open(const char *path, vectors_role role, vectors **out) {
 void vectors_close(vectors *vectors) {
     if (!vectors) return;
     if (vectors->source->layout == LAYOUT_HDF5) hdf5_close(vectors);
+    if (vectors->source->mapping) munmap(vectors->source->mapping, (size_t)vectors->source->size);
     if (vectors->source->fd >= 0) close(vectors->source->fd);
     free(vectors->source->raw);
     free(vectors->source);
@@ -277,6 +281,30 @@ int vectors_read(vectors *vectors, size_t first, size_t count, element type, int
     }
     free(rows);
     return status;
+}
+
+const void *vectors_map(vectors *vectors, element type) {
+    struct vectors_source *source = vectors->source;
+    const int dense = source->layout == LAYOUT_BIN || (source->layout == LAYOUT_NPY && !source->columns_first);
+    if (!dense || source->swapped || type != vectors->type || source->data % element_size(type)) return NULL;
+    if (!source->mapping) {
+        void *mapping = source->size > SIZE_MAX
+                            ? MAP_FAILED
+                            : mmap(NULL, (size_t)source->size, PROT_READ, MAP_SHARED, source->fd, 0);
+        if (mapping == MAP_FAILED) return NULL;
+        source->mapping = mapping;
+    }
+    return (const char *)source->mapping + source->data;
+}
+
+int vectors_unchanged(const vectors *vectors) {
+    const struct vectors_source *source = vectors->source;
+    struct stat info;
+    if (!source->mapping) return EXIT_DONE;
+    if (fstat(source->fd, &info) == 0 && (uint64_t)info.st_size == source->size &&
+        info.st_mtim.tv_sec == source->written.tv_sec && info.st_mtim.tv_nsec == source->written.tv_nsec)
+        return EXIT_DONE;
+    return report_failure("%s: was changed while it was read; start again once nobody writes it", vectors->path);
 }
 
 void *vectors_read_all(vectors *vectors, element type) {

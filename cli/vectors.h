@@ -32,6 +32,12 @@ void vectors_close(vectors *vectors);
  * row; `round` as in elements_convert. */
 int vectors_read(vectors *vectors, size_t first, size_t count, element type, int round, void *out);
 
+/* All rows as they lie in the file, mapped; NULL where the file does not hold dense rows of `type` in this machine's
+ * byte order. They are there until the vectors are closed. A file that becomes shorter ends the process. */
+const void *vectors_map(vectors *vectors, element type);
+/* Reports a file that was written since it was opened: what was taken from the mapping may be of both. */
+int vectors_unchanged(const vectors *vectors);
+
 /* Reads the whole file as dense rows of `type`, allocated, to be freed; NULL, reported: failure. */
 void *vectors_read_all(vectors *vectors, element type);
 

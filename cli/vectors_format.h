@@ -10,6 +10,8 @@
 
 #include "cli/vectors.h"
 
+#include <time.h>
+
 typedef enum layout { LAYOUT_BIN, LAYOUT_VECS, LAYOUT_NPY, LAYOUT_HDF5 } layout;
 
 typedef struct format {
@@ -29,6 +31,8 @@ struct vectors_source {
     int swapped;       /* elements are in the other byte order */
     int columns_first; /* Fortran order */
     void *hdf5;
+    void *mapping; /* the whole file, or NULL */
+    struct timespec written;
     unsigned char *raw; /* rows as they stand in the file */
     size_t raw_size;
 };

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import subprocess
+import time
 import unittest
 
 from harness import COMMAND, CommandTest, clustered, decode, npy
@@ -187,6 +188,27 @@ class Build(Indexed):
             self.assertEqual(self.read("one.sl"), self.read("x.sl"), tier)
         self.run_ok(*build, "x.sl", "--builder", "insert", "--threads", 1)
         self.assertNotEqual(self.read("one.sl"), self.read("x.sl"))
+
+    def test_a_base_is_one_batch(self):
+        """However little memory there is, all vectors of a file that can be mapped are linked at once."""
+        self.vectors("many.fbin", clustered(4500, 128, 3))
+        build = ("build", "many.fbin", "--metric", "l2", "--threads", 2, "-o")
+        self.run_ok(*build, "whole.sl")
+        self.run_ok(*build, "x.sl", "--max-memory", "12M")
+        self.assertEqual(self.read("whole.sl"), self.read("x.sl"))
+
+    def test_a_base_that_is_written_meanwhile(self):
+        self.vectors("many.fbin", clustered(6000, 16, 3))
+        build = subprocess.Popen([COMMAND, "build", "many.fbin", "-o", "y.sl", "--metric", "l2", "--threads", "1"],
+                                 cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        while build.poll() is None:
+            os.utime(self.path("many.fbin"))
+            time.sleep(0.005)
+        with build.stderr:
+            said = build.stderr.read()
+        self.assertEqual(build.returncode, 1, said)
+        self.assertIn("many.fbin: was changed while it was read", said)
+        self.assertFalse(os.path.exists(self.path("y.sl")))
 
     def test_a_builder_that_does_not_serve(self):
         self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--builder", "leaves",
