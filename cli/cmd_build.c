@@ -133,14 +133,6 @@ static int print_result(const build_state *state) {
     return report_stdout();
 }
 
-static sl_status save_as_asked(void *handle, const char *path, const sl_save_params *params) {
-    const build_state *state = handle;
-    sl_save_params mine = *params;
-    mine.room = state->options->room;
-    mine.layout = (sl_layout)state->options->layout;
-    return sl_index_save(state->adding.index, path, &mine);
-}
-
 /* This check comes before the work. */
 static int check_room(const build_state *state) {
     size_t room = state->options->room, n = state->adding.base->n;
@@ -170,7 +162,8 @@ static int build(build_state *state) {
     if (status == EXIT_DONE) status = prepare_index(state);
     if (status == EXIT_DONE) status = adding_run(adding, "building");
     if (status == EXIT_DONE)
-        status = save_handle(save_as_asked, state, state->options->output, state->options->progress, &state->save_s);
+        status = save_index((saving){state->adding.index, options->room, (sl_layout)options->layout}, options->output,
+                            options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 

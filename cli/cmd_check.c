@@ -154,7 +154,7 @@ static void print_text(const char *path, const check_options *options, const out
            report->mean_degree);
     if (options->sample) {
         printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
-        printf("  %-36s %zu of %zu\n", "of the sample, in a region lost", report->sampled_lost, options->sample);
+        printf("  %-36s %zu of %zu\n", "lost of the sample", report->sampled_lost, options->sample);
     }
     print_records(found);
 }
@@ -247,7 +247,9 @@ static const char *const operands[] = {"FILE", NULL};
 
 static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
-     "For an index: number of vectors to search for and compare with exact search (default 200); 0 leaves that out."},
+     "For an index: number of vectors to search for and compare with exact search (default 200); 0 leaves that out. A "
+     "vector of whose own nearest less than half are found is counted as lost: many tell of regions that are badly "
+     "linked, though paths lead there."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
      "For a file with room or in records: verify each vector's codes, refine row and id against a checksum of their "
      "own. List the ids of damaged vectors, 10000 at most. The file is verified as a whole in any case."},

@@ -50,14 +50,6 @@ static int merge(merge_state *state) {
                           sl_last_error());
 }
 
-static sl_status save_as_asked(void *handle, const char *path, const sl_save_params *params) {
-    const merge_state *state = handle;
-    sl_save_params mine = *params;
-    mine.room = state->options->room;
-    mine.layout = (sl_layout)state->options->layout;
-    return sl_index_save(state->merged, path, &mine);
-}
-
 static int print_result(const merge_state *state) {
     const merge_options *options = state->options;
     sl_index_stats stats = {.struct_size = sizeof stats};
@@ -90,7 +82,8 @@ static int run(merge_state *state) {
     if (status == EXIT_DONE) status = open_all(state);
     if (status == EXIT_DONE) status = merge(state);
     if (status == EXIT_DONE)
-        status = save_handle(save_as_asked, state, options->output, options->progress, &state->save_s);
+        status = save_index((saving){state->merged, options->room, (sl_layout)options->layout}, options->output,
+                            options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 

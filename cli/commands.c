@@ -99,16 +99,16 @@ int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
     }
 }
 
-typedef struct kept {
-    sl_index *index;
-    sl_layout layout;
-} kept;
-
-static sl_status save_kept(void *handle, const char *path, const sl_save_params *params) {
-    const kept *kept = handle;
+static sl_status save_as_asked(void *handle, const char *path, const sl_save_params *params) {
+    const saving *saving = handle;
     sl_save_params mine = *params;
-    mine.layout = kept->layout;
-    return sl_index_save(kept->index, path, &mine);
+    mine.room = saving->room;
+    mine.layout = saving->layout;
+    return sl_index_save(saving->index, path, &mine);
+}
+
+int save_index(saving saving, const char *path, int progress_wanted, double *seconds) {
+    return save_handle(save_as_asked, &saving, path, progress_wanted, seconds);
 }
 
 int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {
@@ -117,8 +117,8 @@ int keep_changes(sl_index *index, const char *path, int progress_wanted, double 
     sl_status status = sl_index_get_stats(index, &stats);
     if (status == SL_OK && !stats.room) {
         int result = look_at_file(path, &storage);
-        kept kept = {index, storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
-        return result == EXIT_DONE ? save_handle(save_kept, &kept, path, progress_wanted, seconds) : result;
+        const saving saving = {index, 0, storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
+        return result == EXIT_DONE ? save_index(saving, path, progress_wanted, seconds) : result;
     }
     double start = now_seconds();
     if (status == SL_OK) status = sl_index_sync(index);

@@ -68,6 +68,14 @@ int check_depth(const char *option, size_t value, size_t n, const char *path);
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
 
+/* The same of an index, with room for so many vectors (0: a file that is not written in place) in this layout. */
+typedef struct saving {
+    sl_index *index;
+    size_t room;
+    sl_layout layout;
+} saving;
+int save_index(saving saving, const char *path, int progress, double *seconds);
+
 /* Opens an index to be changed. A file with room is opened for writing in place. Any other file is opened with this
  * place and claimed, so that nobody changes it meanwhile. `wait`: seconds to wait for another changer. */
 typedef struct changing {

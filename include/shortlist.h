@@ -327,9 +327,9 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
  * tags and keys are copied exactly. Deleted vectors are left out. The graph is built anew, so that a merge of one index
  * rebuilds it. Other parameters are those of the first index; stored settings of a tuning are not taken over. The
  * caller frees *out; nobody changes the indexes through their handles meanwhile.
- * Errors: SL_EINVAL (indexes of different metrics, dimensions, types, codes, refinements, tags, keys or multi),
- * SL_EEXIST (names the id and the indexes), SL_ECORRUPT (a damaged vector), SL_ELIMIT, SL_EBUSY (an index that another
- * process writes), SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM. *out is then NULL. */
+ * Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi).
+ * SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY (an index that another process
+ * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM. *out is then NULL. */
 SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
                                             sl_index **out);
 

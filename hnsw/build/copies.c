@@ -20,8 +20,7 @@ static uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size) {
     return hash;
 }
 
-/* Nobody can choose vectors that meet: the process draws the seed. Which is the first of its kind does not depend on
- * it. */
+/* Nobody can choose vectors that meet: the process draws the seed. The first of a kind does not depend on the seed. */
 static uint64_t hash_row(const sl_graph *graph, uint32_t node) {
     const sl_codec *codec = &graph->codec;
     uint64_t hash = hash_bytes(sl_id_seed(), sl_row(graph, node), codec->rows.factor + sizeof(float));

@@ -206,7 +206,7 @@ static int has_room(const sl_graph *graph) {
 }
 
 /* Gives layer 0 links that lead out of clusters: ever smaller samples of the nodes are linked. Each is a sample of its
- * own, so that more nodes get such links. Where nodes are inserted, the first of them have these links. */
+ * own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
 static sl_status link_samples(sl_build *build, const compared *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;

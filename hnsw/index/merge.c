@@ -1,12 +1,18 @@
 /* sl_index_merge: one new index from what others hold. */
 #include "base/params.h"
+#include "distance/double.h"
 #include "hnsw/build/build.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 
+#include <math.h>
 #include <string.h>
+
+/* No vector that was added is longer, whatever its codes lost. */
+#define MOST_LENGTH 1e19
 
 /* The vectors to take over: `room` places in each array, of which the first n are taken. */
 typedef struct sl_merge {
@@ -19,6 +25,7 @@ typedef struct sl_merge {
     size_t room, n;
     uint32_t *of, *nodes;
     uint64_t *ids, *tags, *keys; /* tags and keys: NULL where the indexes have none */
+    float *floats;               /* one vector */
 } sl_merge;
 
 void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size) {
@@ -28,6 +35,7 @@ void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size) {
 
 static void merge_free(sl_merge *merge) {
     const sl_allocator *allocator = &merge->allocator;
+    if (merge->floats) sl_mem_free(allocator, merge->floats, merge->graphs[0]->codec.dim * sizeof *merge->floats);
     sl_mem_free(allocator, merge->views, merge->count * sizeof *merge->views);
     sl_mem_free(allocator, merge->graphs, merge->count * sizeof *merge->graphs);
     sl_mem_free(allocator, merge->of, merge->room * sizeof *merge->of);
@@ -70,6 +78,7 @@ static sl_status merge_alloc(sl_merge *merge) {
     const sl_allocator *allocator = &merge->allocator;
     const sl_graph *first = merge->graphs[0];
     sl_status status = SL_OK;
+    merge->floats = sl_mem_array(allocator, first->codec.dim, sizeof *merge->floats, &status);
     merge->of = sl_mem_array(allocator, merge->room, sizeof *merge->of, &status);
     merge->nodes = sl_mem_array(allocator, merge->room, sizeof *merge->nodes, &status);
     merge->ids = sl_mem_array(allocator, merge->room, sizeof *merge->ids, &status);
@@ -94,6 +103,15 @@ static uint64_t word_of(const sl_graph *graph, sl_array_kind kind, size_t node) 
     return word;
 }
 
+/* Tells whether an add could have made the row. A mapped file is not trusted, and what is built needs vectors whose
+ * scores single precision holds. */
+static int is_sound(const sl_merge *merge, const sl_graph *graph, uint32_t node) {
+    if (!sl_row_is_finite(graph, node)) return 0;
+    sl_coded_floats(graph, node, merge->floats);
+    const double length = sqrt(sl_dot_double(merge->floats, merge->floats, graph->codec.dim));
+    return length <= MOST_LENGTH && (length > 0 || graph->codec.metric != SL_METRIC_COSINE);
+}
+
 static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
     const sl_graph *graph = merge->graphs[at];
     const uint64_t id = sl_id_of(graph, node);
@@ -104,7 +122,7 @@ static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
     if (later < merge->count)
         return sl_fail(SL_EEXIST, "id %llu is in indexes %zu and %zu; delete it in one, or let the later one win",
                        (unsigned long long)id, at, later);
-    if (!sl_row_is_finite(graph, node))
+    if (!is_sound(merge, graph, node))
         return sl_fail(SL_ECORRUPT, "index %zu: the vector of id %llu is damaged; build that index again", at,
                        (unsigned long long)id);
     if (merge->n == merge->room) return sl_fail(SL_EBUSY, "index %zu is being written; merge a snapshot of it", at);

@@ -322,6 +322,22 @@ static void use_to_write(const char *path) {
     sl_index_free(index);
 }
 
+/* What is taken over into a new index is sound, or refused. */
+static void merge(sl_index *index, const sl_index_stats *stats) {
+    sl_index *merged;
+    if (stats->n > MANY) return;
+    const sl_status status = sl_index_merge(&index, 1, NULL, &merged);
+    demand((status == SL_OK) == (merged != NULL), "a failed merge gives no handle");
+    if (status == SL_OK)
+        demand(sl_index_check(merged, NULL, &(sl_check_report){.struct_size = sizeof(sl_check_report)}) == SL_OK,
+               "a merged index is sound");
+    else
+        demand((status == SL_ECORRUPT || status == SL_EEXIST || status == SL_EBUSY || status == SL_EINVAL) &&
+                   *sl_last_error(),
+               "a merge says what is wrong");
+    sl_index_free(merged);
+}
+
 sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
@@ -343,6 +359,7 @@ sl_status hostile_use(const char *path, size_t file_size, sl_place place, const 
     search(index, &stats);
     filter_and_set(index, &stats);
     check(index);
+    merge(index, &stats);
     if (place == SL_PLACE_DRAM) add_and_save(index, &stats, save_path);
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");
     search(index, &stats);

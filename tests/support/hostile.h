@@ -19,11 +19,12 @@ void hostile_build(int kind, const char *path);
 void hostile_seal(unsigned char *bytes, size_t size);
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type);
 
-/* Opens the file and, on success, describes, searches (by walks, scans, batches and under a filter), reads and checks
- * it. In DRAM, also adds, deletes, and saves to save_path, which may be NULL. Mapped, also searches with a DRAM copy; a
- * file with room is opened once more to write, which changes it. Returns what opening gave. Ends the process where the
- * library breaks a promise that holds for any file. Such breaks are a status it may not give, more results than
- * vectors, a failure without a message, a block not given back, or a block out of proportion to the file. */
+/* Opens the file and, on success, describes, searches (by walks, scans, batches and under a filter), reads, checks
+ * and merges it. In DRAM, also adds, deletes, and saves to save_path, which may be NULL. Mapped, also searches with a
+ * DRAM copy; a file with room is opened once more to write, which changes it. Returns what opening gave. Ends the
+ * process where the library breaks a promise that holds for any file. Such breaks are a status it may not give, more
+ * results than vectors, a failure without a message, a block not given back, or a block out of proportion to the file.
+ */
 sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path);
 
 #endif

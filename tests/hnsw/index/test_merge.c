@@ -231,7 +231,7 @@ START_TEST(clashes_are_refused_or_the_later_wins) {
 }
 END_TEST
 
-/* Where ids have several vectors, they have those of all indexes, or those of the last one. */
+/* An id that may have several vectors has those of all indexes, or those of the last one. */
 START_TEST(ids_of_several_vectors_do_not_clash) {
     sl_index_params params;
     sl_merge_params merge;
@@ -325,8 +325,9 @@ START_TEST(empty_indexes_merge) {
 }
 END_TEST
 
+/* A scale that is no number, one of a vector longer than any that is added, and codes of no direction. */
 START_TEST(damage_is_told) {
-    const float bad = NAN;
+    const float bads[] = {NAN, 1e30F, 0}, bad = bads[_i];
     sl_index_params params;
     params_of(&kinds[0], &params);
     sl_index *old = part(&params, &kinds[0], 0, HALF, 100), *merged;
@@ -392,7 +393,7 @@ int main(void) {
     tcase_add_test(tests, ids_of_several_vectors_do_not_clash);
     tcase_add_loop_test(tests, different_indexes_are_refused, 0, sizeof changes / sizeof *changes);
     tcase_add_test(tests, empty_indexes_merge);
-    tcase_add_test(tests, damage_is_told);
+    tcase_add_loop_test(tests, damage_is_told, 0, 3);
     tcase_add_test(tests, a_merge_can_be_cancelled);
     tcase_add_test(tests, memory_may_run_out);
     return check_main("merge", &tests, 1);
