@@ -4,6 +4,7 @@
 #include "distance/codec/encode.h"
 #include "hnsw/build/copies.h"
 #include "hnsw/build/layer_lists.h"
+#include "hnsw/build/renumber.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
 
@@ -99,7 +100,6 @@ static sl_status link_distinct(sl_build *build, const compared *c, const sl_memb
     sl_layer_lists lists = {
         .members = members, .graph = &c->graph, .degree = degree, .told = 3 * degree / 2, .links = links};
     sl_status status = sl_leaves_make(&leaves, members, folds_of(graph));
-    lists.order = leaves.order;
     if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     sl_near_free(&near);
@@ -224,10 +224,8 @@ static sl_status link_samples(sl_build *build, const compared *c) {
 }
 
 static sl_status link_all(sl_build *build, const compared *c) {
-    sl_index *index = build->index;
-    const sl_graph *graph = &index->graph;
+    const sl_graph *graph = &build->index->graph;
     const sl_members members = {&c->graph, &c->graph.codec, graph->n, NULL, build->threads, &build->progress, graph->n};
-    sl_entry_set(index, 0, 0);
     SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
     SL_TRY(link_samples(build, c));
     return link_all_upper(build, c);
@@ -236,6 +234,9 @@ static sl_status link_all(sl_build *build, const compared *c) {
 sl_status sl_from_leaves_link(sl_build *build) {
     sl_index *index = build->index;
     compared c;
+    sl_entry_set(index, 0, 0);
+    /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
+    sl_renumber_settle(index, 8, build->threads, &build->progress);
     sl_status status = compared_init(&c, build);
     if (status == SL_OK) status = link_all(build, &c);
     compared_free(&c);

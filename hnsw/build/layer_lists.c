@@ -205,9 +205,9 @@ static sl_status choose_all(const sl_layer_lists *lists, const sl_near_lists *ne
         for (size_t i = 0; i < members->n; i++) {
             if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
             if (near)
-                choose_first(&c, near, t, lists->order[i]);
+                choose_first(&c, near, t, (uint32_t)i);
             else
-                choose_back(&c, t, lists->order[i]);
+                choose_back(&c, t, (uint32_t)i);
             sl_members_step(members, 1, i, members->n);
         }
         choosing_free(&c);

@@ -8,7 +8,6 @@
 /* A layer under way. */
 typedef struct sl_layer_lists {
     const sl_members *members;
-    const uint32_t *order; /* all members; near ones follow one another */
     const sl_graph *graph; /* rows that the selection compares */
     size_t degree;         /* of a list */
     size_t told;           /* members that list a member, and are its candidates too: the nearest of them */

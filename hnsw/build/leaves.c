@@ -184,7 +184,7 @@ static sl_status add_leaf(sl_leaves *leaves, const uint32_t *which, size_t size)
     sl_status status = sl_mem_grow(&leaves->allocator, &starts, &leaves->most, leaves->count + 2, sizeof(uint64_t));
     leaves->starts = starts;
     SL_TRY(status);
-    memcpy(leaves->rows + leaves->places, which, size * sizeof *which);
+    memmove(leaves->rows + leaves->places, which, size * sizeof *which);
     leaves->places += size;
     leaves->starts[++leaves->count] = leaves->places;
     return SL_OK;
@@ -232,14 +232,6 @@ static sl_status take_all(parting *p) {
     return SL_OK;
 }
 
-/* Orders all members by the centre nearest to each. */
-static void order_members(parting *p) {
-    sl_leaves *leaves = p->leaves;
-    size_t at = 0;
-    for (size_t i = 0; i < p->starts[p->count]; i++)
-        if (p->sorted[i] % p->folds == 0) leaves->order[at++] = p->sorted[i] / (uint32_t)p->folds;
-}
-
 static sl_status part(parting *p) {
     const size_t n = p->members->n;
     SL_TRY(make_centres(p));
@@ -247,7 +239,6 @@ static sl_status part(parting *p) {
     SL_TRY(p->failed);
     if (sl_progress_cancelled(p->members->progress)) return sl_progress_end(p->members->progress);
     sort_by_centre(p, p->to, n * p->folds);
-    if (!p->which && !p->leaves->places) order_members(p);
     return take_all(p);
 }
 
@@ -291,22 +282,20 @@ static sl_status leaves_alloc(sl_leaves *leaves, size_t folds) {
     leaves->most = 2;
     leaves->starts = sl_mem_array(&leaves->allocator, leaves->most, sizeof *leaves->starts, &status);
     leaves->rows = sl_mem_array(&leaves->allocator, leaves->room, sizeof *leaves->rows, &status);
-    leaves->order = sl_mem_array(&leaves->allocator, leaves->n, sizeof *leaves->order, &status);
     return status;
 }
 
 void sl_leaves_free(sl_leaves *leaves) {
     sl_mem_free(&leaves->allocator, leaves->starts, leaves->most * sizeof *leaves->starts);
     sl_mem_free(&leaves->allocator, leaves->rows, leaves->room * sizeof *leaves->rows);
-    sl_mem_free(&leaves->allocator, leaves->order, leaves->n * sizeof *leaves->order);
     *leaves = (sl_leaves){0};
 }
 
 /* All members are one leaf. */
 static sl_status one_leaf(sl_leaves *leaves) {
     for (size_t i = 0; i < leaves->n; i++)
-        leaves->order[i] = (uint32_t)i;
-    return add_leaf(leaves, leaves->order, leaves->n);
+        leaves->rows[i] = (uint32_t)i;
+    return add_leaf(leaves, leaves->rows, leaves->n);
 }
 
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds) {

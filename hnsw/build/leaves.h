@@ -42,7 +42,6 @@ typedef struct sl_leaves {
     uint64_t *starts;    /* leaf -> its first place in `rows`, and one more */
     size_t places, room; /* of `rows`, and what there is room for */
     uint32_t *rows;      /* members, leaf by leaf; in a leaf by rising number */
-    uint32_t *order;     /* all members, by the leaf nearest to them */
     size_t n;
 } sl_leaves;
 

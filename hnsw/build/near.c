@@ -6,10 +6,6 @@
 
 /* Locks of all lists: a member's is that of its number modulo their count. */
 enum { LOCKS = 4096 };
-/* Leaves are compared in so many turns, each of FEWEST leaves or more. A turn leaves out what scores below the lists
- * that earlier turns made. */
-enum { COMPARE_TURNS = 16, FEWEST = 64 };
-
 void sl_near_keep(sl_near *near, size_t n, size_t keep) {
     size_t first = 0, end = n; /* the boundary lies between them */
     while (end - first > 1) {
@@ -71,12 +67,13 @@ int sl_met_add(sl_met *met, uint32_t member) {
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What threads share. The worst entry of a full list, as a score of the member's own; -INFINITY for others. */
+/* What threads share. */
 typedef struct sl_pairs {
     const sl_members *members;
     sl_near_lists *lists;
     sl_spin *locks;
-    float *before; /* as the turn began, so that threads change nothing */
+    /* The least score of each full list; -INFINITY for others. A score only rises, so that a column below it is in no
+     * list in the end, whenever a thread reads it. */
     float *worst;
 } sl_pairs;
 
@@ -89,12 +86,22 @@ typedef struct pairing {
     sl_finds finds;
     uint32_t *rows; /* of the leaf's members */
     sl_met met;
+    sl_near *found;  /* what one leaf adds: scores, and places in the leaf */
     sl_near *joined; /* a list, and what one leaf adds */
 } pairing;
 
-/* A list, and what one leaf adds: finds of one more than the width, or up to a quarter more. */
+/* One leaf adds one more than the width, for the member finds itself. */
+static size_t most_found(size_t width) {
+    return width + 1;
+}
+
+/* Equals may come too, up to a quarter more. */
+static size_t found_room(size_t width) {
+    return 2 * most_found(width);
+}
+
 static size_t joined_room(size_t width) {
-    return 3 * width + 1;
+    return width + most_found(width);
 }
 
 static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
@@ -104,14 +111,16 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     *p = (pairing){.members = members, .lists = lists, .pairs = pairs};
     if (status == SL_OK) status = sl_met_init(&p->met, &lists->allocator, joined_room(lists->width) + 1);
     p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
+    p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
     p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
     if (status == SL_OK) status = sl_columns_init(&p->columns, members->graph, members->codec, SL_LEAF_MOST);
-    if (status == SL_OK) status = sl_finds_init(&p->finds, members->graph, members->codec, lists->width + 1);
+    if (status == SL_OK) status = sl_finds_init(&p->finds, members->graph, members->codec, most_found(lists->width));
     return status;
 }
 
 static void pairing_free(pairing *p) {
     sl_mem_free(&p->lists->allocator, p->rows, SL_LEAF_MOST * sizeof *p->rows);
+    sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
     sl_mem_free(&p->lists->allocator, p->joined, joined_room(p->lists->width) * sizeof *p->joined);
     sl_met_free(&p->met);
     if (p->columns.block) sl_columns_free(&p->columns);
@@ -138,8 +147,19 @@ static float worst_of(const sl_near *near, size_t count) {
     return sl_near_score(worst);
 }
 
+/* Takes the best of what a member found, of equals the first in the leaf. More equals are found where more columns were
+ * left out, so they must not count. Returns how many were taken. */
+static size_t take_found(pairing *p, const sl_scan *found) {
+    const size_t most = most_found(p->lists->width);
+    for (size_t i = 0; i < found->count; i++)
+        p->found[i] = sl_near_rank(found->scores[i]) | ~found->ids[i];
+    if (found->count <= most) return found->count;
+    sl_near_keep(p->found, found->count, most);
+    return most;
+}
+
 /* Joins what a leaf tells about a member with the member's list. */
-static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_scan *found) {
+static void join(pairing *p, const uint32_t *leaf, uint32_t member, size_t found) {
     sl_near_lists *lists = p->lists;
     const float shift = shift_of(p, sl_member_row(p->members, member));
     sl_near *list = lists->near + (size_t)member * lists->width;
@@ -150,13 +170,15 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_sca
     for (size_t i = 0; i < count; i++)
         sl_met_add(&p->met, sl_near_member(list[i]));
     sl_met_add(&p->met, member);
-    for (size_t i = 0; i < found->count; i++)
-        if (sl_met_add(&p->met, leaf[found->ids[i]]))
-            p->joined[count++] = sl_near_of(found->scores[i] + shift, leaf[found->ids[i]]);
+    for (size_t i = 0; i < found; i++) {
+        const uint32_t other = leaf[~(uint32_t)p->found[i]];
+        if (sl_met_add(&p->met, other)) p->joined[count++] = sl_near_of(sl_near_score(p->found[i]) + shift, other);
+    }
     if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
     if (count >= lists->width) {
         count = lists->width;
-        p->pairs->worst[member] = worst_of(p->joined, count);
+        const float worst = worst_of(p->joined, count);
+        __atomic_store(&p->pairs->worst[member], &worst, __ATOMIC_RELAXED);
     }
     memcpy(list, p->joined, count * sizeof *list);
     lists->count[member] = (uint16_t)count;
@@ -171,16 +193,18 @@ static void compare_leaf(pairing *p, const uint32_t *leaf, size_t size) {
     for (size_t first = 0; first < size; first += SL_PRODUCT_ROWS) {
         size_t count = size - first < SL_PRODUCT_ROWS ? size - first : SL_PRODUCT_ROWS;
         float least[SL_PRODUCT_ROWS];
-        for (size_t i = 0; i < count; i++)
-            least[i] = least_of(p->pairs->before[leaf[first + i]], shift_of(p, p->rows[first + i]));
+        for (size_t i = 0; i < count; i++) {
+            float worst;
+            __atomic_load(&p->pairs->worst[leaf[first + i]], &worst, __ATOMIC_RELAXED);
+            least[i] = least_of(worst, shift_of(p, p->rows[first + i]));
+        }
         sl_finds_best(&p->finds, &p->columns, p->rows + first, count, least);
         for (size_t i = 0; i < count; i++)
-            join(p, leaf, leaf[first + i], &p->finds.scans[i]);
+            join(p, leaf, leaf[first + i], take_found(p, &p->finds.scans[i]));
     }
 }
 
-/* Compares the pairs of leaves `first` to `end` - 1. */
-static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves, size_t first, size_t end) {
+static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves) {
     const sl_members *members = pairs->members;
     sl_status failed = SL_OK;
 #pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
@@ -189,7 +213,7 @@ static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves, 
         sl_status status = pairing_init(&p, pairs);
         if (status != SL_OK) __atomic_store_n(&failed, status, __ATOMIC_RELAXED);
 #pragma omp for schedule(dynamic, 1)
-        for (size_t leaf = first; leaf < end; leaf++) {
+        for (size_t leaf = 0; leaf < leaves->count; leaf++) {
             if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
             compare_leaf(&p, leaves->rows + leaves->starts[leaf], leaves->starts[leaf + 1] - leaves->starts[leaf]);
             sl_members_step(members, SL_PAIR_PARTS, leaf, leaves->count);
@@ -198,18 +222,6 @@ static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves, 
     }
     if (failed != SL_OK) return sl_fail(failed, "no memory to compare the pairs of leaves");
     return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
-}
-
-static sl_status compare_all(const sl_pairs *pairs, const sl_leaves *leaves) {
-    const size_t n = pairs->members->n, turn = leaves->count / COMPARE_TURNS + 1;
-    const size_t step = turn > FEWEST ? turn : FEWEST;
-    for (size_t i = 0; i < n; i++)
-        pairs->worst[i] = -INFINITY;
-    for (size_t first = 0; first < leaves->count; first += step) {
-        memcpy(pairs->before, pairs->worst, n * sizeof *pairs->worst);
-        SL_TRY(compare_leaves(pairs, leaves, first, leaves->count - first < step ? leaves->count : first + step));
-    }
-    return SL_OK;
 }
 
 sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width) {
@@ -221,11 +233,11 @@ sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl
     lists->count = sl_mem_array(allocator, n, sizeof *lists->count, &status);
     sl_pairs pairs = {.members = members, .lists = lists};
     pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
-    pairs.before = sl_mem_array(allocator, n, sizeof *pairs.before, &status);
     pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
-    if (status == SL_OK) status = compare_all(&pairs, leaves);
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        pairs.worst[i] = -INFINITY;
+    if (status == SL_OK) status = compare_leaves(&pairs, leaves);
     sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
-    sl_mem_free(allocator, pairs.before, n * sizeof *pairs.before);
     sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
     return status;
 }

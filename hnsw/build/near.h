@@ -14,11 +14,15 @@ typedef uint64_t sl_near;
 #define SL_NEAR_ODD     0x9e3779b1u
 #define SL_NEAR_INVERSE 0x0e8b2f51u /* SL_NEAR_ODD * SL_NEAR_INVERSE is 1, modulo 2^32 */
 
-static inline sl_near sl_near_of(float score, uint32_t member) {
+/* Rises as the score does. The lower half is zero. */
+static inline sl_near sl_near_rank(float score) {
     uint32_t bits;
     memcpy(&bits, &score, sizeof bits);
-    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u; /* rises as the score does */
-    return (sl_near)bits << 32 | (uint32_t)(member * SL_NEAR_ODD);
+    return (sl_near)(bits & 0x80000000u ? ~bits : bits | 0x80000000u) << 32;
+}
+
+static inline sl_near sl_near_of(float score, uint32_t member) {
+    return sl_near_rank(score) | (uint32_t)(member * SL_NEAR_ODD);
 }
 
 static inline float sl_near_score(sl_near near) {
