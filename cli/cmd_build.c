@@ -1,11 +1,15 @@
 #include "cli/commands.h"
 
 #include "cli/adding.h"
-#include "cli/memory_limit.h"
 #include "cli/output.h"
+#include "cli/system.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Of the work file, behind the output's name. */
+#define WORK_ENDING ".work"
 
 typedef struct build_options {
     const char *output, *ids;
@@ -22,20 +26,16 @@ typedef struct build_state {
     const char *base_path;
     adding adding;
     uint64_t *ids;
-    memory_limit limit;
-    sl_allocator allocator;
+    size_t memory; /* of --max-memory, what the index may take; 0: no bound */
+    char *work;    /* path of the work file */
     double save_s;
 } build_state;
 
 static int report_build(void *ctx, size_t first, sl_status status) {
     const build_state *state = ctx;
-    size_t wanted = atomic_load(&state->limit.wanted);
-    if (status != SL_ENOMEM || !wanted) return report_rows(state->base_path, first, status);
-    size_t block = state->options->max_memory - state->limit.limit;
-    return report_failure("%s: building takes %s or more, beyond --max-memory (%s); raise it, or choose smaller codes, "
-                          "a smaller refine or a smaller --m",
-                          state->base_path, text_of_size((uint64_t)wanted + block).text,
-                          text_of_size(state->options->max_memory).text);
+    if (status != SL_ENOMEM || !state->memory) return report_rows(state->base_path, first, status);
+    return report_failure("%s: --max-memory %s: %s", state->base_path, text_of_size(state->options->max_memory).text,
+                          sl_last_error());
 }
 
 static int prepare_index(build_state *state) {
@@ -58,10 +58,8 @@ static int prepare_index(build_state *state) {
     params.numa = options->numa.policy;
     params.numa_node = options->numa.node;
     params.log = report_log(&params.log_ctx);
-    if (options->max_memory) {
-        state->allocator = memory_limit_allocator(&state->limit);
-        params.allocator = &state->allocator;
-    }
+    params.max_memory = state->memory;
+    params.work_path = state->work;
     sl_status status = sl_index_create(&params, &state->adding.index);
     if (status == SL_OK) status = sl_index_reserve(state->adding.index, state->adding.base->n);
     return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
@@ -85,10 +83,16 @@ static int check_settings(const build_options *options) {
 
 /* The block by which the base is read counts towards --max-memory. */
 static int prepare_block(build_state *state) {
-    size_t limit = state->options->max_memory, block;
+    const build_options *options = state->options;
+    size_t limit = options->max_memory, block;
     int status = adding_prepare(&state->adding, limit / 8, &block);
-    state->limit.limit = limit > block ? limit - block : 0;
-    return status;
+    if (!limit || status != EXIT_DONE) return status;
+    state->memory = limit > block ? limit - block : 1;
+    size_t size = strlen(options->output) + sizeof WORK_ENDING;
+    state->work = allocate(size, 1);
+    if (!state->work) return EXIT_FAILED;
+    snprintf(state->work, size, "%s%s", options->output, WORK_ENDING);
+    return EXIT_DONE;
 }
 
 /* The bytes of an index in records are those of its file: in memory the index has arrays. */
@@ -187,6 +191,7 @@ static int run_build(const command *self, int argc, char **argv) {
     int status = build(&state);
     sl_index_free(state.adding.index);
     adding_free(&state.adding);
+    free(state.work);
     free(state.ids);
     return status;
 }
@@ -241,7 +246,9 @@ static const option build_table[] = {
      "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
-     "Fail, before the work where that can be told, rather than take more memory than this; 512M, 16G."},
+     "Memory that the build takes at most; 512M, 16G. What is beyond lies in files without names beside INDEX, which the "
+     "system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given again "
+     "after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),
@@ -267,7 +274,8 @@ const command command_build = {
         "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
         "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "
-        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind.\n",
+        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind but, with "
+        "--max-memory, the notes to go on with.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
                 "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",

@@ -264,13 +264,21 @@ typedef struct sl_index_params {
     int tags, keys;    /* nonzero: each vector has a tag word, or a key, of 64 bits */
     int multi;         /* nonzero: an id may have several vectors. A search then gives k different ids, each by its best
                           vector. 0 (default): adding an id again is SL_EEXIST */
+    /* Bytes that blocks of the handle take of main memory at most; 0 (default): as many as there are. Blocks that the
+     * bound has no room for lie in files without names, in the folder of work_path. Beyond the bound a call returns
+     * SL_ENOMEM, and says what it takes. An add that fits is the same, byte for byte. Not with a NUMA policy. */
+    size_t max_memory;
+    /* A file that notes what SL_BUILDER_LEAVES has done, so that an add that was broken off, by a kill too, goes on there
+     * when another handle adds the same vectors. The handle keeps others off (SL_EBUSY). A save removes the file. NULL
+     * (default): nothing is noted, and all blocks lie in memory. */
+    const char *work_path;
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
 #define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
 /* Makes an empty index. Errors: SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED (a NUMA policy without libnuma in this build, or
- * forbidden by the system). */
+ * forbidden by the system). Of work_path: SL_EBUSY, SL_EIO, SL_ENOSPC, SL_ECORRUPT (a file of another kind). */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
@@ -300,8 +308,8 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
  * first is 0. A cancelled call adds nothing; cancelled while it renumbers, it has added all and returns SL_OK.
  * With sl_index_params.multi, an id that is given twice, or is already present, gets one more vector.
  * Errors: SL_EVALUE (names the row), SL_EEXIST (an id twice, or already present; not with multi), SL_ETYPE, SL_ELIMIT,
- * SL_EREADONLY, SL_EUNSUPPORTED (SL_BUILDER_LEAVES does not serve; says why); for a file written in place SL_ENOSPC and
- * SL_EIO. */
+ * SL_EREADONLY, SL_EUNSUPPORTED (SL_BUILDER_LEAVES does not serve; says why); for a file written in place, and with
+ * work_path, SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 

@@ -184,7 +184,7 @@ sl_status sl_build_link_rows(sl_build *build) {
     const sl_index *index = build->index;
     if (is_from_leaves(build)) {
         sl_status status = sl_from_leaves_link(build);
-        if (status == SL_OK || status == SL_ECANCELED || build->builder == SL_BUILDER_LEAVES) return status;
+        if (status != SL_ENOMEM || index->spill || build->builder == SL_BUILDER_LEAVES) return status;
         if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "vectors are inserted for want of memory for leaves");
     }
     insert_rows(build);
@@ -294,8 +294,8 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     return status;
 }
 
-sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
-                          const sl_add_params *params) {
+static sl_status add_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                            const sl_add_params *params) {
     sl_build build = {.index = index, .copied = copied, .n = n};
     if (n == 0) return SL_OK;
     SL_TRY(check_room(&index->graph, n));
@@ -303,9 +303,13 @@ sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, co
     return add_rows(&build, ids, params);
 }
 
-sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
-                       const uint64_t *ids, const sl_add_params *params) {
-    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                          const sl_add_params *params) {
+    return sl_spill_explain(index->spill, add_copies(index, copied, n, ids, params));
+}
+
+static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                     const uint64_t *ids, const sl_add_params *params) {
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
@@ -321,4 +325,10 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                       .n = n,
                       .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype)};
     return add_rows(&build, ids, &mine);
+}
+
+sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                       const uint64_t *ids, const sl_add_params *params) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    return sl_spill_explain(index->spill, add(index, vectors, dtype, n, stride, ids, params));
 }

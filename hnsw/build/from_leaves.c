@@ -4,6 +4,7 @@
 #include "distance/codec/encode.h"
 #include "hnsw/build/copies.h"
 #include "hnsw/build/layer_lists.h"
+#include "hnsw/build/leaf_notes.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
@@ -99,7 +100,9 @@ static sl_status link_distinct(sl_build *build, const compared *c, const sl_memb
     sl_near_lists near = {0};
     sl_layer_lists lists = {
         .members = members, .graph = &c->graph, .degree = degree, .told = 3 * degree / 2, .links = links};
-    sl_status status = sl_leaves_make(&leaves, members, folds_of(graph));
+    sl_status status = SL_OK;
+    if (members->work) status = sl_leaf_notes_begin(members->work, members, folds_of(graph), width);
+    if (status == SL_OK) status = sl_leaves_make(&leaves, members, folds_of(graph));
     if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     sl_near_free(&near);
@@ -135,7 +138,7 @@ static sl_status link_upper(sl_build *build, const compared *c, uint32_t level, 
     const sl_layer layer = sl_layer_at(graph, level);
     size_t count = list_nodes(&graph->upper, level, nodes, slots);
     if (!count) return SL_OK;
-    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0};
+    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
     SL_TRY(link_members(build, c, &members, m, links));
     for (size_t i = 0; i < count; i++) {
         uint32_t *to = sl_layer_links(&layer, slots[i]);
@@ -185,7 +188,7 @@ static void append_link(uint32_t *list, size_t degree, uint32_t node) {
 static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0;
-    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0};
+    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
     sl_status status = SL_OK;
     uint32_t *links = sl_mem_array(&graph->allocator, count * degree, sizeof *links, &status);
     if (status == SL_OK) status = link_members(build, c, &members, degree, links);
@@ -225,7 +228,8 @@ static sl_status link_samples(sl_build *build, const compared *c) {
 
 static sl_status link_all(sl_build *build, const compared *c) {
     const sl_graph *graph = &build->index->graph;
-    const sl_members members = {&c->graph, &c->graph.codec, graph->n, NULL, build->threads, &build->progress, graph->n};
+    const sl_members members = {&c->graph,      &c->graph.codec,  graph->n, NULL,
+                                build->threads, &build->progress, graph->n, build->index->work};
     SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
     SL_TRY(link_samples(build, c));
     return link_all_upper(build, c);

@@ -4,6 +4,7 @@
 #include "distance/codec/encode.h"
 #include "distance/double.h"
 #include "hnsw/build/kmeans.h"
+#include "hnsw/build/leaf_notes.h"
 
 #include <string.h>
 
@@ -197,7 +198,7 @@ static sl_status split(const parting *whole, const uint32_t *which, size_t size)
     uint32_t *rows = sl_mem_array(&whole->leaves->allocator, size, sizeof *rows, &status);
     for (size_t i = 0; i < size && rows; i++)
         rows[i] = sl_member_row(members, which[i]);
-    const sl_members some = {members->graph, members->codec, size, rows, members->threads, members->progress, 0};
+    const sl_members some = {members->graph, members->codec, size, rows, members->threads, members->progress, 0, NULL};
     parting p = {.members = &some,
                  .layer = members,
                  .leaves = whole->leaves,
@@ -303,6 +304,7 @@ sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t fo
     *leaves = (sl_leaves){.allocator = members->graph->allocator, .n = members->n};
     SL_TRY(leaves_alloc(leaves, folds));
     if (members->n <= SL_LEAF_MOST) return one_leaf(leaves);
+    if (members->work && sl_leaf_notes_take(members->work, leaves)) return SL_OK;
     for (uint64_t turn = 0; turn < SL_PARTITIONINGS; turn++) {
         parting p = {.members = members,
                      .layer = members,
@@ -312,5 +314,5 @@ sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t fo
                      .seed = members->graph->seed ^ (0x6c65617665u + turn)};
         SL_TRY(part_all(&p));
     }
-    return SL_OK;
+    return members->work ? sl_leaf_notes_put(members->work, leaves) : SL_OK;
 }

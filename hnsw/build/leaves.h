@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "hnsw/build/product.h"
+#include "storage/work.h"
 
 /* Members of a leaf: some SL_LEAF_ROWS, and SL_LEAF_MOST at most. */
 enum { SL_LEAF_ROWS = 800, SL_LEAF_MOST = 1600, SL_PARTITIONINGS = 2, SL_LEAF_FOLDS = 16 };
@@ -21,6 +22,7 @@ typedef struct sl_members {
     size_t threads;
     sl_progress *progress;
     uint64_t steps; /* of `progress`, that linking all members counts; 0: none */
+    sl_work *work;  /* where leaves, and what they tell, are noted; NULL: nowhere */
 } sl_members;
 
 /* The pairs of leaves are so many of `steps` parts; the two turns of choosing links share the others. */
@@ -46,8 +48,8 @@ typedef struct sl_leaves {
 } sl_leaves;
 
 /* Makes leaves. folds: leaves of one partitioning that a member is in, 1 to SL_LEAF_FOLDS. The result depends on the
- * rows and the graph's seed; the number of threads changes nothing. The caller frees, also on failure.
- * Errors: SL_ENOMEM, SL_ECANCELED. */
+ * rows and the graph's seed; the number of threads changes nothing. Leaves that were noted are taken from there. The
+ * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds);
 void sl_leaves_free(sl_leaves *leaves);
 

@@ -1,5 +1,8 @@
 #include "hnsw/build/near.h"
 
+#include "base/failure.h"
+#include "hnsw/build/leaf_notes.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -75,6 +78,7 @@ typedef struct sl_pairs {
     /* The least score of each full list; -INFINITY for others. A score only rises, so that a column below it is in no
      * list in the end, whenever a thread reads it. */
     float *worst;
+    uint64_t *noted; /* a bit for each leaf that need not be compared */
 } sl_pairs;
 
 /* One thread's scratch. */
@@ -88,6 +92,7 @@ typedef struct pairing {
     sl_met met;
     sl_near *found;  /* what one leaf adds: scores, and places in the leaf */
     sl_near *joined; /* a list, and what one leaf adds */
+    sl_leaf_note note;
 } pairing;
 
 /* One leaf adds one more than the width, for the member finds itself. */
@@ -113,6 +118,10 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
     p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
     p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
+    if (members->work) {
+        p->note.room = sl_leaf_note_room(most_found(lists->width));
+        p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);
+    }
     if (status == SL_OK) status = sl_columns_init(&p->columns, members->graph, members->codec, SL_LEAF_MOST);
     if (status == SL_OK) status = sl_finds_init(&p->finds, members->graph, members->codec, most_found(lists->width));
     return status;
@@ -122,6 +131,7 @@ static void pairing_free(pairing *p) {
     sl_mem_free(&p->lists->allocator, p->rows, SL_LEAF_MOST * sizeof *p->rows);
     sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
     sl_mem_free(&p->lists->allocator, p->joined, joined_room(p->lists->width) * sizeof *p->joined);
+    sl_mem_free(&p->lists->allocator, p->note.words, p->note.room * sizeof *p->note.words);
     sl_met_free(&p->met);
     if (p->columns.block) sl_columns_free(&p->columns);
     if (p->finds.block) sl_finds_free(&p->finds);
@@ -159,7 +169,7 @@ static size_t take_found(pairing *p, const sl_scan *found) {
 }
 
 /* Joins what a leaf tells about a member with the member's list. */
-static void join(pairing *p, const uint32_t *leaf, uint32_t member, size_t found) {
+static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_near *told, size_t found) {
     sl_near_lists *lists = p->lists;
     const float shift = shift_of(p, sl_member_row(p->members, member));
     sl_near *list = lists->near + (size_t)member * lists->width;
@@ -171,8 +181,8 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, size_t found
         sl_met_add(&p->met, sl_near_member(list[i]));
     sl_met_add(&p->met, member);
     for (size_t i = 0; i < found; i++) {
-        const uint32_t other = leaf[~(uint32_t)p->found[i]];
-        if (sl_met_add(&p->met, other)) p->joined[count++] = sl_near_of(sl_near_score(p->found[i]) + shift, other);
+        const uint32_t other = leaf[~(uint32_t)told[i]];
+        if (sl_met_add(&p->met, other)) p->joined[count++] = sl_near_of(sl_near_score(told[i]) + shift, other);
     }
     if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
     if (count >= lists->width) {
@@ -186,7 +196,18 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, size_t found
     sl_met_clear(&p->met);
 }
 
+/* The same of what was just found, which is noted too. */
+static void join_found(pairing *p, const uint32_t *leaf, uint32_t member, size_t found) {
+    sl_leaf_note *note = &p->note;
+    join(p, leaf, member, p->found, found);
+    if (!note->words) return;
+    note->words[note->count++] = found;
+    memcpy(note->words + note->count, p->found, found * sizeof *note->words);
+    note->count += found;
+}
+
 static void compare_leaf(pairing *p, const uint32_t *leaf, size_t size) {
+    p->note.count = 0;
     for (size_t i = 0; i < size; i++)
         p->rows[i] = sl_member_row(p->members, leaf[i]);
     sl_columns_pack(&p->columns, p->rows, size);
@@ -200,28 +221,55 @@ static void compare_leaf(pairing *p, const uint32_t *leaf, size_t size) {
         }
         sl_finds_best(&p->finds, &p->columns, p->rows + first, count, least);
         for (size_t i = 0; i < count; i++)
-            join(p, leaf, leaf[first + i], take_found(p, &p->finds.scans[i]));
+            join_found(p, leaf, leaf[first + i], take_found(p, &p->finds.scans[i]));
     }
+}
+
+static int is_noted(const sl_pairs *pairs, size_t leaf) {
+    return pairs->noted[leaf / 64] >> (leaf % 64) & 1;
+}
+
+static sl_status compare_and_note(pairing *p, const sl_leaves *leaves, size_t leaf) {
+    if (is_noted(p->pairs, leaf)) return SL_OK;
+    compare_leaf(p, leaves->rows + leaves->starts[leaf], leaves->starts[leaf + 1] - leaves->starts[leaf]);
+    return p->note.words ? sl_leaf_note_put(p->members->work, leaf, &p->note) : SL_OK;
 }
 
 static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves) {
     const sl_members *members = pairs->members;
-    sl_status failed = SL_OK;
+    sl_failure failed;
+    sl_failure_init(&failed);
 #pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
     {
         pairing p;
-        sl_status status = pairing_init(&p, pairs);
-        if (status != SL_OK) __atomic_store_n(&failed, status, __ATOMIC_RELAXED);
+        sl_failure_keep(&failed, 0, pairing_init(&p, pairs));
 #pragma omp for schedule(dynamic, 1)
         for (size_t leaf = 0; leaf < leaves->count; leaf++) {
-            if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
-            compare_leaf(&p, leaves->rows + leaves->starts[leaf], leaves->starts[leaf + 1] - leaves->starts[leaf]);
+            if (sl_failure_before(&failed, leaves->count) || sl_progress_cancelled(members->progress)) continue;
+            sl_failure_keep(&failed, leaf, compare_and_note(&p, leaves, leaf));
             sl_members_step(members, SL_PAIR_PARTS, leaf, leaves->count);
         }
         pairing_free(&p);
     }
-    if (failed != SL_OK) return sl_fail(failed, "no memory to compare the pairs of leaves");
+    SL_TRY(sl_failure_pass(&failed));
     return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
+}
+
+/* Joins what noted leaves told. */
+static sl_status take_notes(const sl_pairs *pairs, const sl_leaves *leaves) {
+    const sl_members *members = pairs->members;
+    pairing p;
+    size_t leaf;
+    sl_status status = pairing_init(&p, pairs);
+    while (status == SL_OK && sl_leaf_note_take(members->work, leaves, most_found(pairs->lists->width), &leaf, &p.note)) {
+        const uint32_t *rows = leaves->rows + leaves->starts[leaf];
+        const uint64_t *words = p.note.words;
+        for (size_t i = 0; i < leaves->starts[leaf + 1] - leaves->starts[leaf]; i++, words += *words + 1)
+            join(&p, rows, rows[i], words + 1, *words);
+        pairs->noted[leaf / 64] |= (uint64_t)1 << (leaf % 64);
+    }
+    pairing_free(&p);
+    return status;
 }
 
 sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width) {
@@ -234,11 +282,14 @@ sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl
     sl_pairs pairs = {.members = members, .lists = lists};
     pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
     pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
+    pairs.noted = sl_mem_array(allocator, leaves->count / 64 + 1, sizeof *pairs.noted, &status);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         pairs.worst[i] = -INFINITY;
+    if (status == SL_OK && members->work) status = take_notes(&pairs, leaves);
     if (status == SL_OK) status = compare_leaves(&pairs, leaves);
     sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
     sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
+    sl_mem_free(allocator, pairs.noted, (leaves->count / 64 + 1) * sizeof *pairs.noted);
     return status;
 }
 

@@ -15,6 +15,8 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/partition.h"
 #include "storage/origin.h"
+#include "storage/spill.h"
+#include "storage/work.h"
 #include "storage/writable.h"
 
 #define SL_MAX_LEVEL 63u
@@ -101,6 +103,8 @@ struct sl_index {
     sl_numa_memory layer0_memory;
     sl_log_fn log;
     void *log_ctx;
+    sl_spill *spill;         /* bounds the handle's memory; NULL: nothing does */
+    sl_work *work;           /* notes of an add under way; NULL: none */
     sl_dram_filler *filler;      /* the thread that makes the copy in DRAM; NULL: no copy is made */
     sl_searcher_pool *searchers; /* idle searchers, which batch calls take and give back */
 

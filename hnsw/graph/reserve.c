@@ -17,5 +17,5 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
         return sl_fail(SL_ELIMIT,
                        "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
                        index->store->path, index->graph.capacity, n);
-    return n > index->graph.capacity ? sl_arrays_reserve(index, n) : SL_OK;
+    return n > index->graph.capacity ? sl_spill_explain(index->spill, sl_arrays_reserve(index, n)) : SL_OK;
 }

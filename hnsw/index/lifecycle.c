@@ -70,19 +70,41 @@ fail:
     return status;
 }
 
+static sl_status create(const sl_index_params *params, sl_spill *spill, sl_index **out) {
+    sl_index_params mine = *params;
+    sl_allocator bounded;
+    sl_index *index;
+    if (spill) {
+        bounded = sl_spill_allocator(spill);
+        mine.allocator = &bounded;
+    }
+    SL_TRY(sl_index_new(&mine, &index));
+    sl_status status = sl_numa_place_init(index, mine.numa, mine.numa_node, mine.numa_ops);
+    if (status == SL_OK && mine.work_path)
+        status = sl_work_open(mine.work_path, &index->graph.allocator, &index->work);
+    if (status != SL_OK) {
+        sl_index_free(index);
+        return status;
+    }
+    index->spill = spill;
+    *out = index;
+    return SL_OK;
+}
+
 sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
     sl_index_params mine;
     sl_index_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
-    sl_index *index;
-    SL_TRY(sl_index_new(&mine, &index));
-    sl_status status = sl_numa_place_init(index, mine.numa, mine.numa_node, mine.numa_ops);
-    if (status == SL_OK)
-        *out = index;
-    else
-        sl_index_free(index);
+    if (!mine.max_memory && !mine.work_path) return create(&mine, NULL, out);
+    if (mine.numa != SL_NUMA_DEFAULT)
+        return sl_fail(SL_EINVAL, "max_memory and work_path place blocks, and so does a NUMA policy; give one of them");
+    const sl_allocator allocator = sl_allocator_of(mine.allocator);
+    sl_spill *spill;
+    SL_TRY(sl_spill_open(&allocator, mine.max_memory ? mine.max_memory : SIZE_MAX, mine.work_path, &spill));
+    sl_status status = sl_spill_explain(spill, create(&mine, spill, out));
+    if (status != SL_OK) sl_spill_close(spill);
     return status;
 }
 
@@ -114,6 +136,9 @@ void sl_index_free(sl_index *index) {
     sl_settings_free(&index->graph);
     sl_numa_place_free(index);
     sl_allocator allocator = index->graph.allocator;
+    sl_spill *spill = index->spill;
     sl_origin_free(index->origin, &allocator);
+    sl_work_close(index->work);
     sl_mem_free(&allocator, index, sizeof *index);
+    sl_spill_close(spill);
 }

@@ -166,7 +166,8 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
             return status;
         }
     }
-    sl_status status = save_index(index, path, params);
+    sl_status status = sl_spill_explain(index->spill, save_index(index, path, params));
     sl_writable_release(held);
+    if (status == SL_OK) sl_work_remove(index->work);
     return status;
 }

@@ -1,0 +1,136 @@
+#include "hnsw/build/leaf_notes.h"
+
+#include "base/crc32c.h"
+
+#include <string.h>
+
+/* Kinds of notes. */
+enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_ROWS, NOTE_LEAF };
+/* Arrays go in pieces of so many bytes. */
+enum { PIECE = 1 << 18 };
+
+/* All that leaves and what they tell depend on, but the rows. */
+typedef struct depends {
+    uint64_t n, folds, width, seed;
+    uint32_t metric, dim, leaf_rows, leaf_most;
+} depends;
+
+/* The checksums of every other row are the halves of a word. */
+static uint64_t rows_key(const sl_members *members) {
+    const sl_code_rows *rows = &members->codec->rows;
+    uint32_t crc[2] = {0, 0};
+    for (size_t i = 0; i < members->n; i++)
+        crc[i % 2] = sl_crc32c(crc[i % 2], rows->base + sl_member_row(members, i) * rows->pitch, rows->pitch);
+    return (uint64_t)crc[1] << 32 | crc[0];
+}
+
+sl_status sl_leaf_notes_begin(sl_work *work, const sl_members *members, size_t folds, size_t width) {
+    const sl_codec *codec = members->codec;
+    const depends on = {members->n,
+                        folds,
+                        width,
+                        members->graph->seed,
+                        (uint32_t)codec->metric,
+                        (uint32_t)codec->dim,
+                        SL_LEAF_ROWS,
+                        SL_LEAF_MOST};
+    return sl_work_begin(work, (uint64_t[2]){rows_key(members), (uint64_t)sl_crc32c(0, &on, sizeof on) << 32 | on.dim});
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Leaves
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status put_array(sl_work *work, uint32_t kind, const void *array, size_t size) {
+    uint32_t number = 0;
+    for (size_t at = 0; at < size; at += PIECE, number++)
+        SL_TRY(sl_work_append(work, kind, number, (const uint8_t *)array + at, size - at < PIECE ? size - at : PIECE));
+    return SL_OK;
+}
+
+sl_status sl_leaf_notes_put(sl_work *work, const sl_leaves *leaves) {
+    const uint64_t counts[2] = {leaves->count, leaves->places};
+    SL_TRY(sl_work_append(work, NOTE_COUNTS, 0, counts, sizeof counts));
+    SL_TRY(put_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts));
+    return put_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows);
+}
+
+static int take_array(sl_work *work, uint32_t kind, void *array, size_t size) {
+    sl_note note;
+    for (size_t at = 0, number = 0; at < size; at += PIECE, number++) {
+        const size_t piece = size - at < PIECE ? size - at : PIECE;
+        if (!sl_work_next(work, &note, (uint8_t *)array + at, piece)) return 0;
+        if (note.kind != kind || note.number != number || note.size != piece) return 0;
+    }
+    return 1;
+}
+
+/* The file is not trusted. */
+static int are_sound(const sl_leaves *leaves) {
+    if (leaves->starts[0] != 0 || leaves->starts[leaves->count] != leaves->places) return 0;
+    for (size_t i = 0; i < leaves->count; i++)
+        if (leaves->starts[i + 1] < leaves->starts[i] || leaves->starts[i + 1] - leaves->starts[i] > SL_LEAF_MOST ||
+            leaves->starts[i + 1] > leaves->places)
+            return 0;
+    for (size_t i = 0; i < leaves->places; i++)
+        if (leaves->rows[i] >= leaves->n) return 0;
+    return 1;
+}
+
+int sl_leaf_notes_take(sl_work *work, sl_leaves *leaves) {
+    sl_note note;
+    uint64_t counts[2];
+    if (!sl_work_next(work, &note, counts, sizeof counts)) return 0;
+    void *starts = leaves->starts;
+    int took = note.kind == NOTE_COUNTS && note.size == sizeof counts && counts[0] && counts[0] <= leaves->room &&
+               counts[1] <= leaves->room &&
+               sl_mem_grow(&leaves->allocator, &starts, &leaves->most, counts[0] + 1, sizeof(uint64_t)) == SL_OK;
+    leaves->starts = starts;
+    if (took) {
+        leaves->count = counts[0];
+        leaves->places = counts[1];
+        took = take_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts) &&
+               take_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows) && are_sound(leaves);
+    }
+    if (took) return 1;
+    leaves->count = leaves->places = 0;
+    leaves->starts[0] = 0;
+    sl_work_restart(work);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Pairs
+ * ------------------------------------------------------------------------------------------------------------- */
+
+size_t sl_leaf_note_room(size_t most) {
+    return SL_LEAF_MOST * (most + 1);
+}
+
+sl_status sl_leaf_note_put(sl_work *work, size_t leaf, const sl_leaf_note *note) {
+    return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
+}
+
+/* Tells whether the words are those of `size` members. */
+static int fits(const sl_leaf_note *note, size_t size, size_t most) {
+    size_t at = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (at >= note->count || note->words[at] > most || note->words[at] >= note->count - at) return 0;
+        for (size_t j = 1; j <= note->words[at]; j++)
+            if (~(uint32_t)note->words[at + j] >= size) return 0;
+        at += 1 + note->words[at];
+    }
+    return at == note->count;
+}
+
+int sl_leaf_note_take(sl_work *work, const sl_leaves *leaves, size_t most, size_t *leaf, sl_leaf_note *note) {
+    sl_note head;
+    if (!sl_work_next(work, &head, note->words, note->room * sizeof *note->words)) return 0;
+    *leaf = head.number;
+    note->count = head.size / sizeof *note->words;
+    if (head.kind == NOTE_LEAF && head.number < leaves->count && head.size % sizeof *note->words == 0 &&
+        fits(note, leaves->starts[*leaf + 1] - leaves->starts[*leaf], most))
+        return 1;
+    sl_work_cut(work);
+    return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * A work file: notes of what a long piece of work has done, so that the work goes on there after an interruption.
+ * Each note has a CRC. Notes end at the first that is not whole, as a kill or a power loss may leave it. Nothing is
+ * synced: what is lost is done again.
+ */
+#ifndef SL_STORAGE_WORK_H
+#define SL_STORAGE_WORK_H
+
+#include "base/memory.h"
+
+typedef struct sl_work sl_work;
+
+/* What a note is about. Kinds and numbers are the caller's. */
+typedef struct sl_note {
+    uint32_t kind, number; /* kinds from 1 up */
+    uint32_t size; /* bytes */
+    uint32_t crc;  /* of the other fields and of the bytes */
+} sl_note;
+
+/* Opens the file or creates it, and keeps others off. Errors: SL_EBUSY: another has it; SL_EIO and SL_ENOSPC by errno;
+ * SL_ECORRUPT: a file of another kind, which stays as it is. */
+sl_status sl_work_open(const char *path, const sl_allocator *allocator, sl_work **out);
+/* Closes the file, and removes it where it has no notes. Takes NULL. */
+void sl_work_close(sl_work *work);
+/* Removes the file: the work is done. Takes NULL. */
+void sl_work_remove(sl_work *work);
+
+/* Begins to read at the first note. Notes are dropped that were made under another key, which stands for all that the
+ * work depends on. */
+sl_status sl_work_begin(sl_work *work, const uint64_t key[2]);
+/* Reads the next note into `to`. Returns 0 behind the last whole note: further notes are appended there. */
+int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room);
+/* Drops all notes from the one on that was read last, or all notes. */
+void sl_work_cut(sl_work *work);
+void sl_work_restart(sl_work *work);
+
+/* Appends a note. Threads: any. Errors: SL_ENOSPC, SL_EIO. */
+sl_status sl_work_append(sl_work *work, uint32_t kind, uint32_t number, const void *bytes, size_t size);
+
+#endif
