@@ -226,6 +226,26 @@ def test_clips_are_kept(codes, clip, share, kept, x, tmp_path):
     assert stats["quant_error_mean"] == ix.stats()["quant_error_mean"]
 
 
+def test_bounded_memory_gives_the_same_index(tmp_path):
+    x = np.random.default_rng(3).standard_normal((6000, 32)).astype(np.float32)
+    whole = shortlist.Index(dim=32)
+    whole.add(x, builder="leaves", threads=2)
+    whole.save(tmp_path / "whole.sl")
+    work = tmp_path / "x.work"
+    bounded = shortlist.Index(dim=32, max_memory=4 << 20, work_path=work)
+    bounded.add(x, builder="leaves", threads=1)
+    assert work.stat().st_size > 1000000
+    bounded.save(tmp_path / "x.sl")
+    assert not work.exists()
+    assert (tmp_path / "x.sl").read_bytes() == (tmp_path / "whole.sl").read_bytes()
+    small = shortlist.Index(dim=32, max_memory=100000)
+    with pytest.raises(shortlist.Error, match="100000 are allowed") as raised:
+        small.add(x)
+    assert raised.value.status == "SL_ENOMEM"
+    with pytest.raises(shortlist.Error, match="check the path"):
+        shortlist.Index(dim=32, work_path=tmp_path / "no" / "work")
+
+
 def test_clips_change_the_error(x):
     errors = {}
     for clip in ("auto", "mse", "quantile"):

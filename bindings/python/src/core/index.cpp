@@ -25,7 +25,7 @@ Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_
 
 Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share, size_t m,
                      size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags, bool keys,
-                     bool multi) {
+                     bool multi, size_t max_memory, nb::handle work_path) {
     sl_index_params params;
     sl_index_params_init(&params);
     params.dim = dim;
@@ -43,6 +43,8 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
     params.tags = tags;
     params.keys = keys;
     params.multi = multi;
+    params.max_memory = max_memory;
+    if (!work_path.is_none()) params.work_path = path_text(nb::cast<nb::bytes>(work_path));
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
     return new Index(handle);

@@ -11,7 +11,7 @@ class Index {
   public:
     static Index *create(size_t dim, int metric, int dtype, int codes, int refine, int clip, double clip_share,
                          size_t m, size_t ef_construction, uint64_t seed, int numa, size_t numa_node, bool tags,
-                         bool keys, bool multi);
+                         bool keys, bool multi, size_t max_memory, nb::handle work_path);
     static Index *open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,
                        bool exclusive, double wait);
     // A new index of the vectors of one or more. indexes: a list of Index.

@@ -76,7 +76,7 @@ NB_MODULE(_core, m) {
         .def_static("create", &Index::create, nb::arg("dim"), nb::arg("metric"), nb::arg("dtype"), nb::arg("codes"),
                     nb::arg("refine"), nb::arg("clip"), nb::arg("clip_share"), nb::arg("m"), nb::arg("ef_construction"),
                     nb::arg("seed"), nb::arg("numa"), nb::arg("numa_node"), nb::arg("tags"), nb::arg("keys"),
-                    nb::arg("multi"))
+                    nb::arg("multi"), nb::arg("max_memory"), nb::arg("work_path").none())
         .def_static("open", &Index::open, nb::arg("path"), nb::arg("place"), nb::arg("writable"), nb::arg("numa"),
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def_static("merge", &Index::merge, nb::arg("indexes"), nb::arg("m"), nb::arg("ef_construction"),

@@ -55,6 +55,8 @@ class Index:
         tags: bool,
         keys: bool,
         multi: bool,
+        max_memory: int,
+        work_path: bytes | None,
     ) -> Index: ...
     @staticmethod
     def open(

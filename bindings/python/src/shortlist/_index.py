@@ -289,6 +289,11 @@ class Index:
     multi: whether an id may have several vectors, such as the pictures of a product. An id that is added again then gets
         one more vector. A search gives k different ids, each with the score of its best vector. ``len`` and
         ``stats()["n"]`` count vectors.
+    max_memory: bytes of main memory that the index takes at most; 0: no bound. What is beyond lies in files without
+        names in the folder of work_path. An add gives the same index. Beyond the bound, shortlist.Error has status
+        SL_ENOMEM and says what the call takes.
+    work_path: a file that notes what linking at once has done. After an interruption, another Index with this work_path
+        goes on there when it adds the same vectors. A save removes the file.
 
     Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
     alone. Calls wait for their turn, with the GIL released.
@@ -318,6 +323,8 @@ class Index:
         tags: bool = False,
         keys: bool = False,
         multi: bool = False,
+        max_memory: int = 0,
+        work_path: str | os.PathLike[str] | None = None,
     ) -> None:
         element = dtype_name(dtype)
         policy, node = numa_policy(numa)
@@ -337,6 +344,8 @@ class Index:
             tags=bool(tags),
             keys=bool(keys),
             multi=bool(multi),
+            max_memory=count("max_memory", max_memory),
+            work_path=None if work_path is None else os.fsencode(work_path),
         )
         self._adopt(core, read_only=False)
 

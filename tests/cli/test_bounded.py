@@ -1,0 +1,100 @@
+"""Builds in bounded memory: the same file, under a limit of the system, and on from where a kill ended them."""
+
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import COMMAND, CommandTest, clustered, encode
+
+SANITIZER = os.environ.get("SANITIZER", "")
+BUILD = ("build", "base.fbin", "--metric", "l2", "--builder", "leaves", "--threads", "2")
+BOUND = ("--max-memory", "6M")
+MB = 1 << 20
+
+
+class Bounded(CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        """The base, and the file of a build without a bound."""
+        cls.base = encode(clustered(20000, 32, 3), ".fbin")
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "base.fbin"), "wb") as file:
+                file.write(cls.base)
+            subprocess.run([COMMAND, *BUILD, "-o", "whole.sl"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            with open(os.path.join(folder, "whole.sl"), "rb") as file:
+                cls.whole = file.read()
+
+    def setUp(self):
+        super().setUp()
+        self.write("base.fbin", self.base)
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_every_bound_gives_the_same_file(self):
+        for bound, threads in (("7M", 3), ("12M", 1), ("1G", 2)):
+            self.run_ok(*BUILD, "-o", "x.sl", "--threads", threads, "--max-memory", bound)
+            self.assertEqual(self.read("x.sl"), self.whole, (bound, threads))
+        self.assertEqual(self.files(), ["base.fbin", "x.sl"])
+
+    @unittest.skipIf(SANITIZER, "a sanitizer has memory of its own")
+    def test_the_system_bounds_the_memory(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (14 * MB, 14 * MB))
+
+        env = {**os.environ, "OMP_STACKSIZE": "512K"}
+        self.run_bad(1, *BUILD, "-o", "x.sl", says=["base.fbin", "memory"], env=env, preexec_fn=limit)
+        self.run_ok(*BUILD, "-o", "x.sl", *BOUND, env=env, preexec_fn=limit)
+        self.assertEqual(self.read("x.sl"), self.whole)
+
+    def test_a_bound_too_small(self):
+        said = self.run_bad(1, *BUILD, "-o", "x.sl", "--max-memory", "100K",
+                            says=["base.fbin", "--max-memory 100.0 KiB", "102400 are allowed"])
+        self.assertRegex(said, r"takes \d{6} bytes of memory or more")
+
+    def kill(self, size):
+        """Kills a build once its notes have this size."""
+        build = subprocess.Popen([COMMAND, *BUILD, "-o", "x.sl", *BOUND], cwd=self.folder)
+        deadline = time.monotonic() + 60
+        while build.poll() is None and time.monotonic() < deadline:
+            work = self.path("x.sl.work")
+            if os.path.exists(work) and os.path.getsize(work) > size:
+                break
+        build.send_signal(signal.SIGKILL)
+        self.assertEqual(build.wait(), -signal.SIGKILL)
+        self.assertEqual(self.files(), ["base.fbin", "x.sl.work"])
+        return os.path.getsize(self.path("x.sl.work"))
+
+    def test_a_killed_build_goes_on(self):
+        first = self.kill(2 * MB)
+        kept = self.read("x.sl.work")[:2 * MB]
+        self.assertGreater(self.kill(first + MB // 2), first)
+        self.assertEqual(self.read("x.sl.work")[:2 * MB], kept)
+        self.run_ok(*BUILD, "-o", "x.sl", *BOUND)
+        self.assertEqual(self.read("x.sl"), self.whole)
+        self.assertEqual(self.files(), ["base.fbin", "x.sl"])
+        self.assertTrue(self.run_json("check", "x.sl")["ok"])
+
+    def test_two_at_once(self):
+        self.kill(2 * MB)
+        first = subprocess.Popen([COMMAND, *BUILD, "-o", "x.sl", *BOUND], cwd=self.folder, stdout=subprocess.DEVNULL)
+        second = self.start(*BUILD, "-o", "x.sl", *BOUND)
+        self.assertEqual(first.wait(), 0)
+        self.assertIn(second.returncode, (0, 1))
+        if second.returncode:
+            self.assertIn("x.sl.work: is being written by another process", second.stderr)
+        self.assertEqual(self.read("x.sl"), self.whole)
+
+    def test_other_files_stay(self):
+        self.write("x.sl.work", b"letters")
+        self.run_bad(1, *BUILD, "-o", "x.sl", *BOUND, says=["x.sl.work", "no work file"])
+        self.run_ok(*BUILD, "-o", "x.sl")
+        self.assertEqual(self.read("x.sl.work"), b"letters")
+
+
+if __name__ == "__main__":
+    unittest.main()
