@@ -246,7 +246,8 @@ static const option build_table[] = {
      "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
-     "Memory that the build takes at most; 512M, 16G. What is beyond lies in files without names beside INDEX, which the "
+     "Memory that the build takes at most; 512M, 16G. What is beyond lies in files without names beside INDEX, which "
+     "the "
      "system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given again "
      "after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
@@ -274,7 +275,8 @@ const command command_build = {
         "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
         "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "
-        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind but, with "
+        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind but, "
+        "with "
         "--max-memory, the notes to go on with.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"

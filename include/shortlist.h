@@ -268,9 +268,9 @@ typedef struct sl_index_params {
      * bound has no room for lie in files without names, in the folder of work_path. Beyond the bound a call returns
      * SL_ENOMEM, and says what it takes. An add that fits is the same, byte for byte. Not with a NUMA policy. */
     size_t max_memory;
-    /* A file that notes what SL_BUILDER_LEAVES has done, so that an add that was broken off, by a kill too, goes on there
-     * when another handle adds the same vectors. The handle keeps others off (SL_EBUSY). A save removes the file. NULL
-     * (default): nothing is noted, and all blocks lie in memory. */
+    /* A file that notes what SL_BUILDER_LEAVES has done, so that an add that was broken off, by a kill too, goes on
+     * there when another handle adds the same vectors. The handle keeps others off (SL_EBUSY). A save removes the file.
+     * NULL (default): nothing is noted, and all blocks lie in memory. */
     const char *work_path;
 } sl_index_params;
 

@@ -1,5 +1,5 @@
-/* Memory of a handle that is bounded: large blocks that the bound has no room for lie in files without names. The system
- * keeps these in memory as far as it can, and writes them to the device where it must. */
+/* Memory of a handle that is bounded: large blocks that the bound has no room for lie in files without names. The
+ * system keeps these in memory as far as it can, and writes them to the device where it must. */
 #ifndef SL_STORAGE_SPILL_H
 #define SL_STORAGE_SPILL_H
 

@@ -70,7 +70,8 @@ static int is_there(const sl_work *work) {
 
 static sl_status open_once(sl_work *work) {
     for (int tries = 0; tries < TRIES; tries++) {
-        work->fd = sl_open_retrying(&work->ops, work->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        work->fd =
+            sl_open_retrying(&work->ops, work->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (work->fd < 0) return sl_fail_errno("cannot open the work file", work->path);
         SL_TRY(sl_lock_file(work->fd, LOCK_EX, work->path));
         if (is_there(work)) return SL_OK;

@@ -13,8 +13,8 @@ typedef struct sl_work sl_work;
 /* What a note is about. Kinds and numbers are the caller's. */
 typedef struct sl_note {
     uint32_t kind, number; /* kinds from 1 up */
-    uint32_t size; /* bytes */
-    uint32_t crc;  /* of the other fields and of the bytes */
+    uint32_t size;         /* bytes */
+    uint32_t crc;          /* of the other fields and of the bytes */
 } sl_note;
 
 /* Opens the file or creates it, and keeps others off. Errors: SL_EBUSY: another has it; SL_EIO and SL_ENOSPC by errno;

@@ -308,8 +308,8 @@ sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, co
     return sl_spill_explain(index->spill, add_copies(index, copied, n, ids, params));
 }
 
-static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
-                     const uint64_t *ids, const sl_add_params *params) {
+static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride, const uint64_t *ids,
+                     const sl_add_params *params) {
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));

@@ -11,10 +11,8 @@ enum {
     FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
     MOST = 256, /* most rows a centroid */
     TURNS = 7,
-    CHUNK = 64, /* rows a thread takes at once */
-    PROBES = 12 /* groups that are looked at */
+    CHUNK = 64 /* rows a thread takes at once */
 };
-_Static_assert(SL_KMEANS_BLOCK *SL_KMEANS_BLOCK >= SL_MAX_PARTITIONS, "all groups are scored at once");
 _Static_assert(CHUNK % SL_PRODUCT_ROWS == 0, "a thread takes whole products");
 
 void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
@@ -22,7 +20,7 @@ void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
     sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
     sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
-    if (kmeans->columns.block) sl_columns_free(&kmeans->columns);
+    sl_centre_groups_free(&kmeans->groups);
 }
 
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
@@ -33,7 +31,7 @@ sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
     kmeans->rows = sl_mem_array(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), 1, &status);
     kmeans->codec.rows.base = kmeans->rows;
     SL_TRY(status);
-    return sl_columns_init(&kmeans->columns, kmeans->graph, &kmeans->codec, kmeans->count);
+    return sl_centre_groups_init(&kmeans->groups, kmeans->graph, &kmeans->codec, kmeans->count);
 }
 
 void sl_kmeans_free_learners(sl_kmeans *kmeans) {
@@ -43,7 +41,7 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
         sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
         sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
         sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
-        if (kmeans->learners[t].finds.block) sl_finds_free(&kmeans->learners[t].finds);
+        sl_centre_finds_free(&kmeans->learners[t].finds);
     }
     sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
 }
@@ -58,7 +56,7 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
         learner->floats = sl_mem_array(allocator, 2 * dim, sizeof *learner->floats, &status);
         learner->sums = sl_mem_array(allocator, dim, sizeof *learner->sums, &status);
         learner->buffer = sl_mem_array(allocator, sl_query_size(&kmeans->codec), 1, &status);
-        if (status == SL_OK) status = sl_finds_init(&learner->finds, kmeans->graph, &kmeans->codec, 1);
+        if (status == SL_OK) status = sl_centre_finds_init(&learner->finds, &kmeans->groups, 1);
     }
     return status;
 }
@@ -114,46 +112,12 @@ double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
     return length;
 }
 
-static sl_scorer scorer_of(const sl_kmeans *kmeans, const sl_query_code *query) {
-    return sl_scorer_of(kmeans->graph->kernels, &kmeans->codec, query, 0);
-}
-
-/* Puts the best of the centroids of the groups nearest to the query into `best`. */
-static void look_at_groups(const sl_kmeans *kmeans, const sl_query_code *query, sl_scored *best) {
-    const sl_kmeans *groups = kmeans->groups;
-    const sl_scorer scorer = scorer_of(kmeans, query), group_scorer = scorer_of(groups, query);
-    uint32_t ids[SL_KMEANS_BLOCK + SL_SCORE_BEHIND];
-    float scores[SL_KMEANS_BLOCK + SL_SCORE_BEHIND];
-    sl_score_run(&group_scorer, 0, groups->count, ids, scores);
-    for (size_t looked = 0; looked < PROBES; looked++) {
-        sl_scored next = {-INFINITY, SL_NONE};
-        for (uint32_t group = 0; group < groups->count; group++) {
-            sl_range range = sl_kmeans_members(groups, group);
-            if (range.first < range.end && scores[group] > next.score) next = (sl_scored){scores[group], group};
-        }
-        if (next.id == SL_NONE) return;
-        scores[next.id] = -INFINITY;
-        sl_range range = sl_kmeans_members(groups, next.id);
-        sl_score_best_of(&scorer, groups->members + range.first, range.end - range.first, best);
-    }
-}
-
 /* Makes a row ready to be compared with centroids. */
 static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
     float norm2;
     sl_kmeans_take(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
                     query, &norm2);
-}
-
-static void assign_by_groups(const sl_kmeans *kmeans, const sl_learner *learner, size_t first, size_t end) {
-    for (size_t i = first; i < end; i++) {
-        sl_scored best = {-INFINITY, 0};
-        sl_query_code query;
-        ask(kmeans, learner, i, &query);
-        look_at_groups(kmeans, &query, &best);
-        kmeans->of[i] = best.id;
-    }
 }
 
 /* The best of what was found, the first of equals. Scores that are no numbers find nothing. */
@@ -163,31 +127,28 @@ static uint32_t best_of(const sl_scan *found) {
     return best.id;
 }
 
-static void assign_to_all(const sl_kmeans *kmeans, sl_learner *learner, size_t first, size_t end) {
+static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t first, size_t end) {
     for (; first < end; first += SL_PRODUCT_ROWS) {
         size_t count = end - first < SL_PRODUCT_ROWS ? end - first : SL_PRODUCT_ROWS;
         for (size_t i = 0; i < count; i++) {
             sl_query_code query;
             ask(kmeans, learner, first + i, &query);
-            sl_finds_ask(&learner->finds, i, &query, -INFINITY);
+            sl_centre_finds_ask(&learner->finds, i, &query);
         }
-        sl_finds_run(&learner->finds, &kmeans->columns, count);
+        sl_centre_finds_run(&learner->finds, &kmeans->groups, count);
         for (size_t i = 0; i < count; i++)
-            kmeans->of[first + i] = best_of(&learner->finds.scans[i]);
+            kmeans->of[first + i] = best_of(&learner->finds.finds.scans[i]);
     }
 }
 
 static void assign(sl_kmeans *kmeans) {
-    if (!kmeans->groups) sl_columns_pack(&kmeans->columns, NULL, kmeans->count);
+    sl_centre_groups_arrange(&kmeans->groups);
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t first = 0; first < kmeans->sampled; first += CHUNK) {
         size_t end = kmeans->sampled - first < CHUNK ? kmeans->sampled : first + CHUNK;
         sl_learner *learner = &kmeans->learners[sl_thread_number()];
         if (sl_progress_cancelled(kmeans->progress)) continue;
-        if (kmeans->groups)
-            assign_by_groups(kmeans, learner, first, end);
-        else
-            assign_to_all(kmeans, learner, first, end);
+        assign_rows(kmeans, learner, first, end);
         sl_progress_step(kmeans->progress, 0);
     }
 }
@@ -223,17 +184,13 @@ static void sample(sl_kmeans *kmeans, size_t most) {
 }
 
 void sl_kmeans_learn(sl_kmeans *kmeans) {
-    sl_kmeans *groups = kmeans->groups;
     sample(kmeans, FIRST);
     sl_centroids_start(kmeans);
-    if (groups) sl_centroids_start(groups);
     for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(kmeans->progress); number++) {
-        if (groups) turn(groups, number);
         size_t rows = (size_t)FIRST << number;
         sample(kmeans, rows < MOST ? rows : MOST);
         turn(kmeans, number);
     }
-    if (groups) turn(groups, TURNS);
     kmeans->sampled = kmeans->graph->n;
     assign(kmeans);
     sort_members(kmeans);

@@ -1,40 +1,32 @@
 /*
  * K-means over the rows of an index (Lloyd 1982), by the kernels and in the codes that a walk uses.
- * Rows are compared with all centroids, by products of tiles. More than SL_KMEANS_FLAT centroids are put in groups of
- * their own, by k-means too. A row then looks at the centroids of the groups nearest to it. These are a multiple of the
- * square root of all centroids, and hardly ever miss the nearest one.
+ * Centroids are in groups, and a row is compared with the centroids of the groups nearest to it (centre_groups.h).
  */
 #ifndef SL_HNSW_BUILD_KMEANS_H
 #define SL_HNSW_BUILD_KMEANS_H
 
 #include "distance/double.h"
-#include "hnsw/build/product.h"
+#include "hnsw/build/centre_groups.h"
 #include "hnsw/graph/index.h"
 
 #include <math.h>
-
-/* Most groups that learning makes. */
-#define SL_KMEANS_BLOCK 256u
-/* Most centroids that a row is compared with. */
-#define SL_KMEANS_FLAT 8192u
 
 /* One thread's scratch. */
 typedef struct sl_learner {
     float *floats; /* a vector, and as much again for encoding it */
     double *sums;
     void *buffer;
-    sl_finds finds; /* of one centroid a row */
+    sl_centre_finds finds; /* of one centroid a row */
 } sl_learner;
 
 typedef struct sl_kmeans sl_kmeans;
 struct sl_kmeans {
     const sl_graph *graph;
     const sl_kmeans *grouped; /* k-means whose centroids are clustered here; NULL: nodes of the index are */
-    sl_kmeans *groups;        /* groups of the centroids; NULL where rows look at all centroids */
     sl_codec codec; /* codec of the centroids while they are learnt: Euclidean, but under COSINE by their angle */
     uint8_t *rows;
-    sl_columns columns; /* the centroids, while rows are compared with all of them */
-    int is_asked;       /* the centroids are in the form that queries are compared with */
+    sl_centre_groups groups; /* of the centroids, while rows are compared with them */
+    int is_asked;            /* the centroids are in the form that queries are compared with */
     size_t count, threads;
     size_t sampled;    /* rows that are looked at: a sample, or all rows */
     uint32_t *of;      /* the centroid nearest to each row */

@@ -26,14 +26,8 @@ static uint64_t rows_key(const sl_members *members) {
 
 sl_status sl_leaf_notes_begin(sl_work *work, const sl_members *members, size_t folds, size_t width) {
     const sl_codec *codec = members->codec;
-    const depends on = {members->n,
-                        folds,
-                        width,
-                        members->graph->seed,
-                        (uint32_t)codec->metric,
-                        (uint32_t)codec->dim,
-                        SL_LEAF_ROWS,
-                        SL_LEAF_MOST};
+    const depends on = {members->n,           folds,        width,       members->graph->seed, (uint32_t)codec->metric,
+                        (uint32_t)codec->dim, SL_LEAF_ROWS, SL_LEAF_MOST};
     return sl_work_begin(work, (uint64_t[2]){rows_key(members), (uint64_t)sl_crc32c(0, &on, sizeof on) << 32 | on.dim});
 }
 

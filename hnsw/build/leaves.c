@@ -1,8 +1,10 @@
 #include "hnsw/build/leaves.h"
 
+#include "base/failure.h"
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "distance/double.h"
+#include "hnsw/build/centre_groups.h"
 #include "hnsw/build/kmeans.h"
 #include "hnsw/build/leaf_notes.h"
 
@@ -29,8 +31,7 @@ typedef struct parting {
     uint32_t *starts;  /* centre -> first place in the sorted members, and one more */
     uint32_t *sorted;
     size_t sample;
-    sl_columns columns;
-    sl_status failed; /* of a thread */
+    sl_centre_groups groups;
 } parting;
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -43,10 +44,8 @@ static uint32_t pick(const parting *p, uint64_t purpose, size_t i, size_t of) {
     return (uint32_t)(first + sl_random_at(p->seed ^ purpose << 56, i) % (end - first));
 }
 
-/* Finds the nearest centres of some rows, `folds` entries a row. */
-static void nearest_centres(const parting *p, sl_finds *finds, const uint32_t *rows, size_t count, size_t folds,
-                            uint32_t *to) {
-    sl_finds_best(finds, &p->columns, rows, count, NULL);
+/* Takes the nearest centres of some rows, `folds` entries a row. */
+static void take_centres(const sl_finds *finds, size_t count, size_t folds, uint32_t *to) {
     for (size_t i = 0; i < count; i++, to += folds) {
         const sl_scan *scan = &finds->scans[i];
         float scores[SL_LEAF_FOLDS];
@@ -68,26 +67,39 @@ static void nearest_centres(const parting *p, sl_finds *finds, const uint32_t *r
     }
 }
 
-/* Assigns members to centres. `which`: numbers of members; NULL: all. */
-static void assign(parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
+/* Assigns members to the centres of groups, on one thread of several. */
+static sl_status assign_rows(const parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
     const sl_members *members = p->members;
-#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
-    {
-        sl_finds finds;
-        sl_status status = sl_finds_init(&finds, members->graph, members->codec, folds);
-        if (status != SL_OK) __atomic_store_n(&p->failed, status, __ATOMIC_RELAXED);
+    const sl_codec *rows = members->codec;
+    sl_centre_finds finds;
+    sl_status status = sl_centre_finds_init(&finds, &p->groups, folds);
 #pragma omp for schedule(dynamic, 8)
-        for (size_t first = 0; first < n; first += SL_PRODUCT_ROWS) {
-            uint32_t rows[SL_PRODUCT_ROWS];
-            size_t count = n - first < SL_PRODUCT_ROWS ? n - first : SL_PRODUCT_ROWS;
-            if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
-            for (size_t i = 0; i < count; i++)
-                rows[i] = sl_member_row(members, which ? which[first + i] : first + i);
-            nearest_centres(p, &finds, rows, count, folds, to + first * folds);
-            sl_progress_step(members->progress, 0);
+    for (size_t first = 0; first < n; first += SL_PRODUCT_ROWS) {
+        size_t count = n - first < SL_PRODUCT_ROWS ? n - first : SL_PRODUCT_ROWS;
+        if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
+        for (size_t i = 0; i < count; i++) {
+            const size_t row = sl_member_row(members, which ? which[first + i] : first + i);
+            sl_query_code query;
+            sl_row_as_query(rows, rows->rows.base + row * rows->rows.pitch, finds.finds.buffer, &query);
+            sl_centre_finds_ask(&finds, i, &query);
         }
-        sl_finds_free(&finds);
+        sl_centre_finds_run(&finds, &p->groups, count);
+        take_centres(&finds.finds, count, folds, to + first * folds);
+        sl_progress_step(members->progress, 0);
     }
+    sl_centre_finds_free(&finds);
+    return status;
+}
+
+/* Assigns members to centres. `which`: numbers of members; NULL: all. Errors: SL_ENOMEM. */
+static sl_status assign(parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
+    const sl_members *members = p->members;
+    sl_failure failed;
+    sl_failure_init(&failed);
+    sl_centre_groups_arrange(&p->groups);
+#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
+    sl_failure_keep(&failed, 0, assign_rows(p, which, n, folds, to));
+    return sl_failure_pass(&failed);
 }
 
 /* Sorts places of `to` by centre: p->starts and p->sorted. A place / folds is what was assigned. */
@@ -164,13 +176,9 @@ static sl_status make_centres(parting *p) {
     SL_TRY(begin_centres(p));
     for (size_t i = 0; i < p->sample; i++)
         p->sampled[i] = pick(p, 1, i, p->sample);
-    sl_columns_pack(&p->columns, NULL, p->count);
-    assign(p, p->sampled, p->sample, 1, p->to);
-    SL_TRY(p->failed);
+    SL_TRY(assign(p, p->sampled, p->sample, 1, p->to));
     sort_by_centre(p, p->to, p->sample);
-    SL_TRY(move_centres(p));
-    sl_columns_pack(&p->columns, NULL, p->count);
-    return SL_OK;
+    return move_centres(p);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -236,8 +244,7 @@ static sl_status take_all(parting *p) {
 static sl_status part(parting *p) {
     const size_t n = p->members->n;
     SL_TRY(make_centres(p));
-    assign(p, NULL, n, p->folds, p->to);
-    SL_TRY(p->failed);
+    SL_TRY(assign(p, NULL, n, p->folds, p->to));
     if (sl_progress_cancelled(p->members->progress)) return sl_progress_end(p->members->progress);
     sort_by_centre(p, p->to, n * p->folds);
     return take_all(p);
@@ -254,8 +261,7 @@ static sl_status parting_alloc(parting *p) {
     p->sorted = sl_mem_array(allocator, n * p->folds, sizeof *p->sorted, &status);
     p->sampled = sl_mem_array(allocator, n, sizeof *p->sampled, &status);
     p->starts = sl_mem_array(allocator, p->count + 1, sizeof *p->starts, &status);
-    SL_TRY(status);
-    return sl_columns_init(&p->columns, p->members->graph, &p->codec, p->count);
+    return status == SL_OK ? sl_centre_groups_init(&p->groups, p->members->graph, &p->codec, p->count) : status;
 }
 
 static void parting_free(parting *p) {
@@ -266,7 +272,7 @@ static void parting_free(parting *p) {
     sl_mem_free(allocator, p->sorted, n * p->folds * sizeof *p->sorted);
     sl_mem_free(allocator, p->sampled, n * sizeof *p->sampled);
     sl_mem_free(allocator, p->starts, (p->count + 1) * sizeof *p->starts);
-    if (p->columns.block) sl_columns_free(&p->columns);
+    sl_centre_groups_free(&p->groups);
 }
 
 static sl_status part_all(parting *p) {

@@ -261,7 +261,8 @@ static sl_status take_notes(const sl_pairs *pairs, const sl_leaves *leaves) {
     pairing p;
     size_t leaf;
     sl_status status = pairing_init(&p, pairs);
-    while (status == SL_OK && sl_leaf_note_take(members->work, leaves, most_found(pairs->lists->width), &leaf, &p.note)) {
+    while (status == SL_OK &&
+           sl_leaf_note_take(members->work, leaves, most_found(pairs->lists->width), &leaf, &p.note)) {
         const uint32_t *rows = leaves->rows + leaves->starts[leaf];
         const uint64_t *words = p.note.words;
         for (size_t i = 0; i < leaves->starts[leaf + 1] - leaves->starts[leaf]; i++, words += *words + 1)

@@ -184,21 +184,10 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
     return SL_OK;
 }
 
-/* Makes centroids, and assigns all rows to them. Many centroids are in groups meanwhile. */
+/* Makes centroids, and assigns all rows to them. */
 static sl_status make_partitions(sl_kmeans *kmeans) {
-    sl_kmeans groups = {0};
-    sl_status status;
-    if (kmeans->count > SL_KMEANS_FLAT) {
-        SL_TRY_GOTO(sl_kmeans_init_groups(&groups, kmeans, (size_t)sqrt((double)kmeans->count)), done);
-        kmeans->groups = &groups;
-    }
     sl_kmeans_learn(kmeans);
-    if (sl_progress_cancelled(kmeans->progress)) SL_TRY_GOTO(sl_progress_end(kmeans->progress), done);
-    status = restate(kmeans);
-done:
-    kmeans->groups = NULL;
-    sl_kmeans_free_groups(&groups);
-    return status;
+    return sl_progress_cancelled(kmeans->progress) ? sl_progress_end(kmeans->progress) : restate(kmeans);
 }
 
 /* Makes the groups that queries look at, of centroids as queries are compared with them. */
@@ -221,8 +210,8 @@ sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress 
     sl_kmeans groups = {0};
     sl_status status;
     SL_TRY(sl_partition_codec(graph, &kmeans.codec));
-    SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
     SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
+    SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
     SL_TRY_GOTO(number(&kmeans, &groups, work), done);

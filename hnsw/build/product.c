@@ -6,17 +6,17 @@
 
 /* Rows find so many times what they keep before the worst are dropped. */
 enum { KEEP_ROOM = 2, SPARE = 16 };
-/* Columns of a tile. Every column of the first tile is found, since nothing is better; a small tile keeps them few. */
-enum { COLUMNS = 64 };
-_Static_assert(COLUMNS <= SL_TILE_ROWS && COLUMNS % 16 == 0, "a tile of whole registers");
+_Static_assert(SL_PRODUCT_ROWS == 32, "a bit of a word for each row");
+_Static_assert(SL_COLUMNS_TILE <= SL_TILE_ROWS && SL_COLUMNS_TILE % 16 == 0, "a tile of whole registers");
 
 static size_t tile_bytes(const sl_codec *codec) {
-    return sl_round_up(COLUMNS * 4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_CACHE_LINE);
+    return sl_round_up(SL_COLUMNS_TILE * 4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_CACHE_LINE);
 }
 
 sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room) {
-    const size_t tiles = (room + COLUMNS - 1) / COLUMNS, bytes = tile_bytes(codec), terms = COLUMNS * sizeof(float);
-    const size_t gathered = sl_codec_rows_size(codec, COLUMNS);
+    const size_t tiles = (room + SL_COLUMNS_TILE - 1) / SL_COLUMNS_TILE, bytes = tile_bytes(codec),
+                 terms = SL_COLUMNS_TILE * sizeof(float);
+    const size_t gathered = sl_codec_rows_size(codec, SL_COLUMNS_TILE);
     *columns =
         (sl_columns){.kernels = graph->kernels,
                      .codec = codec,
@@ -34,7 +34,7 @@ sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_c
         tile->steps = sl_tile_steps(SL_CODES_I8, codec->dim);
         tile->bytes = at;
         tile->factors = (float *)(void *)(at + bytes);
-        tile->biases = tile->factors + COLUMNS;
+        tile->biases = tile->factors + SL_COLUMNS_TILE;
         tile->ahead = tile->ahead_end = tile->bytes;
     }
     return SL_OK;
@@ -45,21 +45,25 @@ void sl_columns_free(sl_columns *columns) {
     columns->block = NULL;
 }
 
-void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n) {
+void sl_columns_append(sl_columns *columns, const uint32_t *rows, size_t n) {
     const sl_code_rows *from = &columns->codec->rows;
     sl_code_rows gathered = *from;
     gathered.base = columns->gathered;
-    columns->n = n;
-    columns->tiles = 0;
-    for (size_t first = 0; first < n; first += COLUMNS, columns->tiles++) {
-        size_t count = n - first < COLUMNS ? n - first : COLUMNS;
+    for (size_t first = 0; first < n; first += SL_COLUMNS_TILE, columns->tiles++) {
+        size_t count = n - first < SL_COLUMNS_TILE ? n - first : SL_COLUMNS_TILE;
         sl_tile *tile = &columns->tile[columns->tiles];
         for (size_t i = 0; i < count; i++)
             memcpy(columns->gathered + i * from->pitch, from->base + (rows ? rows[first + i] : first + i) * from->pitch,
                    from->pitch);
         columns->kernels->tile.pack(tile, &gathered, 0, count);
-        tile->first = (uint32_t)first;
+        tile->first = (uint32_t)(columns->n + first);
     }
+    columns->n += n;
+}
+
+void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n) {
+    columns->n = columns->tiles = 0;
+    sl_columns_append(columns, rows, n);
 }
 
 static size_t code_bytes(const sl_codec *codec) {
@@ -67,7 +71,7 @@ static size_t code_bytes(const sl_codec *codec) {
 }
 
 static size_t find_room(size_t keep) {
-    return KEEP_ROOM * keep + COLUMNS + SPARE;
+    return KEEP_ROOM * keep + SL_COLUMNS_TILE + SPARE;
 }
 
 sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep) {
@@ -107,21 +111,28 @@ void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, flo
     scan->count = 0;
 }
 
-void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count) {
+/* Scans a tile for the scans whose bits are set. */
+static void scan_tile(sl_finds *finds, const sl_columns *columns, size_t t, uint32_t asking) {
     const sl_tile_kernels *kernels = &columns->kernels->tile;
-    sl_scan *scans[SL_PRODUCT_ROWS];
-    for (size_t i = 0; i < count; i++)
-        scans[i] = &finds->scans[i];
-    for (size_t t = 0; t < columns->tiles; t++) {
-        sl_tile tile = columns->tile[t];
-        for (size_t i = 0; i < count; i++)
-            scans[i]->rows = (uint32_t)tile.rows;
-        kernels->scan(&tile, scans, count);
-        for (size_t i = 0; i < count; i++)
-            if (scans[i]->count > KEEP_ROOM * finds->keep) kernels->best(scans[i], (uint32_t)finds->keep, 0);
+    sl_scan *scans[SL_PRODUCT_ROWS] = {NULL};
+    size_t count = 0;
+    sl_tile tile = columns->tile[t];
+    for (; asking; asking &= asking - 1) {
+        scans[count] = &finds->scans[__builtin_ctz(asking)];
+        scans[count++]->rows = (uint32_t)tile.rows;
     }
+    kernels->scan(&tile, scans, count);
     for (size_t i = 0; i < count; i++)
-        kernels->best(scans[i], (uint32_t)finds->keep, 1);
+        if (scans[i]->count > KEEP_ROOM * finds->keep) kernels->best(scans[i], (uint32_t)finds->keep, 0);
+}
+
+void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count, const uint32_t *asked) {
+    const uint32_t all = UINT32_MAX >> (SL_PRODUCT_ROWS - count);
+    if (!count) return;
+    for (size_t t = 0; t < columns->tiles; t++)
+        if (!asked || asked[t]) scan_tile(finds, columns, t, asked ? asked[t] : all);
+    for (size_t i = 0; i < count; i++)
+        columns->kernels->tile.best(&finds->scans[i], (uint32_t)finds->keep, 1);
 }
 
 void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least) {
@@ -131,5 +142,5 @@ void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *r
         sl_row_as_query(finds->codec, from->base + (size_t)rows[i] * from->pitch, finds->buffer, &query);
         sl_finds_ask(finds, i, &query, least ? least[i] : -INFINITY);
     }
-    sl_finds_run(finds, columns, count);
+    sl_finds_run(finds, columns, count, NULL);
 }

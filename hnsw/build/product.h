@@ -8,8 +8,9 @@
 
 #include "hnsw/graph/index.h"
 
-/* Rows that go together. */
-enum { SL_PRODUCT_ROWS = 32 };
+/* Rows that go together, and columns of a tile. Every column of the first tile is found, since nothing is better: a
+ * small tile keeps them few. */
+enum { SL_PRODUCT_ROWS = 32, SL_COLUMNS_TILE = 64 };
 
 /* Packed columns. Threads: one packs, any number read. */
 typedef struct sl_columns {
@@ -40,6 +41,8 @@ sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_c
 void sl_columns_free(sl_columns *columns);
 /* Packs rows as columns 0 to n - 1. `rows`: their numbers; NULL: the first n. */
 void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n);
+/* Packs rows as further columns, from a new tile on. */
+void sl_columns_append(sl_columns *columns, const uint32_t *rows, size_t n);
 
 /* Makes room for SL_PRODUCT_ROWS rows that keep so many columns each. Errors: SL_ENOMEM. */
 sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep);
@@ -48,8 +51,8 @@ void sl_finds_free(sl_finds *finds);
 void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least);
 /* Finds the `keep` best columns for each of the first `count` queries, in no order. Columns that score as the last of
  * them may come too, up to a quarter more; the first of equals come first. The result depends on queries and columns
- * alone. */
-void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count);
+ * alone. `asked`: for each tile a bit for each query that looks at its columns; NULL: all look at all. */
+void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count, const uint32_t *asked);
 /* Finds the `keep` best columns for each of `count` rows, up to SL_PRODUCT_ROWS, in the
  * same way. `least`: scores that those of each row must exceed; NULL: any. */
 void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least);

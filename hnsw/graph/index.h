@@ -103,8 +103,8 @@ struct sl_index {
     sl_numa_memory layer0_memory;
     sl_log_fn log;
     void *log_ctx;
-    sl_spill *spill;         /* bounds the handle's memory; NULL: nothing does */
-    sl_work *work;           /* notes of an add under way; NULL: none */
+    sl_spill *spill;             /* bounds the handle's memory; NULL: nothing does */
+    sl_work *work;               /* notes of an add under way; NULL: none */
     sl_dram_filler *filler;      /* the thread that makes the copy in DRAM; NULL: no copy is made */
     sl_searcher_pool *searchers; /* idle searchers, which batch calls take and give back */
 

@@ -80,8 +80,7 @@ static sl_status create(const sl_index_params *params, sl_spill *spill, sl_index
     }
     SL_TRY(sl_index_new(&mine, &index));
     sl_status status = sl_numa_place_init(index, mine.numa, mine.numa_node, mine.numa_ops);
-    if (status == SL_OK && mine.work_path)
-        status = sl_work_open(mine.work_path, &index->graph.allocator, &index->work);
+    if (status == SL_OK && mine.work_path) status = sl_work_open(mine.work_path, &index->graph.allocator, &index->work);
     if (status != SL_OK) {
         sl_index_free(index);
         return status;

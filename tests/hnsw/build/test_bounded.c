@@ -44,7 +44,8 @@ static void *counted_alloc(void *ctx, size_t size, size_t alignment) {
     counted *counted = ctx;
     const size_t now = __atomic_add_fetch(&counted->now, size, __ATOMIC_RELAXED);
     size_t most = __atomic_load_n(&counted->most, __ATOMIC_RELAXED);
-    while (now > most && !__atomic_compare_exchange_n(&counted->most, &most, now, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (now > most &&
+           !__atomic_compare_exchange_n(&counted->most, &most, now, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     void *block;
     return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
@@ -230,8 +231,8 @@ static const struct lies {
     uint32_t kind;
     size_t offset;
     uint64_t value;
-} lies[] = {{1, 0, UINT64_MAX}, {1, 8, 1},        {1, 0, 1},
-            {2, 8, UINT64_MAX}, {2, 0, 5},        {3, 0, UINT64_MAX},
+} lies[] = {{1, 0, UINT64_MAX},  {1, 8, 1},       {1, 0, 1},
+            {2, 8, UINT64_MAX},  {2, 0, 5},       {3, 0, UINT64_MAX},
             {4, SIZE_MAX, 5000}, {4, 0, 1 << 20}, {4, 8, (uint64_t)0x80000000 << 32 | (uint32_t)~5000}};
 
 START_TEST(notes_are_not_trusted) {

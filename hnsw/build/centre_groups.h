@@ -1,0 +1,45 @@
+/* Groups of many centres. A row is compared with one centre of each group, and then with the centres of the groups
+ * nearest to it alone: so an inverted file searches its lists. */
+#ifndef SL_HNSW_BUILD_CENTRE_GROUPS_H
+#define SL_HNSW_BUILD_CENTRE_GROUPS_H
+
+#include "hnsw/build/product.h"
+
+typedef struct sl_centre_groups {
+    sl_allocator allocator;
+    const sl_graph *graph;
+    const sl_codec *codec; /* of the centres, with their base */
+    size_t centres, count; /* groups */
+    sl_columns heads;      /* a centre of each group */
+    sl_columns columns;    /* centres, group by group; a group begins with a tile */
+    uint32_t *order;       /* a column's place -> its centre */
+    uint32_t *tiles;       /* group -> its first tile, and one more */
+    uint32_t *of;          /* centre -> its group */
+    uint32_t *ends;        /* group -> end of its centres in `order` */
+    sl_finds finds;        /* for arranging */
+} sl_centre_groups;
+
+/* Makes room for so many centres, whose rows the codec has. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph, const sl_codec *codec, size_t centres);
+void sl_centre_groups_free(sl_centre_groups *groups);
+/* Groups the centres as they are. */
+void sl_centre_groups_arrange(sl_centre_groups *groups);
+
+/* One thread's scratch. */
+typedef struct sl_centre_finds {
+    sl_allocator allocator;
+    sl_finds heads, finds;
+    uint32_t *asked; /* for each tile, a bit for each row */
+    size_t tiles;
+} sl_centre_finds;
+
+/* Makes room for SL_PRODUCT_ROWS rows that keep so many centres each, of these groups or fewer. The caller frees, also
+ * on failure. Errors: SL_ENOMEM. */
+sl_status sl_centre_finds_init(sl_centre_finds *finds, const sl_centre_groups *groups, size_t keep);
+void sl_centre_finds_free(sl_centre_finds *finds);
+/* Makes a query the one at `place`, below SL_PRODUCT_ROWS. */
+void sl_centre_finds_ask(sl_centre_finds *finds, size_t place, const sl_query_code *query);
+/* Finds centres that are near the first `count` queries. finds->finds has them as sl_finds_run leaves them. */
+void sl_centre_finds_run(sl_centre_finds *finds, const sl_centre_groups *groups, size_t count);
+
+#endif
