@@ -225,7 +225,7 @@ static const option build_table[] = {
      "keeps so many candidates. With leaves it is in a 50th as many leaves of each of two partitionings."},
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
      "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
-     "near vectors compare all their pairs; for 4,096 vectors or more under cosine and l2. auto (default): leaves "
+     "near vectors compare all their pairs; for 4,096 vectors or more. auto (default): leaves "
      "where that serves, with --m from 16 to 24 and --ef-build 200 or more."},
     OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),

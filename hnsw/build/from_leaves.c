@@ -36,8 +36,7 @@ const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) 
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
     /* Places of leaves have 32 bits. */
     if (n > (SL_NONE - 1) / folds_of(graph)) return "fewer vectors or a smaller ef_construction";
-    if (graph->place != SL_PLACE_DRAM || index->writer) return "an index in memory";
-    return graph->codec.metric == SL_METRIC_IP ? "the metric cosine or l2" : NULL;
+    return graph->place != SL_PLACE_DRAM || index->writer ? "an index in memory" : NULL;
 }
 
 int sl_from_leaves_suits(const sl_graph *graph) {

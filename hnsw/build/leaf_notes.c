@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Kinds of notes. */
-enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_ROWS, NOTE_LEAF };
+enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_ROWS, NOTE_LEAF, NOTE_ASKED };
 /* Arrays go in pieces of so many bytes. */
 enum { PIECE = 1 << 18 };
 
@@ -42,11 +42,17 @@ static sl_status put_array(sl_work *work, uint32_t kind, const void *array, size
     return SL_OK;
 }
 
+/* Room for the members that leaves are compared with, which is full where there are any. */
+static size_t asked_bytes(const sl_leaves *leaves) {
+    return leaves->asked ? leaves->asked_room * sizeof *leaves->asked : 0;
+}
+
 sl_status sl_leaf_notes_put(sl_work *work, const sl_leaves *leaves) {
     const uint64_t counts[2] = {leaves->count, leaves->places};
     SL_TRY(sl_work_append(work, NOTE_COUNTS, 0, counts, sizeof counts));
     SL_TRY(put_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts));
-    return put_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows);
+    SL_TRY(put_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows));
+    return put_array(work, NOTE_ASKED, leaves->asked, asked_bytes(leaves));
 }
 
 static int take_array(sl_work *work, uint32_t kind, void *array, size_t size) {
@@ -63,11 +69,14 @@ static int take_array(sl_work *work, uint32_t kind, void *array, size_t size) {
 static int are_sound(const sl_leaves *leaves) {
     if (leaves->starts[0] != 0 || leaves->starts[leaves->count] != leaves->places) return 0;
     for (size_t i = 0; i < leaves->count; i++)
-        if (leaves->starts[i + 1] < leaves->starts[i] || leaves->starts[i + 1] - leaves->starts[i] > SL_LEAF_MOST ||
-            leaves->starts[i + 1] > leaves->places)
+        if (leaves->starts[i + 1] < leaves->starts[i] || leaves->starts[i + 1] > leaves->places ||
+            (!leaves->asked && leaves->starts[i + 1] - leaves->starts[i] > SL_LEAF_MOST))
             return 0;
     for (size_t i = 0; i < leaves->places; i++)
         if (leaves->rows[i] >= leaves->n) return 0;
+    if (leaves->asked && leaves->count * SL_LEAF_ASKED > leaves->asked_room) return 0;
+    for (size_t i = 0; leaves->asked && i < leaves->asked_room; i++)
+        if (leaves->asked[i] >= leaves->n && leaves->asked[i] != SL_NONE) return 0;
     return 1;
 }
 
@@ -84,7 +93,8 @@ int sl_leaf_notes_take(sl_work *work, sl_leaves *leaves) {
         leaves->count = counts[0];
         leaves->places = counts[1];
         took = take_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts) &&
-               take_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows) && are_sound(leaves);
+               take_array(work, NOTE_ROWS, leaves->rows, leaves->places * sizeof *leaves->rows) &&
+               take_array(work, NOTE_ASKED, leaves->asked, asked_bytes(leaves)) && are_sound(leaves);
     }
     if (took) return 1;
     leaves->count = leaves->places = 0;
@@ -97,21 +107,28 @@ int sl_leaf_notes_take(sl_work *work, sl_leaves *leaves) {
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-size_t sl_leaf_note_room(size_t most) {
-    return SL_LEAF_MOST * (most + 1);
+size_t sl_leaf_note_room(const sl_leaves *leaves, size_t most) {
+    size_t largest = 0;
+    for (size_t i = 0; i < leaves->count; i++)
+        if (leaves->starts[i + 1] - leaves->starts[i] > largest) largest = leaves->starts[i + 1] - leaves->starts[i];
+    return largest * (most + 1);
 }
 
+/* A leaf too large for a note is compared again. */
 sl_status sl_leaf_note_put(sl_work *work, size_t leaf, const sl_leaf_note *note) {
+    if (note->count > UINT32_MAX / sizeof *note->words) return SL_OK;
     return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
 }
 
-/* Tells whether the words are those of `size` members. */
-static int fits(const sl_leaf_note *note, size_t size, size_t most) {
-    size_t at = 0;
+/* Tells whether the words are those of the leaf's members. */
+static int fits(const sl_leaf_note *note, const sl_leaves *leaves, size_t leaf, size_t most) {
+    const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
+    size_t at = 0, asked;
+    (void)sl_leaf_asked(leaves, leaf, &asked);
     for (size_t i = 0; i < size; i++) {
         if (at >= note->count || note->words[at] > most || note->words[at] >= note->count - at) return 0;
         for (size_t j = 1; j <= note->words[at]; j++)
-            if (~(uint32_t)note->words[at + j] >= size) return 0;
+            if (~(uint32_t)note->words[at + j] >= asked) return 0;
         at += 1 + note->words[at];
     }
     return at == note->count;
@@ -123,7 +140,7 @@ int sl_leaf_note_take(sl_work *work, const sl_leaves *leaves, size_t most, size_
     *leaf = head.number;
     note->count = head.size / sizeof *note->words;
     if (head.kind == NOTE_LEAF && head.number < leaves->count && head.size % sizeof *note->words == 0 &&
-        fits(note, leaves->starts[*leaf + 1] - leaves->starts[*leaf], most))
+        fits(note, leaves, *leaf, most))
         return 1;
     sl_work_cut(work);
     return 0;

@@ -20,7 +20,7 @@ typedef struct sl_leaf_note {
     size_t count, room;
 } sl_leaf_note;
 /* Words of a note at most, where a member finds `most` others. */
-size_t sl_leaf_note_room(size_t most);
+size_t sl_leaf_note_room(const sl_leaves *leaves, size_t most);
 /* Notes leaf number `leaf`. Threads: any. Errors: SL_ENOSPC, SL_EIO. */
 sl_status sl_leaf_note_put(sl_work *work, size_t leaf, const sl_leaf_note *note);
 /* Takes the next leaf's note, if there is one that fits `leaves`. *leaf gets its number. A note that does not fit ends

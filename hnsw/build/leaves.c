@@ -108,6 +108,13 @@ static void sort_by_centre(parting *p, const uint32_t *to, size_t places) {
     sl_sort_members(to, places, p->count, p->starts + 1, p->sorted);
 }
 
+/* Gives a direction the length that centres have under IP, so that products with them go by the angle. */
+static void set_length(float *floats, size_t dim, float length) {
+    const double own = sqrt(sl_dot_double(floats, floats, dim));
+    for (size_t j = 0; j < dim && own > 0; j++)
+        floats[j] = (float)(floats[j] * (length / own));
+}
+
 /* Encodes a centre. Integers take the nearest ones; under COSINE, where a length does not count, of a long vector.
  * floats: dim elements, and as many of scratch. */
 static void put_centre(const parting *p, size_t c, float *floats) {
@@ -115,6 +122,7 @@ static void put_centre(const parting *p, size_t c, float *floats) {
     const size_t dim = codec->dim;
     const float least = codec->dtype == SL_U8 ? 0 : -127, most = codec->dtype == SL_U8 ? 255 : 127;
     uint8_t *row = p->centres + c * codec->rows.pitch, *native = (void *)(floats + dim);
+    if (codec->metric == SL_METRIC_IP) set_length(floats, dim, codec->dtype == SL_F32 ? 1 : most);
     if (codec->dtype == SL_F32) {
         sl_encode_row(codec, floats, SL_F32, row, floats + dim, NULL);
         return;
@@ -157,8 +165,7 @@ static sl_status move_centres(parting *p) {
         memset(floats, 0, dim * sizeof *floats);
         for (size_t i = p->starts[c]; i < p->starts[c + 1]; i++) {
             take_member(p, p->sampled[p->sorted[i]], floats + dim);
-            double length =
-                p->codec.metric == SL_METRIC_COSINE ? sqrt(sl_dot_double(floats + dim, floats + dim, dim)) : 1;
+            double length = p->codec.metric == SL_METRIC_L2 ? 1 : sqrt(sl_dot_double(floats + dim, floats + dim, dim));
             float unit = length > 0 ? (float)(1 / length) : 0;
             for (size_t j = 0; j < dim; j++)
                 floats[j] += floats[dim + j] * unit;
@@ -222,6 +229,7 @@ static sl_status split(const parting *whole, const uint32_t *which, size_t size)
 
 /* Makes leaves of some members: one, or several where they are many. Copies cannot be parted, and are cut. */
 static sl_status take(const parting *p, const uint32_t *which, size_t size) {
+    if (p->leaves->asked) return add_leaf(p->leaves, which, size);
     if (size > SL_LEAF_MOST && p->depth < DEEPEST) return split(p, which, size);
     for (size_t first = 0; first < size; first += SL_LEAF_MOST)
         SL_TRY(add_leaf(p->leaves, which + first, size - first < SL_LEAF_MOST ? size - first : SL_LEAF_MOST));
@@ -241,10 +249,51 @@ static sl_status take_all(parting *p) {
     return SL_OK;
 }
 
+/* Finds the members that score best for some centres, which are as many rows. */
+static void find_asked(const parting *p, sl_finds *finds, const sl_columns *all, size_t first, size_t count) {
+    uint32_t centres[SL_PRODUCT_ROWS], *asked = p->leaves->asked + (p->leaves->count + first) * SL_LEAF_ASKED;
+    for (size_t i = 0; i < count; i++)
+        centres[i] = (uint32_t)(first + i);
+    sl_finds_best(finds, all, centres, count, NULL);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < SL_LEAF_ASKED; j++)
+            *asked++ = j < finds->scans[i].count ? finds->scans[i].ids[j] : SL_NONE;
+}
+
+/* The same for all centres, on one thread of several. */
+static sl_status find_some_asked(const parting *p, const sl_columns *all) {
+    sl_progress *progress = p->members->progress;
+    sl_finds finds;
+    sl_status status = sl_finds_init(&finds, p->members->graph, &p->codec, SL_LEAF_ROWS);
+#pragma omp for schedule(dynamic, 1)
+    for (size_t first = 0; first < p->count; first += SL_PRODUCT_ROWS) {
+        if (status != SL_OK || sl_progress_cancelled(progress)) continue;
+        find_asked(p, &finds, all, first, p->count - first < SL_PRODUCT_ROWS ? p->count - first : SL_PRODUCT_ROWS);
+        sl_progress_step(progress, 0);
+    }
+    sl_finds_free(&finds);
+    return status;
+}
+
+/* Finds for the leaf of each centre the members that its own are compared with. */
+static sl_status find_all_asked(const parting *p) {
+    const sl_members *members = p->members;
+    sl_columns all;
+    sl_failure failed;
+    sl_failure_init(&failed);
+    SL_TRY(sl_columns_init(&all, members->graph, members->codec, members->n));
+    sl_columns_pack(&all, members->rows, members->n);
+#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
+    sl_failure_keep(&failed, 0, find_some_asked(p, &all));
+    sl_columns_free(&all);
+    return sl_failure_pass(&failed);
+}
+
 static sl_status part(parting *p) {
     const size_t n = p->members->n;
     SL_TRY(make_centres(p));
     SL_TRY(assign(p, NULL, n, p->folds, p->to));
+    if (p->leaves->asked) SL_TRY(find_all_asked(p));
     if (sl_progress_cancelled(p->members->progress)) return sl_progress_end(p->members->progress);
     sort_by_centre(p, p->to, n * p->folds);
     return take_all(p);
@@ -283,18 +332,23 @@ static sl_status part_all(parting *p) {
     return status;
 }
 
-static sl_status leaves_alloc(sl_leaves *leaves, size_t folds) {
+/* asked: centres whose leaves are compared with others than their own members. */
+static sl_status leaves_alloc(sl_leaves *leaves, size_t folds, size_t asked) {
     sl_status status = SL_OK;
     leaves->room = leaves->n * folds * SL_PARTITIONINGS;
     leaves->most = 2;
     leaves->starts = sl_mem_array(&leaves->allocator, leaves->most, sizeof *leaves->starts, &status);
     leaves->rows = sl_mem_array(&leaves->allocator, leaves->room, sizeof *leaves->rows, &status);
+    if (!asked) return status;
+    leaves->asked_room = SL_PARTITIONINGS * asked * SL_LEAF_ASKED;
+    leaves->asked = sl_mem_array(&leaves->allocator, leaves->asked_room, sizeof *leaves->asked, &status);
     return status;
 }
 
 void sl_leaves_free(sl_leaves *leaves) {
     sl_mem_free(&leaves->allocator, leaves->starts, leaves->most * sizeof *leaves->starts);
     sl_mem_free(&leaves->allocator, leaves->rows, leaves->room * sizeof *leaves->rows);
+    sl_mem_free(&leaves->allocator, leaves->asked, leaves->asked_room * sizeof *leaves->asked);
     *leaves = (sl_leaves){0};
 }
 
@@ -308,8 +362,9 @@ static sl_status one_leaf(sl_leaves *leaves) {
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds) {
     const size_t centres = members->n * folds / SL_LEAF_ROWS + 1;
     *leaves = (sl_leaves){.allocator = members->graph->allocator, .n = members->n};
-    SL_TRY(leaves_alloc(leaves, folds));
-    if (members->n <= SL_LEAF_MOST) return one_leaf(leaves);
+    const int is_one = members->n <= SL_LEAF_MOST;
+    SL_TRY(leaves_alloc(leaves, folds, !is_one && members->codec->metric == SL_METRIC_IP ? centres : 0));
+    if (is_one) return one_leaf(leaves);
     if (members->work && sl_leaf_notes_take(members->work, leaves)) return SL_OK;
     for (uint64_t turn = 0; turn < SL_PARTITIONINGS; turn++) {
         parting p = {.members = members,

@@ -2,6 +2,8 @@
  * Leaves: overlapping sets of near members, whose pairs are compared with one another (PiPNN, arXiv 2602.21247).
  * A member is a row that takes part in a layer. Each partitioning has centres of its own, and puts a member into the
  * leaves of the centres nearest to it. Members that share no leaf of one partitioning share one of another.
+ * Under inner product centres are directions. A leaf's members are then compared with those that score best for its
+ * centre, wherever they are: long ones in the main.
  */
 #ifndef SL_HNSW_BUILD_LEAVES_H
 #define SL_HNSW_BUILD_LEAVES_H
@@ -10,8 +12,10 @@
 #include "hnsw/build/product.h"
 #include "storage/work.h"
 
-/* Members of a leaf: some SL_LEAF_ROWS, and SL_LEAF_MOST at most. */
+/* Members of a leaf: some SL_LEAF_ROWS, and SL_LEAF_MOST at most; under IP any number, with up to SL_LEAF_ASKED
+ * answers. */
 enum { SL_LEAF_ROWS = 800, SL_LEAF_MOST = 1600, SL_PARTITIONINGS = 2, SL_LEAF_FOLDS = 16 };
+enum { SL_LEAF_ASKED = SL_LEAF_ROWS + SL_LEAF_ROWS / 4 };
 
 /* The members of a layer. */
 typedef struct sl_members {
@@ -45,7 +49,20 @@ typedef struct sl_leaves {
     size_t places, room; /* of `rows`, and what there is room for */
     uint32_t *rows;      /* members, leaf by leaf; in a leaf by rising number */
     size_t n;
+    uint32_t *asked; /* under IP: SL_LEAF_ASKED places a leaf, the members that its own are compared with, SL_NONE
+                      * behind them; NULL: its own are compared with one another */
+    size_t asked_room;
 } sl_leaves;
+
+/* Returns the members that a leaf's own are compared with. */
+static inline const uint32_t *sl_leaf_asked(const sl_leaves *leaves, size_t leaf, size_t *count) {
+    const uint32_t *asked = leaves->asked + leaf * SL_LEAF_ASKED;
+    *count = leaves->starts[leaf + 1] - leaves->starts[leaf];
+    if (!leaves->asked) return leaves->rows + leaves->starts[leaf];
+    for (*count = 0; *count < SL_LEAF_ASKED && asked[*count] != SL_NONE;)
+        ++*count;
+    return asked;
+}
 
 /* Makes leaves. folds: leaves of one partitioning that a member is in, 1 to SL_LEAF_FOLDS. The result depends on the
  * rows and the graph's seed; the number of threads changes nothing. Leaves that were noted are taken from there. The

@@ -73,6 +73,7 @@ int sl_met_add(sl_met *met, uint32_t member) {
 /* What threads share. */
 typedef struct sl_pairs {
     const sl_members *members;
+    const sl_leaves *leaves;
     sl_near_lists *lists;
     sl_spin *locks;
     /* The least score of each full list; -INFINITY for others. A score only rises, so that a column below it is in no
@@ -88,7 +89,7 @@ typedef struct pairing {
     const sl_pairs *pairs;
     sl_columns columns;
     sl_finds finds;
-    uint32_t *rows; /* of the leaf's members */
+    uint32_t *rows; /* of the members that a leaf's own are compared with */
     sl_met met;
     sl_near *found;  /* what one leaf adds: scores, and places in the leaf */
     sl_near *joined; /* a list, and what one leaf adds */
@@ -119,7 +120,7 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
     p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
     if (members->work) {
-        p->note.room = sl_leaf_note_room(most_found(lists->width));
+        p->note.room = sl_leaf_note_room(pairs->leaves, most_found(lists->width));
         p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);
     }
     if (status == SL_OK) status = sl_columns_init(&p->columns, members->graph, members->codec, SL_LEAF_MOST);
@@ -168,8 +169,8 @@ static size_t take_found(pairing *p, const sl_scan *found) {
     return most;
 }
 
-/* Joins what a leaf tells about a member with the member's list. */
-static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_near *told, size_t found) {
+/* Joins what a leaf tells about a member with the member's list. `asked`: the members that it was compared with. */
+static void join(pairing *p, const uint32_t *asked, uint32_t member, const sl_near *told, size_t found) {
     sl_near_lists *lists = p->lists;
     const float shift = shift_of(p, sl_member_row(p->members, member));
     sl_near *list = lists->near + (size_t)member * lists->width;
@@ -181,7 +182,7 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_nea
         sl_met_add(&p->met, sl_near_member(list[i]));
     sl_met_add(&p->met, member);
     for (size_t i = 0; i < found; i++) {
-        const uint32_t other = leaf[~(uint32_t)told[i]];
+        const uint32_t other = asked[~(uint32_t)told[i]];
         if (sl_met_add(&p->met, other)) p->joined[count++] = sl_near_of(sl_near_score(told[i]) + shift, other);
     }
     if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
@@ -197,31 +198,42 @@ static void join(pairing *p, const uint32_t *leaf, uint32_t member, const sl_nea
 }
 
 /* The same of what was just found, which is noted too. */
-static void join_found(pairing *p, const uint32_t *leaf, uint32_t member, size_t found) {
+static void join_found(pairing *p, const uint32_t *asked, uint32_t member, size_t found) {
     sl_leaf_note *note = &p->note;
-    join(p, leaf, member, p->found, found);
+    join(p, asked, member, p->found, found);
     if (!note->words) return;
     note->words[note->count++] = found;
     memcpy(note->words + note->count, p->found, found * sizeof *note->words);
     note->count += found;
 }
 
-static void compare_leaf(pairing *p, const uint32_t *leaf, size_t size) {
+/* Packs the members that a leaf's own are compared with, and returns them. */
+static const uint32_t *pack_asked(pairing *p, const sl_leaves *leaves, size_t leaf) {
+    size_t count;
+    const uint32_t *asked = sl_leaf_asked(leaves, leaf, &count);
+    for (size_t i = 0; i < count; i++)
+        p->rows[i] = sl_member_row(p->members, asked[i]);
+    sl_columns_pack(&p->columns, p->rows, count);
+    return asked;
+}
+
+static void compare_leaf(pairing *p, const sl_leaves *leaves, size_t leaf) {
+    const uint32_t *own = leaves->rows + leaves->starts[leaf], *asked = pack_asked(p, leaves, leaf);
+    const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
     p->note.count = 0;
-    for (size_t i = 0; i < size; i++)
-        p->rows[i] = sl_member_row(p->members, leaf[i]);
-    sl_columns_pack(&p->columns, p->rows, size);
     for (size_t first = 0; first < size; first += SL_PRODUCT_ROWS) {
         size_t count = size - first < SL_PRODUCT_ROWS ? size - first : SL_PRODUCT_ROWS;
+        uint32_t rows[SL_PRODUCT_ROWS];
         float least[SL_PRODUCT_ROWS];
         for (size_t i = 0; i < count; i++) {
             float worst;
-            __atomic_load(&p->pairs->worst[leaf[first + i]], &worst, __ATOMIC_RELAXED);
-            least[i] = least_of(worst, shift_of(p, p->rows[first + i]));
+            rows[i] = sl_member_row(p->members, own[first + i]);
+            __atomic_load(&p->pairs->worst[own[first + i]], &worst, __ATOMIC_RELAXED);
+            least[i] = least_of(worst, shift_of(p, rows[i]));
         }
-        sl_finds_best(&p->finds, &p->columns, p->rows + first, count, least);
+        sl_finds_best(&p->finds, &p->columns, rows, count, least);
         for (size_t i = 0; i < count; i++)
-            join_found(p, leaf, leaf[first + i], take_found(p, &p->finds.scans[i]));
+            join_found(p, asked, own[first + i], take_found(p, &p->finds.scans[i]));
     }
 }
 
@@ -229,13 +241,14 @@ static int is_noted(const sl_pairs *pairs, size_t leaf) {
     return pairs->noted[leaf / 64] >> (leaf % 64) & 1;
 }
 
-static sl_status compare_and_note(pairing *p, const sl_leaves *leaves, size_t leaf) {
+static sl_status compare_and_note(pairing *p, size_t leaf) {
     if (is_noted(p->pairs, leaf)) return SL_OK;
-    compare_leaf(p, leaves->rows + leaves->starts[leaf], leaves->starts[leaf + 1] - leaves->starts[leaf]);
+    compare_leaf(p, p->pairs->leaves, leaf);
     return p->note.words ? sl_leaf_note_put(p->members->work, leaf, &p->note) : SL_OK;
 }
 
-static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves) {
+static sl_status compare_leaves(const sl_pairs *pairs) {
+    const sl_leaves *leaves = pairs->leaves;
     const sl_members *members = pairs->members;
     sl_failure failed;
     sl_failure_init(&failed);
@@ -246,7 +259,7 @@ static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves) 
 #pragma omp for schedule(dynamic, 1)
         for (size_t leaf = 0; leaf < leaves->count; leaf++) {
             if (sl_failure_before(&failed, leaves->count) || sl_progress_cancelled(members->progress)) continue;
-            sl_failure_keep(&failed, leaf, compare_and_note(&p, leaves, leaf));
+            sl_failure_keep(&failed, leaf, compare_and_note(&p, leaf));
             sl_members_step(members, SL_PAIR_PARTS, leaf, leaves->count);
         }
         pairing_free(&p);
@@ -256,17 +269,19 @@ static sl_status compare_leaves(const sl_pairs *pairs, const sl_leaves *leaves) 
 }
 
 /* Joins what noted leaves told. */
-static sl_status take_notes(const sl_pairs *pairs, const sl_leaves *leaves) {
+static sl_status take_notes(const sl_pairs *pairs) {
+    const sl_leaves *leaves = pairs->leaves;
     const sl_members *members = pairs->members;
     pairing p;
     size_t leaf;
     sl_status status = pairing_init(&p, pairs);
     while (status == SL_OK &&
            sl_leaf_note_take(members->work, leaves, most_found(pairs->lists->width), &leaf, &p.note)) {
-        const uint32_t *rows = leaves->rows + leaves->starts[leaf];
+        size_t count;
+        const uint32_t *own = leaves->rows + leaves->starts[leaf], *asked = sl_leaf_asked(leaves, leaf, &count);
         const uint64_t *words = p.note.words;
         for (size_t i = 0; i < leaves->starts[leaf + 1] - leaves->starts[leaf]; i++, words += *words + 1)
-            join(&p, rows, rows[i], words + 1, *words);
+            join(&p, asked, own[i], words + 1, *words);
         pairs->noted[leaf / 64] |= (uint64_t)1 << (leaf % 64);
     }
     pairing_free(&p);
@@ -280,14 +295,14 @@ sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl
     *lists = (sl_near_lists){.allocator = *allocator, .n = n, .width = width};
     lists->near = sl_mem_array(allocator, n * width, sizeof *lists->near, &status);
     lists->count = sl_mem_array(allocator, n, sizeof *lists->count, &status);
-    sl_pairs pairs = {.members = members, .lists = lists};
+    sl_pairs pairs = {.members = members, .leaves = leaves, .lists = lists};
     pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
     pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
     pairs.noted = sl_mem_array(allocator, leaves->count / 64 + 1, sizeof *pairs.noted, &status);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         pairs.worst[i] = -INFINITY;
-    if (status == SL_OK && members->work) status = take_notes(&pairs, leaves);
-    if (status == SL_OK) status = compare_leaves(&pairs, leaves);
+    if (status == SL_OK && members->work) status = take_notes(&pairs);
+    if (status == SL_OK) status = compare_leaves(&pairs);
     sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
     sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
     sl_mem_free(allocator, pairs.noted, (leaves->count / 64 + 1) * sizeof *pairs.noted);

@@ -53,9 +53,9 @@ typedef struct sl_near_lists {
     uint16_t *count; /* of each member */
 } sl_near_lists;
 
-/* Lists the `width` nearest of those that share a leaf with each member. Leaves that were noted are not compared again,
- * and the others are noted. The result depends on the leaves alone. The
- * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
+/* Lists the `width` nearest of those that each member is compared with in its leaves. Leaves that were noted are not
+ * compared again, and the others are noted. The result depends on the leaves alone. The caller frees, also on failure.
+ * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width);
 void sl_near_free(sl_near_lists *lists);
 

@@ -181,13 +181,14 @@ class Build(Indexed):
 
     def test_threads_and_tiers_change_no_byte_of_leaves(self):
         self.vectors("many.fbin", clustered(5000, 8, 3))
-        build = ("build", "many.fbin", "--metric", "l2", "--builder", "leaves", "-o")
-        self.run_ok(*build, "one.sl", "--threads", 1)
-        for tier in self.run_json("cpu")["isa_available"]:
-            self.run_ok(*build, "x.sl", "--threads", 3, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
-            self.assertEqual(self.read("one.sl"), self.read("x.sl"), tier)
-        self.run_ok(*build, "x.sl", "--builder", "insert", "--threads", 1)
-        self.assertNotEqual(self.read("one.sl"), self.read("x.sl"))
+        for metric in ("l2", "ip"):
+            build = ("build", "many.fbin", "--metric", metric, "--builder", "leaves", "-o")
+            self.run_ok(*build, "one.sl", "--threads", 1)
+            for tier in self.run_json("cpu")["isa_available"]:
+                self.run_ok(*build, "x.sl", "--threads", 3, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
+                self.assertEqual(self.read("one.sl"), self.read("x.sl"), (metric, tier))
+            self.run_ok(*build, "x.sl", "--builder", "insert", "--threads", 1)
+            self.assertNotEqual(self.read("one.sl"), self.read("x.sl"), metric)
 
     def test_a_base_is_one_batch(self):
         """However little memory there is, all vectors of a file that can be mapped are linked at once."""

@@ -17,6 +17,7 @@ enum { N = 6000, DIM = 20, HEAD = 32 };
 #define MB ((size_t)1 << 20)
 
 static float *x;
+static sl_metric metric = SL_METRIC_COSINE;
 static scratch place;
 static char work[SCRATCH_PATH];
 
@@ -61,7 +62,7 @@ static counted count;
 static const sl_allocator counting = {&count, counted_alloc, counted_free};
 
 static void params_of(sl_index_params *params, size_t max_memory, const char *work_path) {
-    indexes_params(params, DIM, SL_METRIC_COSINE);
+    indexes_params(params, DIM, metric);
     params->ef_construction = 100;
     params->max_memory = max_memory;
     params->work_path = work_path;
@@ -174,6 +175,7 @@ static size_t count_leaves(const unsigned char *bytes, size_t size) {
 }
 
 START_TEST(goes_on) {
+    metric = (sl_metric)_i;
     size_t size, first_size, whole_size;
     unsigned char *bytes = build(0, NULL, x, &size), *first = break_off(&first_size);
     sl_index_params params;
@@ -192,6 +194,7 @@ START_TEST(goes_on) {
     free(bytes);
     free(first);
     free(whole);
+    metric = SL_METRIC_COSINE;
 }
 END_TEST
 
@@ -315,7 +318,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, bounds_change_nothing);
     tcase_add_test(tests, beyond_the_bound);
-    tcase_add_test(tests, goes_on);
+    tcase_add_loop_test(tests, goes_on, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests, other_work_is_dropped);
     tcase_add_test(tests, notes_are_not_trusted);
     tcase_add_test(tests, other_files_stay);

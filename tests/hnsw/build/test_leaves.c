@@ -3,6 +3,8 @@
 #include "base/random.h"
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
+#include "hnsw/build/near.h"
+#include "hnsw/build/nearness.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"
@@ -63,6 +65,8 @@ static const struct kind {
     {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_NONE}, {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE},
     {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_NONE},    {SL_METRIC_L2, SL_F32, SL_CODES_F32, SL_REFINE_NONE},
     {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE},      {SL_METRIC_COSINE, SL_I8, SL_CODES_I4, SL_REFINE_NONE},
+    {SL_METRIC_IP, SL_F32, SL_CODES_I8, SL_REFINE_NONE},     {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_NONE},
+    {SL_METRIC_IP, SL_U8, SL_CODES_I8, SL_REFINE_NONE},
 };
 
 static unsigned char *bytes_of(const struct kind *kind, const void *rows, const sl_kernels *kernels, size_t threads,
@@ -142,6 +146,51 @@ START_TEST(finds_what_inserting_finds) {
 }
 END_TEST
 
+/* Counts those of a member's list that are among as many of the best by inner product. */
+static size_t best_found(const sl_index *index, const sl_near_lists *lists, uint32_t member) {
+    static sl_near best[N];
+    sl_nearness nearness;
+    size_t found = 0;
+    ck_ok(sl_nearness_init(&nearness, &index->graph));
+    sl_nearness_set(&nearness, member);
+    for (uint32_t other = 0; other < N; other++) {
+        float score;
+        sl_nearness_many(&nearness, &other, 1, &score);
+        best[other] = other == member ? 0 : sl_near_of(score, other);
+    }
+    sl_nearness_free(&nearness);
+    sl_near_keep(best, N, lists->width);
+    for (size_t i = 0; i < lists->width; i++)
+        for (size_t j = 0; j < lists->count[member]; j++)
+            found += sl_near_member(best[i]) == sl_near_member(lists->near[member * lists->width + j]);
+    return found;
+}
+
+/* Under inner product the best of a vector are long, and few of them lie in its direction. One leaf of each
+ * partitioning finds most. */
+START_TEST(long_vectors_are_found) {
+    enum { WIDTH = 20, STEP = 30 };
+    sl_index_params params;
+    sl_leaves leaves;
+    sl_near_lists lists;
+    sl_progress progress;
+    params_of(&params, SL_METRIC_IP, SL_CODES_I8);
+    const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_progress_start(&progress, NULL, NULL, 0);
+    const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0};
+    ck_ok(sl_leaves_make(&leaves, &members, 1));
+    ck_ok(sl_near_make(&lists, &members, &leaves, WIDTH));
+    size_t found = 0;
+    for (uint32_t member = 0; member < N; member += STEP)
+        found += best_found(index, &lists, member);
+    ck_assert_msg(found >= N / STEP * WIDTH * 95 / 100, "%zu of %d are found", found, N / STEP * WIDTH);
+    sl_near_free(&lists);
+    sl_leaves_free(&leaves);
+    sl_index_free(index);
+}
+END_TEST
+
 /* Clusters of sixty vectors, more than there are partitions, so that lists of nearest nodes do not lead out of
  * one. Links between clusters are there too. */
 START_TEST(clusters_stay_in_touch) {
@@ -166,7 +215,7 @@ END_TEST
 /* AUTO takes leaves where they give the better graph: two runs on several threads then have the same bytes. */
 START_TEST(auto_chooses) {
     sl_index_params params;
-    params_of(&params, SL_METRIC_COSINE, SL_CODES_I8);
+    params_of(&params, (sl_metric)_i, SL_CODES_I8);
     const sl_add_params automatic = by(SL_BUILDER_AUTO, 2), leaves = by(SL_BUILDER_LEAVES, 2);
     const sl_add_params insert = by(SL_BUILDER_INSERT, 1), alone = by(SL_BUILDER_AUTO, 1);
     params.m = 16;
@@ -263,10 +312,6 @@ START_TEST(says_what_it_lacks) {
     sl_index_params params;
     sl_index *index;
     const sl_add_params add = by(SL_BUILDER_LEAVES, 1), bad = by((sl_builder)3, 1);
-    params_of(&params, SL_METRIC_IP, SL_CODES_I8);
-    ck_ok(sl_index_create(&params, &index));
-    ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_EUNSUPPORTED, "the metric cosine or l2");
-    sl_index_free(index);
     params_of(&params, SL_METRIC_L2, SL_CODES_I8);
     ck_ok(sl_index_create(&params, &index));
     ck_fails(sl_index_add(index, x, SL_F32, 4095, 0, NULL, &add), SL_EUNSUPPORTED, "4,096 vectors");
@@ -348,9 +393,10 @@ int main(void) {
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, threads_and_tiers_change_nothing, 0, sizeof kinds / sizeof *kinds);
-    tcase_add_loop_test(tests, finds_what_inserting_finds, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
+    tcase_add_loop_test(tests, finds_what_inserting_finds, SL_METRIC_IP, SL_METRIC_L2 + 1);
+    tcase_add_test(tests, long_vectors_are_found);
     tcase_add_test(tests, clusters_stay_in_touch);
-    tcase_add_test(tests, auto_chooses);
+    tcase_add_loop_test(tests, auto_chooses, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests, copies_hide_nothing, 0, 2);
     tcase_add_test(tests, all_may_be_alike);
     tcase_add_test(tests, grows_by_inserting);
