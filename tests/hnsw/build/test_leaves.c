@@ -178,7 +178,7 @@ START_TEST(long_vectors_are_found) {
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
     sl_index *index = make(&params, &add, x, SL_F32);
     sl_progress_start(&progress, NULL, NULL, 0);
-    const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0};
+    const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0, NULL};
     ck_ok(sl_leaves_make(&leaves, &members, 1));
     ck_ok(sl_near_make(&lists, &members, &leaves, WIDTH));
     size_t found = 0;
