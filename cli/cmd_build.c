@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/adding.h"
+#include "cli/hash.h"
 #include "cli/output.h"
 #include "cli/system.h"
 
@@ -111,7 +112,9 @@ static int get_stats(const build_state *state, sl_index_stats *stats) {
 
 static int print_result(const build_state *state) {
     sl_index_stats stats;
+    file_hash hash;
     int status = get_stats(state, &stats);
+    if (status == EXIT_DONE) status = hash_file(state->options->output, state->options->room, &hash);
     if (status != EXIT_DONE) return status;
     size_t threads = thread_count(state->options->threads);
     double rate = state->adding.add_s > 0 ? (double)stats.n / state->adding.add_s : 0;
@@ -127,12 +130,14 @@ static int print_result(const build_state *state) {
         json_real(&json, "quant_error_mean", stats.quant_error_mean);
         json_real(&json, "quant_error_max", stats.quant_error_max);
         json_text(&json, "output", state->options->output);
+        json_text(&json, "hash", hash_digits(&hash));
         json_end(&json);
     } else {
         printf("%s: ", state->options->output);
         print_index(&stats);
         printf("built in %.1f s, %.0f vectors/s on %zu threads; quantisation error %.3g mean, %.3g largest\n",
                state->adding.add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
+        print_hash(&hash);
     }
     return report_stdout();
 }
@@ -276,8 +281,9 @@ const command command_build = {
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
         "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "
         "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind but, "
-        "with "
-        "--max-memory, the notes to go on with.\n",
+        "with --max-memory, the notes to go on with.\n"
+        "Prints the hash of the file, XXH3 of 128 bits: equal files have equal hashes, and 'xxh128sum INDEX' prints "
+        "the same. A file with room has no hash: it is never equal to another.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
                 "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 
+#include "cli/hash.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/system.h"
@@ -55,11 +56,14 @@ static int print_result(const merge_state *state) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(state->merged, &stats);
     if (status != SL_OK) return report_status(options->output, status);
+    file_hash hash;
+    if (hash_file(options->output, options->room, &hash) != EXIT_DONE) return EXIT_FAILED;
     const double rate = state->merge_s > 0 ? (double)stats.n / state->merge_s : 0;
     if (options->json) {
         json json;
         json_begin(&json, stdout);
         json_text(&json, "output", options->output);
+        json_text(&json, "hash", hash_digits(&hash));
         json_index(&json, &stats);
         json_count(&json, "indexes", state->count);
         json_real(&json, "merge_s", state->merge_s);
@@ -72,6 +76,7 @@ static int print_result(const merge_state *state) {
         print_index(&stats);
         printf("merged from %zu indexes in %.1f s, %.0f vectors/s on %zu threads\n", state->count, state->merge_s, rate,
                thread_count(options->threads));
+        print_hash(&hash);
     }
     return report_stdout();
 }
@@ -133,7 +138,7 @@ const command command_merge = {
         "Makes a new index of all vectors of up to 64 indexes, which stay as they are. The indexes have one metric, "
         "dimension, type of vectors, codes and refinement, and tags and keys all or none. Codes, ids, tags and keys "
         "are copied exactly, so no base file is needed. Deleted vectors are left out. Settings that 'shortlist tune' "
-        "stored are not taken over.\n"
+        "stored are not taken over. Prints the hash of the new file, as 'shortlist build' does.\n"
         "Of one INDEX, the command makes a compact one with new links, as after many adds and deletes. The old one "
         "serves meanwhile; rename the new file over it.\n",
     .examples = "shortlist merge monday.sl tuesday.sl -o both.sl\n"

@@ -128,9 +128,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(done.stderr, "", arguments)
         return done.stdout
 
-    def run_json(self, *arguments):
+    def run_json(self, *arguments, **options):
         """Exactly one JSON object is on stdout, in one line."""
-        out = self.run_ok(*arguments, "--json")
+        out = self.run_ok(*arguments, "--json", **options)
         self.assertEqual(out.count("\n"), 1, out)
         return json.loads(out)
 

@@ -181,14 +181,24 @@ class Build(Indexed):
 
     def test_threads_and_tiers_change_no_byte_of_leaves(self):
         self.vectors("many.fbin", clustered(5000, 8, 3))
+        tiers = self.run_json("cpu")["isa_available"]
         for metric in ("l2", "ip"):
             build = ("build", "many.fbin", "--metric", metric, "--builder", "leaves", "-o")
-            self.run_ok(*build, "one.sl", "--threads", 1)
-            for tier in self.run_json("cpu")["isa_available"]:
-                self.run_ok(*build, "x.sl", "--threads", 3, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
-                self.assertEqual(self.read("one.sl"), self.read("x.sl"), (metric, tier))
-            self.run_ok(*build, "x.sl", "--builder", "insert", "--threads", 1)
-            self.assertNotEqual(self.read("one.sl"), self.read("x.sl"), metric)
+            told = self.run_json(*build, "one.sl", "--threads", 1)["hash"]
+            self.assertRegex(told, "^[0-9a-f]{32}$")
+            for tier, threads in [(tiers[-1], 2)] + [(tier, 3) for tier in tiers]:
+                again = self.run_json(*build, "x.sl", "--threads", threads, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
+                self.assertEqual(self.read("one.sl"), self.read("x.sl"), (metric, tier, threads))
+                self.assertEqual(again["hash"], told, (metric, tier, threads))
+            self.assertIn(f"\nhash {told}\n", self.run_ok(*build, "x.sl"))
+            merged = [self.run_json("merge", "x.sl", "-o", f"{n}.sl", "--threads", n)["hash"] for n in (1, 2)]
+            self.assertEqual(self.read("1.sl"), self.read("2.sl"))
+            self.assertEqual(merged[0], merged[1])
+            self.assertNotEqual(merged[0], told)
+            self.assertIsNone(self.run_json(*build, "x.sl", "--room", 5000)["hash"])
+            for other in (("--seed", 2), ("--builder", "insert", "--threads", 1)):
+                self.assertNotEqual(self.run_json(*build, "x.sl", *other)["hash"], told, (metric, other))
+                self.assertNotEqual(self.read("one.sl"), self.read("x.sl"), (metric, other))
 
     def test_a_base_is_one_batch(self):
         """However little memory there is, all vectors of a file that can be mapped are linked at once."""
