@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/check_ranking.h"
-#include "cli/progress.h"
+#include "cli/sampled.h"
 #include "cli/system.h"
 
 #include <math.h>
@@ -89,7 +89,8 @@ static void json_records(json *json, const outcome *found) {
     json_ids(json, "dropped_ids", found->dropped_ids, found->dropped < MOST_TOLD ? found->dropped : MOST_TOLD);
 }
 
-static void print_json(const char *path, const sl_index_stats *stats, const outcome *found) {
+static void print_json(const char *path, const check_options *options, const sl_index_stats *stats,
+                       const outcome *found) {
     fault faults[FAULTS];
     const sl_check_report *report = &found->report;
     int checked = graph_was_checked(found);
@@ -105,8 +106,7 @@ static void print_json(const char *path, const sl_index_stats *stats, const outc
     count_or_null(&json, "min_degree", checked, report->min_degree);
     count_or_null(&json, "max_degree", checked, report->max_degree);
     json_real(&json, "mean_degree", checked ? report->mean_degree : NAN);
-    json_real(&json, "sampled_recall", report->sampled_recall);
-    count_or_null(&json, "sampled_lost", checked && !isnan(report->sampled_recall), report->sampled_lost);
+    json_sampled(&json, options->sample, report);
     json_count(&json, "sections_checked", report->sections_checked);
     json_count(&json, "pages_checked", report->pages_checked);
     json_count(&json, "bad_pages", report->bad_pages);
@@ -152,29 +152,20 @@ static void print_text(const char *path, const check_options *options, const out
         printf("  %-36s left for a writer to link; no fault in a file with room\n", "what no path leads to");
     printf("  %-36s %zu to %zu, mean %.1f\n", "links a vector", report->min_degree, report->max_degree,
            report->mean_degree);
-    if (options->sample) {
-        printf("  %-36s %.4f\n", "recall of the sample over codes", report->sampled_recall);
-        printf("  %-36s %zu of %zu\n", "lost of the sample", report->sampled_lost, options->sample);
-    }
+    print_sampled(options->sample, report);
     print_records(found);
 }
 
 static sl_status look(const check_options *options, sl_index *index, outcome *found) {
-    progress progress;
     sl_check_params params;
     sl_check_params_init(&params);
     params.sample = options->sample;
     params.threads = options->threads;
-    params.progress = progress_step;
-    params.progress_ctx = &progress;
     params.scrub = options->scrub;
     params.bad_ids = found->bad_ids;
     params.bad_ids_room = found->bad_ids ? MOST_TOLD : 0;
-    found->report.struct_size = sizeof found->report;
     double start = now_seconds();
-    progress_begin(&progress, "checking", "steps", 0, options->progress);
-    sl_status status = sl_index_check(index, &params, &found->report);
-    progress_end(&progress, status == SL_OK);
+    sl_status status = check_index_told(index, &params, options->progress, &found->report);
     found->sound = status == SL_OK;
     found->seconds = now_seconds() - start;
     return status;
@@ -185,7 +176,7 @@ static int check(const char *path, const check_options *options, sl_index *index
     sl_status status = look(options, index, found);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     if (options->json)
-        print_json(path, stats, found);
+        print_json(path, options, stats, found);
     else
         print_text(path, options, found);
     if (status != SL_OK) (void)report_status(path, status);

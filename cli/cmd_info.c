@@ -2,6 +2,7 @@
 
 #include "cli/plan.h"
 #include "cli/ranking.h"
+#include "cli/sampled.h"
 #include "cli/storage.h"
 #include "cli/tuned.h"
 
@@ -13,6 +14,7 @@ typedef struct info_options {
     int json, spec, plan;
     int place; /* -1: not given */
     int tier;  /* none if not given: the facts need no copies */
+    size_t sample;
     numa_choice numa;
     plan_options planned;
 } info_options;
@@ -26,47 +28,65 @@ static int take_numa(const sl_index *index, const char *path, const info_options
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
-static int print_index_info(const char *path, const sl_index *index, const sl_index_stats *stats,
-                            const info_options *options) {
-    static const char *const names[] = {"codes",  "links", "ids",  "upper layers",
-                                        "refine", "tags",  "keys", "partitions"};
-    static const char *const keys[] = {"bytes_codes",  "bytes_links", "bytes_ids",  "bytes_upper",
-                                       "bytes_refine", "bytes_tags",  "bytes_keys", "bytes_partitions"};
-    const uint64_t bytes[] = {stats->bytes_codes,  stats->bytes_links, stats->bytes_ids,  stats->bytes_upper,
-                              stats->bytes_refine, stats->bytes_tags,  stats->bytes_keys, stats->bytes_partitions};
-    const size_t parts = sizeof bytes / sizeof *bytes;
+/* What is told of an index. */
+typedef struct index_facts {
+    sl_index_stats stats;
+    sl_index_storage storage;
     sl_index_numa numa;
-    sl_index_storage storage = {.struct_size = sizeof storage};
-    int has_numa, status = take_numa(index, path, options, &numa, &has_numa);
-    if (status != EXIT_DONE) return status;
-    sl_status asked = sl_index_get_storage(index, &storage);
-    if (asked != SL_OK) return report_status(path, asked);
-    if (options->json) {
-        json json;
-        json_begin(&json, stdout);
-        json_text(&json, "index", path);
-        json_index(&json, stats);
-        json_count(&json, "max_level", stats->max_level);
-        for (size_t i = 0; i < parts; i++)
-            json_count(&json, keys[i], bytes[i]);
-        json_flag(&json, "tags", stats->tags);
-        json_flag(&json, "keys", stats->keys);
-        json_flag(&json, "multi", stats->multi);
-        json_count(&json, "partitions", stats->partitions);
-        json_count(&json, "groups", stats->groups);
-        json_real(&json, "quant_error_mean", stats->quant_error_mean);
-        json_real(&json, "quant_error_max", stats->quant_error_max);
-        json_storage(&json, &storage);
-        if (has_numa) json_numa(&json, &numa);
-        json_tuned(&json, index, 0, stats->tuned);
-        json_end(&json);
-        return report_stdout();
-    }
+    int has_numa;
+    sl_check_report report; /* with --sample */
+} index_facts;
+
+#define PARTS 8
+
+/* The parts of an index by name and by key, and their bytes. */
+static const char *const part_titles[PARTS] = {"codes",  "links", "ids",  "upper layers",
+                                               "refine", "tags",  "keys", "partitions"};
+static const char *const part_keys[PARTS] = {"bytes_codes",  "bytes_links", "bytes_ids",  "bytes_upper",
+                                             "bytes_refine", "bytes_tags",  "bytes_keys", "bytes_partitions"};
+
+static void list_parts(const sl_index_stats *stats, uint64_t *bytes) {
+    const uint64_t parts[PARTS] = {stats->bytes_codes,  stats->bytes_links, stats->bytes_ids,  stats->bytes_upper,
+                                   stats->bytes_refine, stats->bytes_tags,  stats->bytes_keys, stats->bytes_partitions};
+    memcpy(bytes, parts, sizeof parts);
+}
+
+static void json_index_info(const char *path, const sl_index *index, const index_facts *facts,
+                            const info_options *options) {
+    const sl_index_stats *stats = &facts->stats;
+    uint64_t bytes[PARTS];
+    list_parts(stats, bytes);
+    json json;
+    json_begin(&json, stdout);
+    json_text(&json, "index", path);
+    json_index(&json, stats);
+    json_count(&json, "max_level", stats->max_level);
+    for (size_t i = 0; i < PARTS; i++)
+        json_count(&json, part_keys[i], bytes[i]);
+    json_flag(&json, "tags", stats->tags);
+    json_flag(&json, "keys", stats->keys);
+    json_flag(&json, "multi", stats->multi);
+    json_count(&json, "partitions", stats->partitions);
+    json_count(&json, "groups", stats->groups);
+    json_real(&json, "quant_error_mean", stats->quant_error_mean);
+    json_real(&json, "quant_error_max", stats->quant_error_max);
+    if (options->sample) json_sampled(&json, options->sample, &facts->report);
+    json_storage(&json, &facts->storage);
+    if (facts->has_numa) json_numa(&json, &facts->numa);
+    json_tuned(&json, index, 0, stats->tuned);
+    json_end(&json);
+}
+
+static void print_index_info(const char *path, const sl_index *index, const index_facts *facts,
+                             const info_options *options) {
+    const sl_index_stats *stats = &facts->stats;
+    uint64_t bytes[PARTS];
+    list_parts(stats, bytes);
     printf("%s: ", path);
     print_index(stats);
-    for (size_t i = 0; i < parts; i++)
+    for (size_t i = 0; i < PARTS; i++)
         if (bytes[i])
-            printf("  %-12s %12s  %8.1f bytes a vector\n", names[i], text_of_size(bytes[i]).text,
+            printf("  %-12s %12s  %8.1f bytes a vector\n", part_titles[i], text_of_size(bytes[i]).text,
                    stats->n ? (double)bytes[i] / (double)stats->n : 0);
     if (stats->multi) puts("an id may have several vectors");
     if (stats->partitions) {
@@ -76,12 +96,38 @@ static int print_index_info(const char *path, const sl_index *index, const sl_in
     }
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
-    print_storage(&storage);
-    if (has_numa) print_numa(&numa);
+    if (options->sample) print_sampled(options->sample, &facts->report);
+    print_storage(&facts->storage);
+    if (facts->has_numa) print_numa(&facts->numa);
     if (stats->tuned) {
         printf("\nsettings tuned for a recall\n");
         print_tuned(index, 0, stats->tuned);
     }
+}
+
+/* Searches for a sample of the vectors, as `check` does, if the user asks for it. */
+static sl_status take_sample(sl_index *index, const info_options *options, index_facts *facts) {
+    sl_check_params params;
+    if (!options->sample) return SL_OK;
+    sl_check_params_init(&params);
+    params.sample = options->sample;
+    return check_index_told(index, &params, 0, &facts->report);
+}
+
+static int tell_index(const char *path, sl_index *index, const info_options *options) {
+    index_facts facts = {.stats = {.struct_size = sizeof facts.stats},
+                         .storage = {.struct_size = sizeof facts.storage}};
+    sl_status status = sl_index_get_stats(index, &facts.stats);
+    if (status != SL_OK) return report_status(path, status);
+    int result = take_numa(index, path, options, &facts.numa, &facts.has_numa);
+    if (result != EXIT_DONE) return result;
+    status = take_sample(index, options, &facts);
+    if (status == SL_OK) status = sl_index_get_storage(index, &facts.storage);
+    if (status != SL_OK) return report_status(path, status);
+    if (options->json)
+        json_index_info(path, index, &facts, options);
+    else
+        print_index_info(path, index, &facts, options);
     return report_stdout();
 }
 
@@ -230,10 +276,8 @@ static int info_of_index(const char *path, const info_options *options) {
     params.numa_node = options->numa.node;
     params.tier = (sl_tier)options->tier;
     params.log = report_log(&params.log_ctx);
-    sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_open(path, &params, &index);
-    if (status == SL_OK) status = sl_index_get_stats(index, &stats);
-    int result = status == SL_OK ? print_index_info(path, index, &stats, options) : report_status(path, status);
+    int result = status == SL_OK ? tell_index(path, index, options) : report_status(path, status);
     sl_index_free(index);
     return result;
 }
@@ -295,6 +339,11 @@ static const option info_table[] = {
     {0, "tier", OPTION_WORD, "auto|none|dram", 0, offsetof(info_options, tier),
      "For a mapped index: open it with this tier in memory, and print how far the tier is filled. The default here is "
      "none, since nothing is searched."},
+    {0, "sample", OPTION_COUNT, "N", 0, offsetof(info_options, sample),
+     "For an index: also search for N of its vectors, and print their recall and how many are lost, as 'shortlist "
+     "check' "
+     "does. The share that is lost tells how badly regions are linked. The whole index is checked for that (default 0: "
+     "not asked)."},
     {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
      "Tell what an index of --n vectors of --dim elements would take, without one."},
     {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
@@ -317,14 +366,16 @@ static const option info_table[] = {
 const command command_info = {
     .name = "info",
     .summary = "tell what a file holds",
-    .synopsis = "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
-                "auto|none|dram] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "
-                "none|f32|bf16|i16] [--m N] [--metric "
-                "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [--tags] [--keys] [-o INDEX] [--json]",
+    .synopsis =
+        "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
+        "auto|none|dram] [--sample N] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "
+        "none|f32|bf16|i16] [--m N] [--metric "
+        "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [--tags] [--keys] [-o INDEX] [--json]",
     .description =
         "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
         "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "
-        "'shortlist check' reads all of it. Also prints the storage of layer 0: the medium, whether loads go to "
+        "'shortlist check' and --sample read all of it. Also prints the storage of layer 0: the medium, whether loads "
+        "go to "
         "persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are printed "
         "too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A model: "
         "prints its loss, its weights, its features as they were fitted, the type and the bytes of each embedding "
@@ -334,7 +385,7 @@ const command command_info = {
         "each part for each --place. Also prints the page table of a process that maps the file, and whether this "
         "machine has the memory and the folder the space.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info --plan --dim 100 --n 4e9 "
-                "--codes i4\nshortlist info base.sl --place dram --numa "
+                "--codes i4\nshortlist info base.sl --sample 200\nshortlist info base.sl --place dram --numa "
                 "interleave\nshortlist info model.slr --spec\n",
     .operands = operands,
     .options = info_table,

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import re
 import struct
 import subprocess
@@ -662,6 +663,29 @@ class InfoAndCheck(Indexed):
         self.assertGreater(told["sections_checked"], 3)
         self.assertIsNone(self.run_json("check", "x.sl", "--sample", 0)["sampled_recall"])
         self.assertIn("sound", self.run_ok("check", "x.sl"))
+
+    def test_a_sample_tells_of_bad_links(self):
+        keys = ("sampled_recall", "sampled_lost", "sampled_lost_share")
+        shares = []
+        source = random.Random(1)
+        self.vectors("many.fbin", [[source.gauss(0, 1) for _ in range(32)] for _ in range(4000)])
+        for base, options in (("base.fbin", ()), ("many.fbin", ("--m", 2, "--ef-build", 2, "--threads", 1))):
+            self.build(*options, base=base)
+            told = self.run_json("info", "x.sl", "--sample", 50)
+            self.assertEqual([told[key] for key in keys], [self.run_json("check", "x.sl", "--sample", 50)[key] for key in keys])
+            self.assertEqual(told["sampled_lost_share"], told["sampled_lost"] / 50)
+            for command in ("info", "check"):
+                self.assertRegex(self.run_ok(command, "x.sl", "--sample", 50),
+                                 rf"lost of the sample +{told['sampled_lost']} of 50, ")
+            self.assertFalse(set(keys) & set(self.run_json("info", "x.sl")))
+            shares.append(told["sampled_lost_share"])
+        self.assertEqual(shares[0], 0)
+        self.assertGreater(shares[1], 0.1)
+        damaged = bytearray(self.read("x.sl"))
+        damaged[4096 + 17] ^= 0x10
+        self.write("x.sl", damaged)
+        self.run_ok("info", "x.sl")
+        self.run_bad(1, "info", "x.sl", "--sample", 50, says=["x.sl: section 1", "damaged"])
 
     def test_check_finds_damage(self):
         """One flipped bit in any section: exit 1, the counts on stdout, the fault on stderr."""

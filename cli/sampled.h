@@ -1,0 +1,17 @@
+/* A check of an index with its progress told, and what it finds of a sample of the vectors: `check` and `info`. */
+#ifndef CLI_SAMPLED_H
+#define CLI_SAMPLED_H
+
+#include "cli/json_out.h"
+
+#include <shortlist.h>
+
+/* Checks the index with these parameters, and tells the progress; `wanted` is --progress. */
+sl_status check_index_told(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report);
+
+/* Tell the recall of `sample` vectors, and how many of them are lost: regions that are badly linked. null, or nothing,
+ * where none was searched for. */
+void json_sampled(json *json, size_t sample, const sl_check_report *report);
+void print_sampled(size_t sample, const sl_check_report *report);
+
+#endif
