@@ -139,10 +139,9 @@ const command command_merge = {
         "dimension, type of vectors, codes and refinement, and tags and keys all or none. Codes, ids, tags and keys "
         "are copied exactly, so no base file is needed. Deleted vectors are left out. Settings that 'shortlist tune' "
         "stored are not taken over. Prints the hash of the new file, as 'shortlist build' does.\n"
-        "Of one INDEX, the command makes a compact one with new links, as after many adds and deletes. The old one "
-        "serves meanwhile; rename the new file over it.\n",
+        "Of one INDEX, the command makes a compact one with new links. 'shortlist rebuild' puts that in the place of "
+        "INDEX, and keeps others from changing INDEX meanwhile.\n",
     .examples = "shortlist merge monday.sl tuesday.sl -o both.sl\n"
-                "shortlist merge base.sl -o new.sl && mv new.sl base.sl\n"
                 "shortlist merge base.sl changed.sl -o all.sl --clash later --json\n",
     .operands = operands,
     .options = merge_table,

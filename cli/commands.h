@@ -10,6 +10,7 @@ extern const command command_build;
 extern const command command_add;
 extern const command command_delete;
 extern const command command_merge;
+extern const command command_rebuild;
 extern const command command_search;
 extern const command command_eval;
 extern const command command_tune;

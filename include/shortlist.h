@@ -343,7 +343,7 @@ SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t cou
                                             sl_index **out);
 
 /* Deletes all vectors of n ids, all or nothing. Searches and sl_index_get do not find deleted vectors, whose ids may be
- * added again. Deleted vectors keep their memory: sl_index_merge rebuilds an index without them. Searches find k
+ * added again. Deleted vectors keep their memory: sl_index_rebuild makes a file without them. Searches find k
  * vectors while k are left, but take longer. Errors: SL_ENOTFOUND (names an id absent, deleted before, or given twice),
  * SL_EREADONLY; for a file written in place SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
@@ -888,6 +888,51 @@ SL_API void sl_snapshot_params_init_sized(sl_snapshot_params *params, size_t str
  * Errors: SL_EBUSY (a writer in persistent memory, which is refused in turn; another index is being written at `copy`),
  * SL_EINVAL (also `copy` is the file or its log), SL_EIO, SL_ENOSPC, those of opening. `copy` is then as it was. */
 SL_API SL_MUST_USE sl_status sl_index_snapshot(const char *path, const char *copy, const sl_snapshot_params *params);
+
+typedef struct sl_rebuild_params {
+    size_t struct_size;
+    const char *output;        /* file to write; NULL: the new file takes the place of the old one */
+    size_t m, ef_construction; /* 0: the index's own */
+    size_t room;               /* vectors that the new file has room for. At least the old file's room, and where there
+                                  is room, all vectors. 0: the old file's */
+    size_t threads;
+    sl_builder builder;
+    double wait_s;                 /* as of sl_open_params */
+    const sl_allocator *allocator; /* of all that the call takes */
+    const sl_file_ops *file_ops;   /* of the save */
+    sl_log_fn log;
+    void *log_ctx;
+    sl_progress_fn progress; /* of each step anew: bytes verified, vectors linked, bytes saved */
+    void *progress_ctx;
+} sl_rebuild_params;
+
+SL_API void sl_rebuild_params_init_sized(sl_rebuild_params *params, size_t struct_size);
+#define sl_rebuild_params_init(params) sl_rebuild_params_init_sized((params), sizeof *(params))
+
+typedef struct sl_rebuild_report {
+    size_t struct_size;
+    size_t n;                           /* vectors, before and after */
+    size_t deleted;                     /* left out */
+    uint64_t bytes_before, bytes_after; /* sl_index_stats.bytes_total: without unused room */
+    size_t room;                        /* of the new file; 0: it never changes */
+    sl_layout layout;
+    const char *linked_from; /* codes by which vectors were compared: "i8", "i16", "f32", or "i4+8" for 4 bits with the
+                                8 beside them; static storage */
+} sl_rebuild_report;
+
+/* Makes the index file at path anew, as sl_index_merge of one index does: compact, with new links and numbers, without
+ * deleted vectors. The new file takes the place of the old one as sl_index_save does, whole or not at all. Layout,
+ * room, ids, the next id, tags, keys, codes and refinements stay. Stored settings of a tuning are not taken over.
+ * Handles that have the old file open go on with it: open the file again to see the new one.
+ * The call claims the file as an exclusive handle does, so that nobody changes it meanwhile. The old file is verified
+ * before its vectors are taken. Changes that a dead writer left in its log are in the new file, and the log is gone.
+ * The new index is in memory as a whole until it is saved. `report` may be NULL.
+ * Threads: any, since the call takes no handle.
+ * Errors: SL_EBUSY (another handle, also of this process, writes or claims the file or `output`). SL_ECORRUPT (damage:
+ * build the index again). SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (the builder does not serve), SL_ECANCELED. The
+ * file is then as it was, unless the message says that only the folder's sync failed. */
+SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild_params *params,
+                                              sl_rebuild_report *report);
 
 /* ---- Tuning */
 

@@ -810,7 +810,7 @@ class Numa(Indexed):
 
 
 class Help(CommandTest):
-    COMMANDS = ("build", "add", "delete", "search", "eval", "tune", "truth", "info", "check", "convert", "train",
+    COMMANDS = ("build", "add", "delete", "merge", "rebuild", "search", "eval", "tune", "truth", "info", "check", "convert", "train",
                 "prune", "predict", "evaluate", "items", "recommend", "cpu")
 
     def test_every_page(self):

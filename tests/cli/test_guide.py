@@ -58,8 +58,8 @@ class Guide(CommandTest):
     def test_the_commands_run_as_written(self):
         written = [block for section in SECTIONS for block in blocks(section)]
         self.assertEqual(len(written), 2)
-        for command in ("build", "truth", "tune", "eval", "search", "check", "snapshot", "add", "delete", "train",
-                        "evaluate"):
+        for command in ("build", "truth", "tune", "eval", "search", "check", "snapshot", "add", "delete",
+                        "rebuild", "merge", "train", "evaluate"):
             self.assertTrue(any(f"\nshortlist {command} " in block for block in written), command)
         export = "export PATH=\"$PWD/build:$PATH\"\n"
         trains = self.run_json("cpu")["onednn"]
@@ -67,8 +67,9 @@ class Guide(CommandTest):
             if not trains:
                 block = re.sub(r"(?m)^shortlist (train|evaluate) .*$", "", block)
             self.run_lines(export + block)
-        told = self.run_json("info", "data/glove100/items.sl")
-        self.assertEqual((told["n"], told["deleted"]), (3000 + 400 - 2, 2))
+        for name in ("items.sl", "copy.sl"):
+            told = self.run_json("info", f"data/glove100/{name}")
+            self.assertEqual((told["n"], told["deleted"]), (3000 + 400 - 2, 0))
         told = self.run_json("info", "data/glove100/live.sl")
         self.assertEqual((told["n"], told["deleted"]), (3000 + 400 - 2, 2))
 

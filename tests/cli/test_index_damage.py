@@ -28,6 +28,7 @@ class Flips:
     writing = {"add": ("add", "bad.sl", "more.fbin", "--threads", 1),
                "delete": ("delete", "bad.sl", "--ids", "gone.npy"),
                "tune": ("tune", "bad.sl", "queries.fbin", "-k", 5, "--recall", 0.8, "--threads", 1),
+               "rebuild": ("rebuild", "bad.sl", "--threads", 1),
                "snapshot": ("snapshot", "bad.sl", "-o", "copy.sl")}
 
     def setUp(self):

@@ -11,7 +11,7 @@ import unittest
 from harness import COMMAND, CommandTest, clustered, decode, npy
 
 ROUNDS = int(os.environ.get("TOGETHER_ROUNDS", "3"))
-AT_ONCE = [int(n) for n in os.environ.get("TOGETHER_AT_ONCE", "2,4").split(",")]
+AT_ONCE = [int(n) for n in os.environ.get("TOGETHER_AT_ONCE", "2,5").split(",")]
 N, DIM, MORE = 300, 8, 20
 BASE = clustered(N, DIM, 21)
 
@@ -45,9 +45,12 @@ class Together(CommandTest):
     def tune(self, _):
         return ["tune", "x.sl", "queries.fbin", "-k", "5", "--recall", "0.9"], lambda: None
 
+    def rebuild(self, _):
+        return ["rebuild", "x.sl"], lambda: None
+
     def run_together(self, at_once):
         self.going = set()
-        makers = [self.add, self.delete, self.add, self.tune]
+        makers = [self.add, self.delete, self.rebuild, self.add, self.tune]
         jobs = [makers[i % len(makers)](i) for i in range(at_once)]
         self.random.shuffle(jobs)
         running = [subprocess.Popen([COMMAND, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

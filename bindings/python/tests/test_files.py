@@ -219,3 +219,45 @@ def test_layouts(ready, tmp_path, q, place, room):
     np.testing.assert_array_equal(found[0], found[1])
     with pytest.raises(ValueError, match="layout"):
         ready.save(tmp_path / "other", layout="rows")
+
+
+@pytest.mark.parametrize("room", [0, 4000])
+def test_rebuild(room, ready, q, tmp_path):
+    path = tmp_path / "items.sl"
+    ready.save(path, room=room)
+    with shortlist.open(path, read_only=False) if room else shortlist.open(path, place="dram", exclusive=True) as ix:
+        ix.delete(range(0, 500))
+        if room:
+            ix.sync()
+        else:
+            ix.save(path)
+        with pytest.raises(shortlist.Error) as caught:
+            shortlist.rebuild(path)
+        assert caught.value.status == "SL_EBUSY"
+    reader = shortlist.open(path)
+    before = reader.search(q, k=10)
+    fresh = shortlist.merge([reader], threads=1)
+    report = shortlist.rebuild(path, threads=1)
+    assert (report.n, report.deleted, report.room) == (1500, 500, room)
+    assert (report.layout, report.linked_from) == ("arrays", "i8") and report.bytes_after < report.bytes_before
+    for got, expected in zip(reader.search(q, k=10), before):
+        np.testing.assert_array_equal(got, expected)
+    after = shortlist.open(path)
+    assert len(after) == 1500 and after.stats()["deleted"] == 0 and after.stats()["room"] == room
+    for got, expected in zip(after.search(q, k=10), fresh.search(q, k=10)):
+        np.testing.assert_array_equal(got, expected)
+    assert shortlist.rebuild(path, output=tmp_path / "b.sl", m=4, ef_build=50, room=5000).room == 5000
+    assert shortlist.open(tmp_path / "b.sl").stats()["m"] == 4 and sorted(os.listdir(tmp_path)) == ["b.sl", "items.sl"]
+
+
+def test_rebuilds_that_cannot_be(saved, tmp_path):
+    content = saved.read_bytes()
+    with pytest.raises(FileNotFoundError):
+        shortlist.rebuild(tmp_path / "none.sl")
+    with pytest.raises(shortlist.Error):
+        shortlist.rebuild(saved, progress=lambda done, total: True)
+    with pytest.raises(ValueError, match="m is 1"):
+        shortlist.rebuild(saved, m=1)
+    with pytest.raises(ValueError, match="builder"):
+        shortlist.rebuild(saved, builder="none")  # type: ignore[arg-type]
+    assert saved.read_bytes() == content and os.listdir(tmp_path) == ["items.sl"]

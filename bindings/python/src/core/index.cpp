@@ -314,6 +314,39 @@ void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle function) {
     progress.check(outcome);
 }
 
+nb::dict rebuild(nb::bytes path, nb::handle output, size_t m, size_t ef_construction, size_t room, int builder,
+                 size_t threads, double wait, nb::handle function) {
+    const char *name = path_text(path);
+    Progress progress(function);
+    sl_rebuild_params params;
+    sl_rebuild_params_init(&params);
+    if (!output.is_none()) params.output = path_text(nb::cast<nb::bytes>(output));
+    params.m = m;
+    params.ef_construction = ef_construction;
+    params.room = room;
+    params.builder = static_cast<sl_builder>(builder);
+    params.threads = batch_threads(threads);
+    params.wait_s = wait;
+    progress.attach(params);
+    sl_rebuild_report report{};
+    report.struct_size = sizeof report;
+    Outcome outcome;
+    {
+        nb::gil_scoped_release released;
+        outcome = Outcome(sl_index_rebuild(name, &params, &report));
+    }
+    progress.check(outcome);
+    nb::dict made;
+    made["n"] = report.n;
+    made["deleted"] = report.deleted;
+    made["bytes_before"] = report.bytes_before;
+    made["bytes_after"] = report.bytes_after;
+    made["room"] = report.room;
+    made["layout"] = sl_layout_name(report.layout);
+    made["linked_from"] = report.linked_from;
+    return made;
+}
+
 nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle function) {
     Progress progress(function);
     sl_check_params params;

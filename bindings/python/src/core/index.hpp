@@ -126,3 +126,5 @@ const char *path_text(const nb::bytes &path);
 
 // A copy of an index file, also while it is written.
 void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle progress);
+nb::dict rebuild(nb::bytes path, nb::handle output, size_t m, size_t ef_construction, size_t room, int builder,
+                 size_t threads, double wait, nb::handle progress);

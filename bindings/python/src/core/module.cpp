@@ -70,6 +70,8 @@ NB_MODULE(_core, m) {
     m.def("system", query_system);
     m.def("parse_numa", parse_numa, nb::arg("text"));
     m.def("snapshot", take_snapshot, nb::arg("path"), nb::arg("copy"), nb::arg("progress").none());
+    m.def("rebuild", rebuild, nb::arg("path"), nb::arg("output").none(), nb::arg("m"), nb::arg("ef_construction"),
+          nb::arg("room"), nb::arg("builder"), nb::arg("threads"), nb::arg("wait"), nb::arg("progress").none());
     m.def("exact", exact_search, nb::arg("x"), nb::arg("q"), nb::arg("dtype"), nb::arg("metric"), nb::arg("dim"),
           nb::arg("k"), nb::arg("threads"), nb::arg("ids_out"), nb::arg("scores_out"));
     nb::class_<Index>(m, "Index")

@@ -24,7 +24,19 @@ from ._arrays import NO_ID
 from ._errors import Error
 from ._exact import exact
 from ._filter import Filter
-from ._index import CheckReport, Index, IndexStats, NumaPages, Tuned, TuneReport, merge, open, snapshot
+from ._index import (
+    CheckReport,
+    Index,
+    IndexStats,
+    NumaPages,
+    RebuildReport,
+    Tuned,
+    TuneReport,
+    merge,
+    open,
+    rebuild,
+    snapshot,
+)
 from ._items import Items, ItemsCheckReport
 from ._ranker import (
     Embedding,
@@ -69,6 +81,7 @@ __all__ = [
     "Ranker",
     "RankerCheckReport",
     "RankerInfo",
+    "RebuildReport",
     "Recommendations",
     "Recommender",
     "SystemInfo",
@@ -81,6 +94,7 @@ __all__ = [
     "exact",
     "merge",
     "open",
+    "rebuild",
     "recommend",
     "snapshot",
 ]

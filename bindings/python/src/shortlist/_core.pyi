@@ -25,6 +25,17 @@ def version() -> str: ...
 def system() -> SystemInfo: ...
 def parse_numa(text: str) -> tuple[int, int]: ...
 def snapshot(path: bytes, copy: bytes, progress: ProgressFunction | None) -> None: ...
+def rebuild(
+    path: bytes,
+    output: bytes | None,
+    m: int,
+    ef_construction: int,
+    room: int,
+    builder: int,
+    threads: int,
+    wait: float,
+    progress: ProgressFunction | None,
+) -> dict[str, Any]: ...
 def exact(
     x: object,
     q: object,

@@ -222,6 +222,27 @@ class CheckReport:
     unverified: bool
 
 
+@dataclass(frozen=True)
+class RebuildReport:
+    """Result of ``rebuild``.
+
+    n: vectors, before and after.
+    deleted: deleted vectors that were left out.
+    bytes_before, bytes_after: bytes of the file, without unused room.
+    room: vectors that the new file has room for; 0 for a file that never changes.
+    layout: "arrays" or "records".
+    linked_from: codes by which vectors were compared for their links: "i8", "i16", "f32" or "i4+8".
+    """
+
+    n: int
+    deleted: int
+    bytes_before: int
+    bytes_after: int
+    room: int
+    layout: str
+    linked_from: str
+
+
 def _options(
     ef: int,
     threads: int,
@@ -972,6 +993,53 @@ def merge(
     merged = Index.__new__(Index)
     merged._adopt(core, read_only=False)
     return merged
+
+
+def rebuild(
+    path: StrPath,
+    output: StrPath | None = None,
+    m: int = 0,
+    ef_build: int = 0,
+    room: int = 0,
+    builder: Builder = "auto",
+    threads: int = 0,
+    wait: float = 0.0,
+    progress: Progress = False,
+) -> RebuildReport:
+    """Makes the index file at path anew: compact, with new links, without deleted vectors.
+
+    The new file takes the place of the old one whole or not at all. Indexes that have the old file open go on with it;
+    ``open`` the file again to see the new one. Vectors, ids, tags and keys are those of ``merge`` of the one index.
+    Layout and room stay, and so does the next id. Settings that ``tune`` stored are not taken over.
+
+    output: a file to write, where path is to stay as it is.
+    m, ef_build: of the new index; 0 takes those of the old one.
+    room: vectors that the file has room for, at least the old file's room; 0 takes that room.
+    builder, threads, progress: as of ``Index.add``.
+    wait: seconds to wait for another that changes the file. Close an index of this process that writes the file, or that
+        was opened with exclusive=True.
+
+    shortlist.Error with status SL_EBUSY where another still changes the file after the wait. FileNotFoundError where
+    there is no such file. On an exception, a cancel or Ctrl-C the file is as it was.
+    """
+    with shown(progress, "rebuilding", "steps") as tell:
+        try:
+            made = _core.rebuild(
+                os.fsencode(path),
+                None if output is None else os.fsencode(output),
+                count("m", m),
+                count("ef_build", ef_build),
+                count("room", room),
+                choice("builder", builder, _BUILDERS),
+                count("threads", threads),
+                amount("wait", wait),
+                tell,
+            )
+        except OSError as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise
+    return RebuildReport(**made)
 
 
 def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
