@@ -7,10 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Of the work file, behind the output's name. */
-#define WORK_ENDING ".work"
 
 typedef struct build_options {
     const char *output, *ids;
@@ -34,9 +30,8 @@ typedef struct build_state {
 
 static int report_build(void *ctx, size_t first, sl_status status) {
     const build_state *state = ctx;
-    if (status != SL_ENOMEM || !state->memory) return report_rows(state->base_path, first, status);
-    return report_failure("%s: --max-memory %s: %s", state->base_path, text_of_size(state->options->max_memory).text,
-                          sl_last_error());
+    if (status != SL_ENOMEM) return report_rows(state->base_path, first, status);
+    return report_bounded(state->base_path, state->options->max_memory, status);
 }
 
 static int prepare_index(build_state *state) {
@@ -89,11 +84,8 @@ static int prepare_block(build_state *state) {
     int status = adding_prepare(&state->adding, limit / 8, &block);
     if (!limit || status != EXIT_DONE) return status;
     state->memory = limit > block ? limit - block : 1;
-    size_t size = strlen(options->output) + sizeof WORK_ENDING;
-    state->work = allocate(size, 1);
-    if (!state->work) return EXIT_FAILED;
-    snprintf(state->work, size, "%s%s", options->output, WORK_ENDING);
-    return EXIT_DONE;
+    state->work = work_path(options->output);
+    return state->work ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* The bytes of an index in records are those of its file: in memory the index has arrays. */

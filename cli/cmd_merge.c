@@ -5,9 +5,11 @@
 #include "cli/progress.h"
 #include "cli/system.h"
 
+#include <stdlib.h>
+
 typedef struct merge_options {
     const char *output;
-    size_t m, ef_build, threads, room;
+    size_t m, ef_build, threads, room, max_memory;
     int clash, builder, layout, progress, json;
 } merge_options;
 
@@ -40,13 +42,18 @@ static int merge(merge_state *state) {
     params.builder = (sl_builder)options->builder;
     params.progress = progress_step;
     params.progress_ctx = &progress;
+    params.max_memory = options->max_memory;
+    char *const work = options->max_memory ? work_path(options->output) : NULL;
+    params.work_path = work;
+    if (options->max_memory && !work) return EXIT_FAILED;
     const double start = now_seconds();
     progress_begin(&progress, "merging", "vectors", 0, options->progress);
     sl_status status = sl_index_merge(state->indexes, state->count, &params, &state->merged);
     progress_end(&progress, status == SL_OK);
     state->merge_s = now_seconds() - start;
+    free(work);
     if (status == SL_OK) return EXIT_DONE;
-    if (state->count == 1) return report_status(state->paths[0], status);
+    if (state->count == 1 || status == SL_ENOMEM) return report_bounded(state->paths[0], options->max_memory, status);
     return report_failure("%s is index 0, %s is the last: %s", state->paths[0], state->paths[state->count - 1],
                           sl_last_error());
 }
@@ -125,6 +132,8 @@ static const option merge_table[] = {
      "Make a file with room for N vectors in all, as of 'shortlist build'."},
     {0, "layout", OPTION_WORD, "arrays|records", 0, offsetof(merge_options, layout),
      "Place of codes, links and ids in the file, as of 'shortlist build'."},
+    {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(merge_options, max_memory),
+     "Memory that the merge takes at most, as of 'shortlist build'."},
     OPTION_PROGRESS(merge_options),
     OPTION_JSON(merge_options),
     OPTION_LAST};
@@ -132,8 +141,10 @@ static const option merge_table[] = {
 const command command_merge = {
     .name = "merge",
     .summary = "make one index of several, or one index anew",
-    .synopsis = "shortlist merge INDEX [INDEX...] -o INDEX [--clash refuse|later] [--m N] [--ef-build N] [--builder "
-                "auto|insert|leaves] [--threads N] [--room N] [--layout arrays|records] [--progress] [--json]",
+    .synopsis =
+        "shortlist merge INDEX [INDEX...] -o INDEX [--clash refuse|later] [--m N] [--ef-build N] [--builder "
+        "auto|insert|leaves] [--threads N] [--room N] [--layout arrays|records] [--max-memory BYTES] [--progress] "
+        "[--json]",
     .description =
         "Makes a new index of all vectors of up to 64 indexes, which stay as they are. The indexes have one metric, "
         "dimension, type of vectors, codes and refinement, and tags and keys all or none. Codes, ids, tags and keys "

@@ -1,10 +1,11 @@
 #include "cli/commands.h"
 
 #include "cli/hash.h"
-#include "cli/memory_limit.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/system.h"
+
+#include <stdlib.h>
 
 typedef struct rebuild_options {
     const char *output;
@@ -15,25 +16,19 @@ typedef struct rebuild_options {
 typedef struct rebuild_state {
     const rebuild_options *options;
     const char *path, *output; /* the same where the new file takes the place of the old one */
-    memory_limit limit;
     sl_rebuild_report report;
     double seconds;
 } rebuild_state;
 
 static int report_rebuild(const rebuild_state *state, sl_status status) {
-    const size_t wanted = atomic_load(&state->limit.wanted);
     if (status == SL_EBUSY)
         return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), state->options->wait);
-    if (status != SL_ENOMEM || !wanted) return report_status(state->path, status);
-    return report_failure(
-        "%s: rebuilding takes %s or more, beyond --max-memory (%s); raise it, or choose a smaller --m", state->path,
-        text_of_size(wanted).text, text_of_size(state->options->max_memory).text);
+    return report_bounded(state->path, state->options->max_memory, status);
 }
 
 static int rebuild(rebuild_state *state) {
     const rebuild_options *options = state->options;
     progress progress;
-    sl_allocator allocator;
     sl_rebuild_params params;
     sl_rebuild_params_init(&params);
     params.output = state->output == state->path ? NULL : state->output;
@@ -46,17 +41,17 @@ static int rebuild(rebuild_state *state) {
     params.log = report_log(&params.log_ctx);
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    if (options->max_memory) {
-        state->limit.limit = options->max_memory;
-        allocator = memory_limit_allocator(&state->limit);
-        params.allocator = &allocator;
-    }
+    params.max_memory = options->max_memory;
+    char *const work = options->max_memory ? work_path(state->output) : NULL;
+    params.work_path = work;
+    if (options->max_memory && !work) return EXIT_FAILED;
     state->report.struct_size = sizeof state->report;
     const double start = now_seconds();
     progress_begin(&progress, "rebuilding", "steps", 0, options->progress);
     sl_status status = sl_index_rebuild(state->path, &params, &state->report);
     progress_end(&progress, status == SL_OK);
     state->seconds = now_seconds() - start;
+    free(work);
     return status == SL_OK ? EXIT_DONE : report_rebuild(state, status);
 }
 
@@ -124,7 +119,7 @@ static const option rebuild_table[] = {
      "Make a file with room for N vectors in all, as of 'shortlist build'; at least the room that INDEX has. 0 "
      "(default): as INDEX."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(rebuild_options, max_memory),
-     "Fail rather than take more memory than this; 512M, 16G."},
+     "Memory that the rebuild takes at most, as of 'shortlist build'."},
     OPTION_WAIT(rebuild_options),
     OPTION_PROGRESS(rebuild_options),
     OPTION_JSON(rebuild_options),

@@ -1,9 +1,11 @@
 #include "cli/commands.h"
 
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/system.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 size_text text_of_size(uint64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -109,6 +111,21 @@ static sl_status save_as_asked(void *handle, const char *path, const sl_save_par
 
 int save_index(saving saving, const char *path, int progress_wanted, double *seconds) {
     return save_handle(save_as_asked, &saving, path, progress_wanted, seconds);
+}
+
+char *work_path(const char *output) {
+    static const char ending[] = ".work";
+    const size_t length = strlen(output);
+    char *path = allocate(length + sizeof ending, 1);
+    if (!path) return NULL;
+    memcpy(path, output, length);
+    memcpy(path + length, ending, sizeof ending);
+    return path;
+}
+
+int report_bounded(const char *path, size_t max_memory, sl_status status) {
+    if (status != SL_ENOMEM || !max_memory) return report_status(path, status);
+    return report_failure("%s: --max-memory %s: %s", path, text_of_size(max_memory).text, sl_last_error());
 }
 
 int keep_changes(sl_index *index, const char *path, int progress_wanted, double *seconds) {

@@ -77,6 +77,11 @@ typedef struct saving {
 } saving;
 int save_index(saving saving, const char *path, int progress, double *seconds);
 
+/* Returns the path of the work file beside an output, to be freed; NULL, reported, for want of memory. */
+char *work_path(const char *output);
+/* Reports a failure of a call that --max-memory bounds (0: nothing does). Returns an exit status. */
+int report_bounded(const char *path, size_t max_memory, sl_status status);
+
 /* Opens an index to be changed. A file with room is opened for writing in place. Any other file is opened with this
  * place and claimed, so that nobody changes it meanwhile. `wait`: seconds to wait for another changer. */
 typedef struct changing {

@@ -327,6 +327,8 @@ typedef struct sl_merge_params {
     sl_builder builder;
     sl_progress_fn progress; /* counts vectors */
     void *progress_ctx;
+    size_t max_memory; /* of the new index, as of sl_index_params; what the merge takes lies there too */
+    const char *work_path;
 } sl_merge_params;
 
 SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size);
@@ -338,7 +340,8 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
  * caller frees *out; nobody changes the indexes through their handles meanwhile.
  * Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi).
  * SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY (an index that another process
- * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM. *out is then NULL. */
+ * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory and work_path. *out is then
+ * NULL. */
 SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
                                             sl_index **out);
 
@@ -897,7 +900,9 @@ typedef struct sl_rebuild_params {
                                   is room, all vectors. 0: the old file's */
     size_t threads;
     sl_builder builder;
-    double wait_s;                 /* as of sl_open_params */
+    double wait_s;     /* as of sl_open_params */
+    size_t max_memory; /* of the new index, as of sl_index_params */
+    const char *work_path;
     const sl_allocator *allocator; /* of all that the call takes */
     const sl_file_ops *file_ops;   /* of the save */
     sl_log_fn log;
@@ -926,7 +931,7 @@ typedef struct sl_rebuild_report {
  * Handles that have the old file open go on with it: open the file again to see the new one.
  * The call claims the file as an exclusive handle does, so that nobody changes it meanwhile. The old file is verified
  * before its vectors are taken. Changes that a dead writer left in its log are in the new file, and the log is gone.
- * The new index is in memory as a whole until it is saved. `report` may be NULL.
+ * The new index is in memory as a whole until it is saved, but as max_memory says. `report` may be NULL.
  * Threads: any, since the call takes no handle.
  * Errors: SL_EBUSY (another handle, also of this process, writes or claims the file or `output`). SL_ECORRUPT (damage:
  * build the index again). SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (the builder does not serve), SL_ECANCELED. The

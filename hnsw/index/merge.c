@@ -20,6 +20,7 @@ typedef struct sl_merge {
     size_t count;
     sl_merge_params params;
     sl_allocator allocator;
+    sl_allocator rows;       /* of the new index, for what has an entry a vector */
     sl_graph *views;         /* of indexes that follow a file */
     const sl_graph **graphs; /* of all */
     size_t room, n;
@@ -35,14 +36,15 @@ void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size) {
 
 static void merge_free(sl_merge *merge) {
     const sl_allocator *allocator = &merge->allocator;
-    if (merge->floats) sl_mem_free(allocator, merge->floats, merge->graphs[0]->codec.dim * sizeof *merge->floats);
+    const sl_allocator *rows = &merge->rows;
+    if (merge->floats) sl_mem_free(rows, merge->floats, merge->graphs[0]->codec.dim * sizeof *merge->floats);
+    sl_mem_free(rows, merge->of, merge->room * sizeof *merge->of);
+    sl_mem_free(rows, merge->nodes, merge->room * sizeof *merge->nodes);
+    sl_mem_free(rows, merge->ids, merge->room * sizeof *merge->ids);
+    sl_mem_free(rows, merge->tags, merge->room * sizeof *merge->tags);
+    sl_mem_free(rows, merge->keys, merge->room * sizeof *merge->keys);
     sl_mem_free(allocator, merge->views, merge->count * sizeof *merge->views);
     sl_mem_free(allocator, merge->graphs, merge->count * sizeof *merge->graphs);
-    sl_mem_free(allocator, merge->of, merge->room * sizeof *merge->of);
-    sl_mem_free(allocator, merge->nodes, merge->room * sizeof *merge->nodes);
-    sl_mem_free(allocator, merge->ids, merge->room * sizeof *merge->ids);
-    sl_mem_free(allocator, merge->tags, merge->room * sizeof *merge->tags);
-    sl_mem_free(allocator, merge->keys, merge->room * sizeof *merge->keys);
 }
 
 /* The first property in which two indexes differ, so that rows of one do not serve the other; NULL: none. */
@@ -75,7 +77,7 @@ static sl_status check_indexes(sl_merge *merge) {
 }
 
 static sl_status merge_alloc(sl_merge *merge) {
-    const sl_allocator *allocator = &merge->allocator;
+    const sl_allocator *allocator = &merge->rows;
     const sl_graph *first = merge->graphs[0];
     sl_status status = SL_OK;
     merge->floats = sl_mem_array(allocator, first->codec.dim, sizeof *merge->floats, &status);
@@ -163,6 +165,8 @@ static sl_status make_alike(const sl_merge *merge, sl_index **out) {
     params.keys = first->has_keys;
     params.multi = first->multi;
     params.allocator = &merge->allocator;
+    params.max_memory = asked->max_memory;
+    params.work_path = asked->work_path;
     params.log = merge->indexes[0]->log;
     params.log_ctx = merge->indexes[0]->log_ctx;
     return sl_index_create(&params, out);
@@ -193,11 +197,13 @@ static sl_status merge_run(sl_merge *merge, sl_index **out) {
     merge->views = sl_mem_array(allocator, merge->count, sizeof *merge->views, &status);
     merge->graphs = sl_mem_array(allocator, merge->count, sizeof *merge->graphs, &status);
     if (status == SL_OK) status = check_indexes(merge);
-    if (status == SL_OK) status = merge_alloc(merge);
-    if (status == SL_OK) status = take_all(merge);
     if (status == SL_OK) status = make_alike(merge, out);
+    if (status != SL_OK) return status;
+    merge->rows = (*out)->graph.allocator;
+    status = merge_alloc(merge);
+    if (status == SL_OK) status = take_all(merge);
     if (status == SL_OK) status = build(merge, *out);
-    return status;
+    return sl_spill_explain((*out)->spill, status);
 }
 
 sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params, sl_index **out) {

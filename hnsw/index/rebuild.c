@@ -79,6 +79,8 @@ static sl_status link_anew(sl_rebuild *rebuild) {
     merge.ef_construction = asked->ef_construction;
     merge.threads = asked->threads;
     merge.builder = asked->builder;
+    merge.max_memory = asked->max_memory;
+    merge.work_path = asked->work_path;
     merge.progress = asked->progress;
     merge.progress_ctx = asked->progress_ctx;
     return sl_index_merge(&rebuild->old, 1, &merge, &rebuild->fresh);

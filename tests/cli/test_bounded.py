@@ -79,6 +79,17 @@ class Bounded(CommandTest):
         self.assertEqual(self.files(), ["base.fbin", "x.sl"])
         self.assertTrue(self.run_json("check", "x.sl")["ok"])
 
+    def test_merges_and_rebuilds(self):
+        self.run_ok(*BUILD, "-o", "x.sl", *BOUND)
+        for bound in ((), ("--max-memory", "7M")):
+            self.run_ok("merge", "x.sl", "-o", "y.sl", "--threads", 2, "--builder", "leaves", *bound)
+            merged = self.read("y.sl")
+            self.run_ok("rebuild", "x.sl", "--threads", 2, "--builder", "leaves", "--output", "z.sl", *bound)
+            self.assertEqual(self.read("z.sl"), merged)
+        self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl", "z.sl"])
+        for command in (("merge", "x.sl", "-o", "w.sl"), ("rebuild", "x.sl")):
+            self.run_bad(1, *command, "--max-memory", "100K", says=["x.sl", "--max-memory 100.0 KiB", "are allowed"])
+
     def test_two_at_once(self):
         self.kill(2 * MB)
         first = subprocess.Popen([COMMAND, *BUILD, "-o", "x.sl", *BOUND], cwd=self.folder, stdout=subprocess.DEVNULL)
