@@ -188,7 +188,7 @@ static void join(pairing *p, const uint32_t *asked, uint32_t member, const sl_ne
     if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
     if (count >= lists->width) {
         count = lists->width;
-        const float worst = worst_of(p->joined, count);
+        float worst = worst_of(p->joined, count);
         __atomic_store(&p->pairs->worst[member], &worst, __ATOMIC_RELAXED);
     }
     memcpy(list, p->joined, count * sizeof *list);
