@@ -30,6 +30,23 @@ sl_allocator sl_allocator_of(const sl_allocator *given) {
     return (sl_allocator){NULL, default_alloc, default_free};
 }
 
+static void *counted_alloc(void *ctx, size_t size, size_t alignment) {
+    sl_counted *counted = ctx;
+    void *block = counted->from.alloc(counted->from.ctx, size, alignment);
+    if (block) counted->bytes += size;
+    return block;
+}
+
+static void counted_free(void *ctx, void *block, size_t size) {
+    sl_counted *counted = ctx;
+    counted->bytes -= size;
+    counted->from.free(counted->from.ctx, block, size);
+}
+
+sl_allocator sl_counted_allocator(sl_counted *counted) {
+    return (sl_allocator){counted, counted_alloc, counted_free};
+}
+
 sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out) {
     *out = allocator->alloc(allocator->ctx, size ? size : 1, SL_CACHE_LINE);
     return *out ? SL_OK : sl_fail(SL_ENOMEM, "cannot allocate %zu bytes; free memory or use a smaller index", size);

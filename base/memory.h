@@ -28,6 +28,22 @@ sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_
  * zeroed. */
 sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element);
 
+/* Bytes of a piece of work: what the work leaves behind, and the most that it holds at once. */
+typedef struct sl_bytes {
+    size_t kept, most;
+} sl_bytes;
+
+/* An allocator that counts what another one has given out. One thread uses it. */
+typedef struct sl_counted {
+    sl_allocator from;
+    size_t bytes;
+} sl_counted;
+sl_allocator sl_counted_allocator(sl_counted *counted);
+
+static inline size_t sl_larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 /* Returns 0 if the product or sum does not fit. */
 static inline int sl_mul(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);

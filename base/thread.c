@@ -61,7 +61,7 @@ size_t sl_thread_number(void) {
 #endif
 }
 
-static int64_t now_ns(void) {
+int64_t sl_now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -78,7 +78,7 @@ void sl_progress_step(sl_progress *progress, uint64_t more) {
     if (!progress || !progress->tell) return;
     uint64_t done = __atomic_add_fetch(&progress->done, more, __ATOMIC_RELAXED);
     if (progress->caller != &here) return;
-    int64_t now = now_ns();
+    int64_t now = sl_now_ns();
     if (now - progress->last_told < 100000000) return;
     progress->last_told = now;
     if (progress->tell(progress->ctx, done, progress->total))

@@ -53,8 +53,10 @@ void adding_free(adding *adding) {
 
 int adding_run(adding *adding, const char *what) {
     progress progress;
+    sl_add_times times = {.struct_size = sizeof times};
     sl_add_params params;
     sl_add_params_init(&params);
+    params.times = &times;
     params.threads = adding->threads;
     params.builder = adding->builder;
     params.progress = progress_step;
@@ -75,6 +77,8 @@ int adding_run(adding *adding, const char *what) {
         sl_status status = sl_index_add(adding->index, rows, element_dtype(adding->type), count, 0,
                                         adding->ids ? adding->ids + first : NULL, &params);
         adding->read_s += read - start;
+        adding->link_s += times.linking;
+        adding->number_s += times.numbering;
         adding->add_s += now_seconds() - read;
         if (status != SL_OK) result = adding->refused(adding->refused_ctx, first, status);
     }

@@ -22,7 +22,8 @@ typedef struct adding {
     const void *mapped; /* all rows, or NULL: they are read block by block */
     void *block;        /* to be freed */
     size_t block_rows;
-    double read_s, add_s; /* time of the adding */
+    double read_s, add_s;    /* time of the adding */
+    double link_s, number_s; /* parts of add_s: see sl_add_times */
 } adding;
 
 /* Maps the base, so that all rows are added at once, or makes the block by which it is read. `most`: the block's

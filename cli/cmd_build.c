@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "cli/adding.h"
+#include "cli/dry_run.h"
 #include "cli/hash.h"
 #include "cli/output.h"
 #include "cli/system.h"
@@ -15,7 +16,7 @@ typedef struct build_options {
     numa_choice numa;
     clip_choice clip;
     size_t m, ef_build, threads, seed, max_memory, room;
-    int multi, progress, json;
+    int multi, progress, json, dry_run;
 } build_options;
 
 typedef struct build_state {
@@ -34,7 +35,8 @@ static int report_build(void *ctx, size_t first, sl_status status) {
     return report_bounded(state->base_path, state->options->max_memory, status);
 }
 
-static int prepare_index(build_state *state) {
+/* Without a limit of memory. */
+static sl_index_params index_params(const build_state *state) {
     const build_options *options = state->options;
     sl_index_params params;
     sl_index_params_init(&params);
@@ -54,6 +56,11 @@ static int prepare_index(build_state *state) {
     params.numa = options->numa.policy;
     params.numa_node = options->numa.node;
     params.log = report_log(&params.log_ctx);
+    return params;
+}
+
+static int prepare_index(build_state *state) {
+    sl_index_params params = index_params(state);
     params.max_memory = state->memory;
     params.work_path = state->work;
     sl_status status = sl_index_create(&params, &state->adding.index);
@@ -88,6 +95,29 @@ static int prepare_block(build_state *state) {
     return state->work ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* Told before the first block is linked. */
+static int check_blocks(const build_state *state) {
+    const adding *adding = &state->adding;
+    if (adding->builder != SL_BUILDER_LEAVES || adding->block_rows == adding->base->n) return EXIT_DONE;
+    return report_failure("%s: --builder leaves links all vectors at once, and this file is read in blocks of %zu; "
+                          "convert it to .fbin, or take --builder auto",
+                          state->base_path, adding->block_rows);
+}
+
+static int tell_needs(const build_state *state) {
+    const build_options *options = state->options;
+    const sl_index_params params = index_params(state);
+    const dry_run dry = {.params = &params,
+                         .adding = &state->adding,
+                         .base_path = state->base_path,
+                         .output = options->output,
+                         .room = options->room,
+                         .max_memory = options->max_memory,
+                         .layout = (sl_layout)options->layout,
+                         .json = options->json};
+    return dry_run_tell(&dry);
+}
+
 /* The bytes of an index in records are those of its file: in memory the index has arrays. */
 static int get_stats(const build_state *state, sl_index_stats *stats) {
     const char *path = state->options->output;
@@ -116,6 +146,8 @@ static int print_result(const build_state *state) {
         json_index(&json, &stats);
         json_real(&json, "build_s", state->adding.add_s);
         json_real(&json, "read_s", state->adding.read_s);
+        json_real(&json, "link_s", state->adding.link_s);
+        json_real(&json, "number_s", state->adding.number_s);
         json_real(&json, "save_s", state->save_s);
         json_real(&json, "rows_per_s", rate);
         json_count(&json, "threads", threads);
@@ -160,7 +192,9 @@ static int build(build_state *state) {
     if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &options->words);
     if (status == EXIT_DONE) status = check_room(state);
     if (status == EXIT_DONE) status = prepare_block(state);
-    if (status == EXIT_DONE) status = prepare_index(state);
+    if (status == EXIT_DONE) status = check_blocks(state);
+    if (status != EXIT_DONE || options->dry_run) return status == EXIT_DONE ? tell_needs(state) : status;
+    status = prepare_index(state);
     if (status == EXIT_DONE) status = adding_run(adding, "building");
     if (status == EXIT_DONE)
         status = save_index((saving){state->adding.index, options->room, (sl_layout)options->layout}, options->output,
@@ -244,12 +278,18 @@ static const option build_table[] = {
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Memory that the build takes at most; 512M, 16G. What is beyond lies in files without names beside INDEX, which "
-     "the "
-     "system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given again "
-     "after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for byte."},
+     "the system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given "
+     "again after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for "
+     "byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),
+    {0, "dry-run", OPTION_FLAG, NULL, 0, offsetof(build_options, dry_run),
+     "Build nothing: tell the time, memory and disk that the build will take on this machine. Two samples of BASE are "
+     "built twice, of 4,096 vectors and of as many as take a second, and their files are removed. Linking by leaves "
+     "and numbering grow as a * n + b * c, with c comparisons of vectors with centres, which grow faster than n; "
+     "inserting grows as a * n + b * n * log n. Memory and disk are counted; with --max-memory the files beside INDEX "
+     "too, INDEX.work by those of the samples. A BASE that is not in the page cache takes longer."},
     OPTION_PROGRESS(build_options),
     OPTION_JSON(build_options),
     OPTION_LAST};
@@ -263,7 +303,7 @@ const command command_build = {
                 "[--ids FILE] [--multi] [--tags FILE] [--keys FILE] [--seed N] [--room N] [--layout "
                 "arrays|records] "
                 "[--max-memory BYTES] "
-                "[--place dram] [--numa interleave|bind:N|local] [--progress] [--json]",
+                "[--place dram] [--numa interleave|bind:N|local] [--dry-run] [--progress] [--json]",
     .description =
         "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "
         "the codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
@@ -278,6 +318,7 @@ const command command_build = {
         "the same. A file with room has no hash: it is never equal to another.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
+                "shortlist build base.fbin -o base.sl --metric cosine --dry-run\n"
                 "shortlist build glove.hdf5 -o glove.sl --metric cosine --ids ids.npy\n",
     .operands = operands,
     .options = build_table,

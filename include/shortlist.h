@@ -265,7 +265,8 @@ typedef struct sl_index_params {
     int multi;         /* nonzero: an id may have several vectors. A search then gives k different ids, each by its best
                           vector. 0 (default): adding an id again is SL_EEXIST */
     /* Bytes that blocks of the handle take of main memory at most; 0 (default): as many as there are. Blocks that the
-     * bound has no room for lie in files without names, in the folder of work_path. Beyond the bound a call returns
+     * bound has no room for lie in files without names, in the folder of work_path; blocks of 1 MB and more where they
+     * would take more than three quarters of it. Beyond the bound a call returns
      * SL_ENOMEM, and says what it takes. An add that fits is the same, byte for byte. Not with a NUMA policy. */
     size_t max_memory;
     /* A file that notes what SL_BUILDER_LEAVES has done, so that an add that was broken off, by a kill too, goes on
@@ -293,6 +294,13 @@ SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
  *   AUTO    LEAVES where it serves, with m of 16 to 24 and ef_construction of 200 or more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
+/* Seconds of an add that succeeded. */
+typedef struct sl_add_times {
+    size_t struct_size;
+    double linking;   /* vectors were checked, encoded and linked */
+    double numbering; /* their reachability was proved, and they were numbered by partition */
+} sl_add_times;
+
 typedef struct sl_add_params {
     size_t struct_size;
     size_t threads;
@@ -300,6 +308,7 @@ typedef struct sl_add_params {
     void *progress_ctx;
     const uint64_t *tags, *keys; /* n words each, for an index that has them; NULL: zeros */
     sl_builder builder;
+    sl_add_times *times; /* filled; NULL: not told */
 } sl_add_params;
 
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
@@ -818,6 +827,30 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
  *   SL_ECORRUPT   the mapped file is damaged
  *   SL_EIO, SL_ENOSPC */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
+
+/* The needs of a build: sl_index_create, sl_index_reserve for n vectors, one sl_index_add, sl_index_save. */
+typedef struct sl_build_plan {
+    size_t struct_size;
+    uint64_t n;
+    sl_builder builder;   /* that links the vectors: INSERT or LEAVES */
+    uint64_t bytes_index; /* in memory after the add; these and the next two as the index's allocator counts them */
+    uint64_t bytes_peak;  /* at most at once, of vectors whose codes all differ */
+    uint64_t bytes_peak_alike; /* the same, where some vectors have the same codes */
+    uint64_t bytes_file;       /* exact, but that partitions without vectors are left out */
+    /* Comparisons of vectors with centres, while vectors are linked and while they are numbered by partition. The first
+     * grow as n squared in the end, under IP from the beginning. All other work of LEAVES and of numbering grows as n,
+     * that of INSERT nearly as n log n. */
+    double compared_linking, compared_numbering;
+    double compared_in_leaves; /* of vectors with those of their leaves, in proportion to n; 0 with INSERT */
+} sl_build_plan;
+
+/* Tells what building an index of n vectors will take. Takes time in proportion to n, since it draws the levels.
+ * Parameters: `ids` as of sl_index_add; `add`, `save` and their threads, builder, room and layout as they will be
+ * given; NULL: defaults.
+ * Errors: as of sl_index_create; SL_ELIMIT (n, room), SL_EINVAL (room, layout), SL_EUNSUPPORTED (builder). */
+SL_API SL_MUST_USE sl_status sl_index_plan_build(const sl_index_params *params, uint64_t n, const uint64_t *ids,
+                                                 const sl_add_params *add, const sl_save_params *save,
+                                                 sl_build_plan *out);
 
 typedef struct sl_open_params {
     size_t struct_size;

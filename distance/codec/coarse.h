@@ -62,6 +62,8 @@ typedef struct sl_coarse_vectors {
  */
 sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
                           uint64_t seed, size_t threads, uint8_t *projection);
+/* Returns the bytes that this allocates for n vectors. */
+size_t sl_coarse_learn_bytes(const sl_coarse *coarse, size_t n);
 /* Returns how many vectors are looked at, at most. */
 size_t sl_coarse_sample(const sl_coarse *coarse);
 

@@ -48,6 +48,24 @@ static void learner_free(learner *l) {
     sl_mem_free(l->allocator, l->mean, l->dim * sizeof(double));
 }
 
+/* Sizes of a learner for a sample of n vectors at most. */
+static void settle_sizes(learner *l, const sl_coarse *coarse, size_t n) {
+    const size_t most = sl_coarse_sample(coarse);
+    l->dim = coarse->matrix.dim;
+    l->wanted = coarse->codec.dim;
+    l->n = n < most ? n : most;
+    l->side = l->dim > MOST_PRODUCTS ? l->n : l->dim;
+    l->square = l->wanted * l->wanted;
+    if (l->n > l->wanted && l->wanted < l->dim) l->square = l->side * l->side;
+}
+
+size_t sl_coarse_learn_bytes(const sl_coarse *coarse, size_t n) {
+    learner l = {0};
+    settle_sizes(&l, coarse, n);
+    const size_t rows = (l.side != l.dim ? 2 : 1) * l.n + 2 * l.wanted;
+    return (rows * l.dim + l.square) * sizeof(float) + l.dim * sizeof(double);
+}
+
 static sl_status learner_alloc(learner *l) {
     size_t row = l->dim * sizeof(float);
     void *block;
@@ -261,22 +279,14 @@ static void write_projection(const learner *l, const sl_coarse *coarse, size_t n
 
 sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
                           uint64_t seed, size_t threads, uint8_t *projection) {
-    size_t n = vectors->n, most = sl_coarse_sample(coarse);
-    learner l = {.allocator = allocator,
-                 .dim = coarse->matrix.dim,
-                 .wanted = coarse->codec.dim,
-                 .n = n < most ? n : most,
-                 .threads = threads,
-                 .seed = seed};
-    l.side = l.dim > MOST_PRODUCTS ? l.n : l.dim;
-    l.square = l.wanted * l.wanted;
-    if (l.n > l.wanted && l.wanted < l.dim) l.square = l.side * l.side;
+    learner l = {.allocator = allocator, .threads = threads, .seed = seed};
+    settle_sizes(&l, coarse, vectors->n);
     sl_status status = learner_alloc(&l);
     if (status == SL_OK) {
         take_sample(&l, vectors, coarse->metric);
         centre(&l);
         learn_basis(&l);
-        write_projection(&l, coarse, n, projection);
+        write_projection(&l, coarse, vectors->n, projection);
     }
     learner_free(&l);
     return status;

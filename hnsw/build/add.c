@@ -174,15 +174,14 @@ static void insert_rows(sl_build *build) {
     }
 }
 
-static int is_from_leaves(const sl_build *build) {
-    const sl_index *index = build->index;
-    if (build->builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph)) return 0;
-    return build->builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, build->first, build->n);
+int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n) {
+    if (builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph)) return 0;
+    return builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, first, n);
 }
 
 sl_status sl_build_link_rows(sl_build *build) {
     const sl_index *index = build->index;
-    if (is_from_leaves(build)) {
+    if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) {
         sl_status status = sl_from_leaves_link(build);
         if (status != SL_ENOMEM || index->spill || build->builder == SL_BUILDER_LEAVES) return status;
         if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "vectors are inserted for want of memory for leaves");
@@ -243,7 +242,7 @@ static void settle_if_due(sl_index *index) {
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
 }
 
-static sl_status check_builder(const sl_index *index, sl_builder builder, size_t n) {
+sl_status sl_build_check_builder(const sl_index *index, sl_builder builder, size_t n) {
     const char *lacks;
     if (builder < SL_BUILDER_AUTO || builder > SL_BUILDER_LEAVES) return sl_fail(SL_EINVAL, "builder is %d", builder);
     if (builder != SL_BUILDER_LEAVES || !(lacks = sl_from_leaves_lacks(index, index->graph.n, n))) return SL_OK;
@@ -271,26 +270,43 @@ static sl_status make_room(sl_index *index, size_t n) {
     return sl_index_reserve(index, need);
 }
 
+/* Leaves number nodes before they link them. */
+static void tell_times(const sl_build *build, int64_t start, int64_t linked, sl_add_times *out) {
+    const sl_add_times mine = {.linking = 1e-9 * (double)(linked - start - build->numbering_ns),
+                               .numbering = 1e-9 * (double)(sl_now_ns() - linked + build->numbering_ns)};
+    if (out) sl_params_out(out, &mine, sizeof mine);
+}
+
+/* Checks the rows of a build that has them, and links them, with these ids. */
+static sl_status link_rows(sl_build *build, const uint64_t *ids) {
+    if (!build->copied) SL_TRY(check_rows(build));
+    SL_TRY(make_room(build->index, build->n));
+    sl_status status = build_alloc(build);
+    if (status == SL_OK) status = build_run(build, ids);
+    build_free(build);
+    return status;
+}
+
 /* Adds the rows of a build that has them, with these ids. */
 static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_params *params) {
     sl_index *index = build->index;
+    const int64_t start = sl_now_ns();
+    if (params->times) SL_TRY(sl_params_check_out(params->times, "sl_add_times"));
     build->first = index->graph.n;
     build->tags = params->tags;
     build->keys = params->keys;
     build->builder = params->builder;
     build->threads = sl_thread_count(params->threads);
     if (build->threads > build->n) build->threads = build->n;
-    if (!build->copied) SL_TRY(check_rows(build));
-    SL_TRY(make_room(index, build->n));
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
-    sl_status status = build_alloc(build);
-    if (status == SL_OK) status = build_run(build, ids);
-    build_free(build);
+    sl_status status = link_rows(build, ids);
+    const int64_t linked = sl_now_ns();
     if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
     /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
      * came. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
+    if (status == SL_OK) tell_times(build, start, linked, params->times);
     return status;
 }
 
@@ -299,7 +315,7 @@ static sl_status add_copies(sl_index *index, const sl_copied *copied, size_t n, 
     sl_build build = {.index = index, .copied = copied, .n = n};
     if (n == 0) return SL_OK;
     SL_TRY(check_room(&index->graph, n));
-    SL_TRY(check_builder(index, params->builder, n));
+    SL_TRY(sl_build_check_builder(index, params->builder, n));
     return add_rows(&build, ids, params);
 }
 
@@ -318,7 +334,7 @@ static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
     if (n == 0) return SL_OK;
     SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
-    SL_TRY(check_builder(index, mine.builder, n));
+    SL_TRY(sl_build_check_builder(index, mine.builder, n));
     sl_build build = {.index = index,
                       .vectors = vectors,
                       .dtype = dtype,
@@ -331,4 +347,22 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                        const uint64_t *ids, const sl_add_params *params) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     return sl_spill_explain(index->spill, add(index, vectors, dtype, n, stride, ids, params));
+}
+
+sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes) {
+    const sl_graph *graph = &index->graph;
+    const size_t thread = sizeof(sl_insert) + graph->codec.dim * sizeof(float) + sizeof(sl_quant_error);
+    size_t insert, leaves, order;
+    SL_TRY(sl_insert_bytes(index, &insert));
+    SL_TRY(sl_renumber_bytes(graph, threads, &order));
+    const size_t scratch = threads * (thread + insert) + sizeof(sl_build_locks);
+    const size_t coding = scratch + sl_codes_bytes(graph, graph->n, threads);
+    const size_t proof = sl_reach_bytes(graph, graph->n, 1) + sizeof(sl_build_locks) + insert;
+    if (!sl_build_is_from_leaves(index, builder, 0, graph->n)) {
+        *bytes = (sl_build_bytes){sl_larger(coding, sl_larger(proof, order)), 0};
+        return SL_OK;
+    }
+    SL_TRY(sl_from_leaves_bytes(graph, threads, alike, &leaves));
+    *bytes = (sl_build_bytes){sl_larger(coding, scratch + order), sl_larger(scratch + leaves, proof)};
+    return SL_OK;
 }

@@ -28,7 +28,14 @@ typedef struct sl_build {
     sl_quant_error *errors;
     sl_build_locks *locks;
     sl_progress progress;
+    int64_t numbering_ns; /* that linking took for numbering nodes */
 } sl_build;
+
+/* Bytes that adding takes at most: beside an index whose nodes are not numbered by partition yet, and beside one whose
+ * nodes are. */
+typedef struct sl_build_bytes {
+    size_t before, after;
+} sl_build_bytes;
 
 /* add.c: adds n rows of other graphs, all or nothing, as sl_index_add adds vectors. Errors: as of sl_index_add. */
 sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
@@ -37,6 +44,14 @@ sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, co
 /* add.c: links the build's nodes, which have all else. Fails only where the build asks for SL_BUILDER_LEAVES; lists are
  * then empty. */
 sl_status sl_build_link_rows(sl_build *build);
+/* add.c: tells whether n nodes from `first` on are linked at once, if this builder is asked for. */
+int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n);
+/* add.c: refuses a builder that is none, or cannot serve for n more nodes. Errors: SL_EINVAL, SL_EUNSUPPORTED. */
+sl_status sl_build_check_builder(const sl_index *index, sl_builder builder, size_t n);
+/* add.c: tells the bytes that adding all nodes of an index at once takes. The index has the counts of its nodes, and
+ * needs no arrays. `alike`: see sl_from_leaves_bytes. Threads: no other call on the index meanwhile.
+ * Errors: SL_ENOMEM. */
+sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes);
 /* add.c: empties the lists of nodes [first, first + n). */
 void sl_build_clear_links(sl_index *index, size_t first, size_t n);
 

@@ -7,13 +7,28 @@
 /* Centres of a group, and groups that a row looks at. */
 enum { MEMBERS = 48, LOOKED_AT = 12 };
 
-/* A group's last tile is full in part. */
-static size_t columns_room(const sl_centre_groups *groups) {
-    return groups->centres + groups->count * SL_COLUMNS_TILE;
+static size_t groups_of(size_t centres) {
+    return centres / MEMBERS + 1;
 }
 
-static size_t most_tiles(const sl_centre_groups *groups) {
-    return columns_room(groups) / SL_COLUMNS_TILE + 1;
+/* A group's last tile is full in part. */
+static size_t columns_room(size_t centres) {
+    return centres + groups_of(centres) * SL_COLUMNS_TILE;
+}
+
+static size_t most_tiles(size_t centres) {
+    return columns_room(centres) / SL_COLUMNS_TILE + 1;
+}
+
+size_t sl_centre_groups_bytes(const sl_codec *codec, size_t centres) {
+    const size_t count = groups_of(centres);
+    return (2 * centres + 2 * count + 1) * sizeof(uint32_t) + sl_columns_bytes(codec, count) +
+           sl_columns_bytes(codec, columns_room(centres)) + sl_finds_bytes(codec, 1);
+}
+
+double sl_centre_groups_compared(size_t centres, double rows) {
+    const double count = (double)groups_of(centres), near = count < LOOKED_AT ? count : LOOKED_AT;
+    return (double)centres * count + rows * (count + near / count * (double)centres);
 }
 
 sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph, const sl_codec *codec,
@@ -21,13 +36,13 @@ sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph,
     const sl_allocator *allocator = &graph->allocator;
     sl_status status = SL_OK;
     *groups = (sl_centre_groups){
-        .allocator = *allocator, .graph = graph, .codec = codec, .centres = centres, .count = centres / MEMBERS + 1};
+        .allocator = *allocator, .graph = graph, .codec = codec, .centres = centres, .count = groups_of(centres)};
     groups->order = sl_mem_array(allocator, centres, sizeof *groups->order, &status);
     groups->of = sl_mem_array(allocator, centres, sizeof *groups->of, &status);
     groups->ends = sl_mem_array(allocator, groups->count, sizeof *groups->ends, &status);
     groups->tiles = sl_mem_array(allocator, groups->count + 1, sizeof *groups->tiles, &status);
     if (status == SL_OK) status = sl_columns_init(&groups->heads, graph, codec, groups->count);
-    if (status == SL_OK) status = sl_columns_init(&groups->columns, graph, codec, columns_room(groups));
+    if (status == SL_OK) status = sl_columns_init(&groups->columns, graph, codec, columns_room(centres));
     if (status == SL_OK) status = sl_finds_init(&groups->finds, graph, codec, 1);
     return status;
 }
@@ -71,9 +86,13 @@ void sl_centre_groups_arrange(sl_centre_groups *groups) {
     groups->tiles[groups->count] = (uint32_t)groups->columns.tiles;
 }
 
+size_t sl_centre_finds_bytes(const sl_codec *codec, size_t centres, size_t keep) {
+    return most_tiles(centres) * sizeof(uint32_t) + sl_finds_bytes(codec, LOOKED_AT) + sl_finds_bytes(codec, keep);
+}
+
 sl_status sl_centre_finds_init(sl_centre_finds *finds, const sl_centre_groups *groups, size_t keep) {
     sl_status status = SL_OK;
-    *finds = (sl_centre_finds){.allocator = groups->allocator, .tiles = most_tiles(groups)};
+    *finds = (sl_centre_finds){.allocator = groups->allocator, .tiles = most_tiles(groups->centres)};
     finds->asked = sl_mem_array(&finds->allocator, finds->tiles, sizeof *finds->asked, &status);
     if (status == SL_OK) status = sl_finds_init(&finds->heads, groups->graph, groups->codec, LOOKED_AT);
     if (status == SL_OK) status = sl_finds_init(&finds->finds, groups->graph, groups->codec, keep);

@@ -21,9 +21,13 @@ typedef struct sl_centre_groups {
 
 /* Makes room for so many centres, whose rows the codec has. The caller frees, also on failure. Errors: SL_ENOMEM. */
 sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph, const sl_codec *codec, size_t centres);
+size_t sl_centre_groups_bytes(const sl_codec *codec, size_t centres);
 void sl_centre_groups_free(sl_centre_groups *groups);
 /* Groups the centres as they are. */
 void sl_centre_groups_arrange(sl_centre_groups *groups);
+/* Counts the comparisons of grouping so many centres, and of finding those near to so many rows. With a row, they are
+ * of one centre of each group, and of the centres of near groups: both terms grow, the first as the centres do. */
+double sl_centre_groups_compared(size_t centres, double rows);
 
 /* One thread's scratch. */
 typedef struct sl_centre_finds {
@@ -36,6 +40,7 @@ typedef struct sl_centre_finds {
 /* Makes room for SL_PRODUCT_ROWS rows that keep so many centres each, of these groups or fewer. The caller frees, also
  * on failure. Errors: SL_ENOMEM. */
 sl_status sl_centre_finds_init(sl_centre_finds *finds, const sl_centre_groups *groups, size_t keep);
+size_t sl_centre_finds_bytes(const sl_codec *codec, size_t centres, size_t keep);
 void sl_centre_finds_free(sl_centre_finds *finds);
 /* Makes a query the one at `place`, below SL_PRODUCT_ROWS. */
 void sl_centre_finds_ask(sl_centre_finds *finds, size_t place, const sl_query_code *query);

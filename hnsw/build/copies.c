@@ -69,6 +69,11 @@ sl_status sl_copies_find(sl_copies *copies, const sl_members *members) {
     return status;
 }
 
+sl_bytes sl_copies_bytes(size_t n) {
+    const size_t kept = 3 * n * sizeof(uint32_t);
+    return (sl_bytes){kept, kept + n * (sizeof(uint64_t) + 2 * sizeof(uint32_t))};
+}
+
 void sl_copies_free(sl_copies *copies) {
     sl_mem_free(&copies->allocator, copies->of, copies->n * sizeof *copies->of);
     sl_mem_free(&copies->allocator, copies->members, copies->n * sizeof *copies->members);

@@ -19,6 +19,8 @@ typedef struct sl_copies {
 /* Finds the copies among members. The caller frees, also on failure. Errors: SL_ENOMEM. */
 sl_status sl_copies_find(sl_copies *copies, const sl_members *members);
 void sl_copies_free(sl_copies *copies);
+/* What is kept is kept only where some of n members are alike. */
+sl_bytes sl_copies_bytes(size_t n);
 
 /* Makes the lists of all members from those of the first of each kind. Those of one kind form a chain, in the order of
  * their numbers; a copy has the links of the first besides. own: `degree` places a kind, SL_NONE

@@ -89,16 +89,24 @@ static size_t list_nodes(const sl_upper *upper, uint32_t level, uint32_t *nodes,
     return count;
 }
 
+static size_t width_of(size_t degree) {
+    return 5 * degree / 4 > 8 ? 5 * degree / 4 : 8;
+}
+
+static size_t told_of(size_t degree) {
+    return 3 * degree / 2;
+}
+
 /* Makes the lists of members that all differ. `links`: the degree times entries a member, which get numbers of members.
  */
 static sl_status link_distinct(sl_build *build, const compared *c, const sl_members *members, size_t degree,
                                uint32_t *links) {
     const sl_graph *graph = &build->index->graph;
-    size_t width = 5 * degree / 4 > 8 ? 5 * degree / 4 : 8;
+    size_t width = width_of(degree);
     sl_leaves leaves = {0};
     sl_near_lists near = {0};
     sl_layer_lists lists = {
-        .members = members, .graph = &c->graph, .degree = degree, .told = 3 * degree / 2, .links = links};
+        .members = members, .graph = &c->graph, .degree = degree, .told = told_of(degree), .links = links};
     sl_status status = SL_OK;
     if (members->work) status = sl_leaf_notes_begin(members->work, members, folds_of(graph), width);
     if (status == SL_OK) status = sl_leaves_make(&leaves, members, folds_of(graph));
@@ -239,7 +247,9 @@ sl_status sl_from_leaves_link(sl_build *build) {
     compared c;
     sl_entry_set(index, 0, 0);
     /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
+    const int64_t start = sl_now_ns();
     sl_renumber_settle(index, 8, build->threads, &build->progress);
+    build->numbering_ns = sl_now_ns() - start;
     sl_status status = compared_init(&c, build);
     if (status == SL_OK) status = link_all(build, &c);
     compared_free(&c);
@@ -249,4 +259,40 @@ sl_status sl_from_leaves_link(sl_build *build) {
         if (upper) memset(index->graph.upper.links, 0xff, upper);
     }
     return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What it takes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t distinct_bytes(const sl_members *members, size_t folds, size_t degree) {
+    const sl_bytes leaves = sl_leaves_bytes(members, folds), near = sl_near_bytes(members, width_of(degree));
+    const sl_layer_lists lists = {
+        .members = members, .graph = members->graph, .degree = degree, .told = told_of(degree)};
+    const size_t choosing = near.kept + sl_layer_lists_bytes(&lists, width_of(degree));
+    return sl_larger(leaves.most, leaves.kept + sl_larger(near.most, choosing));
+}
+
+sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes) {
+    const size_t n = graph->n, dim = graph->codec.dim, degree = graph->m0;
+    sl_codec codec = graph->codec;
+    size_t copied = 0;
+    if (codec.codes != SL_CODES_I8) {
+        SL_TRY(sl_codec_init(&codec, dim, codec.metric, SL_F32, SL_CODES_I8));
+        copied = sl_codec_rows_size(&codec, n) + 2 * dim * threads * sizeof(float);
+    }
+    const sl_members members = {graph, &codec, n, NULL, threads, NULL, 0, NULL};
+    const sl_bytes copies = sl_copies_bytes(n);
+    size_t linking = distinct_bytes(&members, folds_of(graph), degree);
+    if (alike) linking += copies.kept + n * degree * sizeof(uint32_t);
+    *bytes = copied + sl_larger(copies.most, linking);
+    return SL_OK;
+}
+
+double sl_from_leaves_compared(const sl_graph *graph) {
+    return sl_leaves_compared(graph->n, folds_of(graph), graph->codec.metric);
+}
+
+double sl_from_leaves_pairs(const sl_graph *graph) {
+    return sl_leaves_pairs(graph->n, folds_of(graph));
 }

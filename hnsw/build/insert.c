@@ -15,6 +15,17 @@ sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *loc
     return status;
 }
 
+sl_status sl_insert_bytes(sl_index *index, size_t *bytes) {
+    sl_counted counted = {.from = index->graph.allocator};
+    sl_insert insert;
+    index->graph.allocator = sl_counted_allocator(&counted);
+    sl_status status = sl_insert_init(&insert, index, NULL);
+    *bytes = counted.bytes;
+    if (status == SL_OK) sl_insert_free(&insert);
+    index->graph.allocator = counted.from;
+    return status;
+}
+
 void sl_insert_free(sl_insert *insert) {
     if (!insert->index) return;
     sl_walk_free(&insert->walk);

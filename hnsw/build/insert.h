@@ -23,6 +23,9 @@ typedef struct sl_insert {
 
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);
 void sl_insert_free(sl_insert *insert);
+/* Tells the bytes that sl_insert_init allocates, by doing so. The index needs no arrays. Threads: no other call on the
+ * index meanwhile. Errors: SL_ENOMEM. */
+sl_status sl_insert_bytes(sl_index *index, size_t *bytes);
 
 /* Links a node whose row and slot are there already. No other thread comes upon a new node until its own lists are
  * written. A node that others link to already is linked anew. */

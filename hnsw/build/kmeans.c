@@ -61,6 +61,27 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
     return status;
 }
 
+size_t sl_kmeans_bytes(const sl_codec *codec, size_t count) {
+    return 2 * count * sizeof(uint32_t) + sl_codec_rows_size(codec, count) + sl_centre_groups_bytes(codec, count);
+}
+
+size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count) {
+    return sizeof(sl_learner) + codec->dim * (2 * sizeof(float) + sizeof(double)) + sl_query_size(codec) +
+           sl_centre_finds_bytes(codec, count, 1);
+}
+
+static size_t sampled_of(size_t n, size_t count, uint64_t turn) {
+    const size_t rows = (size_t)FIRST << turn, most = count * (rows < MOST ? rows : MOST);
+    return most < n ? most : n;
+}
+
+double sl_kmeans_compared(size_t n, size_t count) {
+    double compared = sl_centre_groups_compared(count, (double)n);
+    for (uint64_t number = 0; number < TURNS; number++)
+        compared += sl_centre_groups_compared(count, (double)sampled_of(n, count, number));
+    return compared;
+}
+
 void sl_kmeans_free_groups(sl_kmeans *groups) {
     if (!groups->graph) return;
     const sl_allocator *allocator = &groups->graph->allocator;
@@ -179,16 +200,11 @@ static void turn(sl_kmeans *kmeans, uint64_t number) {
     sl_centroids_refill(kmeans, number);
 }
 
-static void sample(sl_kmeans *kmeans, size_t most) {
-    kmeans->sampled = kmeans->count * most < kmeans->graph->n ? kmeans->count * most : kmeans->graph->n;
-}
-
 void sl_kmeans_learn(sl_kmeans *kmeans) {
-    sample(kmeans, FIRST);
+    kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, 0);
     sl_centroids_start(kmeans);
     for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(kmeans->progress); number++) {
-        size_t rows = (size_t)FIRST << number;
-        sample(kmeans, rows < MOST ? rows : MOST);
+        kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, number);
         turn(kmeans, number);
     }
     kmeans->sampled = kmeans->graph->n;

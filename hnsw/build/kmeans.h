@@ -42,6 +42,12 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans);
 void sl_kmeans_free_learners(sl_kmeans *kmeans);
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans);
 void sl_kmeans_free_centroids(sl_kmeans *kmeans);
+/* kmeans.c: bytes that sl_kmeans_alloc_centroids allocates, and those that sl_kmeans_alloc_learners does for a thread.
+ */
+size_t sl_kmeans_bytes(const sl_codec *codec, size_t count);
+size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count);
+/* kmeans.c: counts the comparisons of rows with centroids while these are learnt from n rows, and all n assigned. */
+double sl_kmeans_compared(size_t n, size_t count);
 /* kmeans.c: makes the k-means of `count` groups of the centroids of `grouped`. Errors: SL_ENOMEM. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count);
 void sl_kmeans_free_groups(sl_kmeans *groups);

@@ -216,6 +216,14 @@ static sl_status choose_all(const sl_layer_lists *lists, const sl_near_lists *ne
     return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
 }
 
+/* Lists that are full tell the most. */
+size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width) {
+    const size_t n = lists->members->n, told = n * sl_larger(width, lists->degree) * sizeof(sl_near);
+    const size_t most = most_candidates(lists, width) + 1;
+    return (n + 1) * sizeof(uint64_t) + told +
+           lists->members->threads * (sl_met_bytes(most) + sl_select_bytes(lists->graph, most));
+}
+
 sl_status sl_layer_lists_make(sl_layer_lists *lists, const sl_near_lists *near) {
     tellings t;
     sl_status status = tell(&t, lists->members, told_by_near, near);

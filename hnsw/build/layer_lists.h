@@ -18,5 +18,7 @@ typedef struct sl_layer_lists {
  * in two turns takes a fifth more evaluations at recall 0.99. Links then go back, and lists that these overfill are
  * chosen anew. The result depends on `near` alone. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_layer_lists_make(sl_layer_lists *lists, const sl_near_lists *near);
+/* Bytes that making them takes for a while, of near members of so wide lists. `links` is not asked for. */
+size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width);
 
 #endif

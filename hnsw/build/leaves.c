@@ -324,12 +324,30 @@ static void parting_free(parting *p) {
     sl_centre_groups_free(&p->groups);
 }
 
+/* What parting_alloc allocates, and the scratch of the threads: those assign, and then find what is asked. */
+static size_t parting_bytes(const sl_members *members, size_t folds, size_t count) {
+    const sl_codec *codec = members->codec;
+    const size_t n = members->n, assigning = members->threads * sl_centre_finds_bytes(codec, count, folds);
+    const size_t asking = sl_columns_bytes(codec, n) + members->threads * sl_finds_bytes(codec, SL_LEAF_ROWS);
+    return sl_codec_rows_size(codec, count) + (2 * folds + 1) * n * sizeof(uint32_t) + (count + 1) * sizeof(uint32_t) +
+           sl_centre_groups_bytes(codec, count) +
+           (codec->metric == SL_METRIC_IP ? sl_larger(assigning, asking) : assigning);
+}
+
+static size_t sample_of(size_t n, size_t centres) {
+    return SAMPLE * centres < n ? SAMPLE * centres : n;
+}
+
 static sl_status part_all(parting *p) {
-    p->sample = SAMPLE * p->count < p->members->n ? SAMPLE * p->count : p->members->n;
+    p->sample = sample_of(p->members->n, p->count);
     sl_status status = parting_alloc(p);
     if (status == SL_OK) status = part(p);
     parting_free(p);
     return status;
+}
+
+static size_t asked_room(size_t centres) {
+    return SL_PARTITIONINGS * centres * SL_LEAF_ASKED;
 }
 
 /* asked: centres whose leaves are compared with others than their own members. */
@@ -340,7 +358,7 @@ static sl_status leaves_alloc(sl_leaves *leaves, size_t folds, size_t asked) {
     leaves->starts = sl_mem_array(&leaves->allocator, leaves->most, sizeof *leaves->starts, &status);
     leaves->rows = sl_mem_array(&leaves->allocator, leaves->room, sizeof *leaves->rows, &status);
     if (!asked) return status;
-    leaves->asked_room = SL_PARTITIONINGS * asked * SL_LEAF_ASKED;
+    leaves->asked_room = asked_room(asked);
     leaves->asked = sl_mem_array(&leaves->allocator, leaves->asked_room, sizeof *leaves->asked, &status);
     return status;
 }
@@ -359,8 +377,33 @@ static sl_status one_leaf(sl_leaves *leaves) {
     return add_leaf(leaves, leaves->rows, leaves->n);
 }
 
+static size_t centres_of(size_t n, size_t folds) {
+    return n * folds / SL_LEAF_ROWS + 1;
+}
+
+/* Most leaves are those of one centre. Arrays grow by half. */
+sl_bytes sl_leaves_bytes(const sl_members *members, size_t folds) {
+    const size_t n = members->n, centres = centres_of(n, folds), leaves = SL_PARTITIONINGS * centres + 2;
+    const size_t asked = n > SL_LEAF_MOST && members->codec->metric == SL_METRIC_IP ? asked_room(centres) : 0;
+    const size_t kept =
+        (leaves + leaves / 2) * sizeof(uint64_t) + (SL_PARTITIONINGS * folds * n + asked) * sizeof(uint32_t);
+    return (sl_bytes){kept, kept + parting_bytes(members, folds, centres)};
+}
+
+double sl_leaves_compared(size_t n, size_t folds, sl_metric metric) {
+    const size_t centres = centres_of(n, folds), sample = sample_of(n, centres);
+    const double learnt = sl_centre_groups_compared(centres, (double)sample);
+    const double assigned = sl_centre_groups_compared(centres, (double)n);
+    const double asked = metric == SL_METRIC_IP ? (double)centres * (double)n : 0;
+    return n > SL_LEAF_MOST ? SL_PARTITIONINGS * (learnt + assigned + asked) : 0;
+}
+
+double sl_leaves_pairs(size_t n, size_t folds) {
+    return (double)n * (double)(SL_PARTITIONINGS * folds * SL_LEAF_ROWS);
+}
+
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds) {
-    const size_t centres = members->n * folds / SL_LEAF_ROWS + 1;
+    const size_t centres = centres_of(members->n, folds);
     *leaves = (sl_leaves){.allocator = members->graph->allocator, .n = members->n};
     const int is_one = members->n <= SL_LEAF_MOST;
     SL_TRY(leaves_alloc(leaves, folds, !is_one && members->codec->metric == SL_METRIC_IP ? centres : 0));

@@ -35,11 +35,22 @@ void sl_near_keep(sl_near *near, size_t n, size_t keep) {
     }
 }
 
+static size_t met_places(size_t most) {
+    size_t places = 2;
+    while (places < 2 * most)
+        places *= 2;
+    return places;
+}
+
+size_t sl_met_bytes(size_t most) {
+    return 2 * met_places(most) * sizeof(uint32_t);
+}
+
 sl_status sl_met_init(sl_met *met, const sl_allocator *allocator, size_t most) {
     sl_status status = SL_OK;
-    *met = (sl_met){.allocator = *allocator, .places = 2, .shift = 31};
-    for (; met->places < 2 * most; met->shift--)
-        met->places *= 2;
+    *met = (sl_met){.allocator = *allocator, .places = met_places(most), .shift = 32};
+    for (size_t places = met->places; places > 1; places /= 2)
+        met->shift--;
     met->table = sl_mem_array(allocator, met->places, sizeof *met->table, &status);
     met->used = sl_mem_array(allocator, met->places, sizeof *met->used, &status);
     if (status == SL_OK) memset(met->table, 0xff, met->places * sizeof *met->table);
@@ -286,6 +297,15 @@ static sl_status take_notes(const sl_pairs *pairs) {
     }
     pairing_free(&p);
     return status;
+}
+
+sl_bytes sl_near_bytes(const sl_members *members, size_t width) {
+    const size_t n = members->n, kept = n * (width * sizeof(sl_near) + sizeof(uint16_t));
+    const size_t pairing = sl_met_bytes(joined_room(width) + 1) + SL_LEAF_MOST * sizeof(uint32_t) +
+                           (found_room(width) + joined_room(width)) * sizeof(sl_near) +
+                           sl_columns_bytes(members->codec, SL_LEAF_MOST) +
+                           sl_finds_bytes(members->codec, most_found(width));
+    return (sl_bytes){kept, kept + LOCKS * sizeof(sl_spin) + n * sizeof(float) + members->threads * pairing};
 }
 
 sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width) {

@@ -58,6 +58,7 @@ typedef struct sl_near_lists {
  * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_near_make(sl_near_lists *lists, const sl_members *members, const sl_leaves *leaves, size_t width);
 void sl_near_free(sl_near_lists *lists);
+sl_bytes sl_near_bytes(const sl_members *members, size_t width);
 
 /* Members that were met. Clearing takes as long as what was met. */
 typedef struct sl_met {
@@ -69,6 +70,7 @@ typedef struct sl_met {
 } sl_met;
 
 /* Makes room for `most` members. The caller frees, also on failure. Errors: SL_ENOMEM. */
+size_t sl_met_bytes(size_t most);
 sl_status sl_met_init(sl_met *met, const sl_allocator *allocator, size_t most);
 void sl_met_free(sl_met *met);
 void sl_met_clear(sl_met *met);

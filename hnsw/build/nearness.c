@@ -8,16 +8,20 @@
 /* A row is asked for so many rows before it is scored. */
 enum { AHEAD = 4 };
 
+size_t sl_nearness_bytes(const sl_graph *graph) {
+    return sl_query_size(&graph->codec);
+}
+
 sl_status sl_nearness_init(sl_nearness *nearness, const sl_graph *graph) {
     *nearness = (sl_nearness){0};
-    SL_TRY(sl_mem_alloc(&graph->allocator, sl_query_size(&graph->codec), &nearness->buffer));
+    SL_TRY(sl_mem_alloc(&graph->allocator, sl_nearness_bytes(graph), &nearness->buffer));
     nearness->graph = graph;
     return SL_OK;
 }
 
 void sl_nearness_free(sl_nearness *nearness) {
     if (!nearness->graph) return;
-    sl_mem_free(&nearness->graph->allocator, nearness->buffer, sl_query_size(&nearness->graph->codec));
+    sl_mem_free(&nearness->graph->allocator, nearness->buffer, sl_nearness_bytes(nearness->graph));
     nearness->graph = NULL;
 }
 

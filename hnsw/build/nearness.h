@@ -14,6 +14,7 @@ typedef struct sl_nearness {
     sl_query_code query;
 } sl_nearness;
 
+size_t sl_nearness_bytes(const sl_graph *graph);
 sl_status sl_nearness_init(sl_nearness *nearness, const sl_graph *graph);
 void sl_nearness_free(sl_nearness *nearness);
 

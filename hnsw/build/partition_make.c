@@ -222,3 +222,28 @@ done:
     sl_kmeans_free_centroids(&kmeans);
     return status;
 }
+
+static size_t parts_bytes(const sl_codec *codec, size_t count) {
+    return (count + 1) * sizeof(uint32_t) + sl_codec_rows_size(codec, count);
+}
+
+/* restate() makes the centroids twice. number() and arrange() have five numbers a partition. */
+sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes) {
+    const size_t count = sl_partition_count(graph->n), groups = sl_partition_groups(count);
+    const int banded = graph->codec.metric == SL_METRIC_IP;
+    sl_codec codec;
+    SL_TRY(sl_partition_codec(graph, &codec));
+    bytes->kept = parts_bytes(&codec, count) + (groups ? parts_bytes(&codec, groups) : 0) +
+                  (banded ? count * SL_PARTITION_BANDS : 0);
+    bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) + sl_kmeans_bytes(&codec, count) +
+                  sl_codec_rows_size(&codec, count) + 5 * count * sizeof(uint32_t) +
+                  (banded ? graph->n * sizeof(sl_measured) : 0);
+    if (groups)
+        bytes->most +=
+            2 * count * sizeof(uint32_t) + sl_kmeans_bytes(&codec, groups) + sl_codec_rows_size(&codec, groups);
+    return SL_OK;
+}
+
+double sl_partitions_compared(size_t n) {
+    return sl_kmeans_compared(n, sl_partition_count(n));
+}

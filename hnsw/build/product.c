@@ -13,16 +13,21 @@ static size_t tile_bytes(const sl_codec *codec) {
     return sl_round_up(SL_COLUMNS_TILE * 4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_CACHE_LINE);
 }
 
+size_t sl_columns_bytes(const sl_codec *codec, size_t room) {
+    const size_t tiles = (room + SL_COLUMNS_TILE - 1) / SL_COLUMNS_TILE, terms = SL_COLUMNS_TILE * sizeof(float);
+    return sl_round_up(sl_codec_rows_size(codec, SL_COLUMNS_TILE), SL_CACHE_LINE) +
+           tiles * (tile_bytes(codec) + 2 * terms + sizeof(sl_tile));
+}
+
 sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room) {
     const size_t tiles = (room + SL_COLUMNS_TILE - 1) / SL_COLUMNS_TILE, bytes = tile_bytes(codec),
                  terms = SL_COLUMNS_TILE * sizeof(float);
     const size_t gathered = sl_codec_rows_size(codec, SL_COLUMNS_TILE);
-    *columns =
-        (sl_columns){.kernels = graph->kernels,
-                     .codec = codec,
-                     .allocator = graph->allocator,
-                     .room = room,
-                     .size = sl_round_up(gathered, SL_CACHE_LINE) + tiles * (bytes + 2 * terms + sizeof(sl_tile))};
+    *columns = (sl_columns){.kernels = graph->kernels,
+                            .codec = codec,
+                            .allocator = graph->allocator,
+                            .room = room,
+                            .size = sl_columns_bytes(codec, room)};
     SL_TRY(sl_mem_alloc(&columns->allocator, columns->size, &columns->block));
     uint8_t *at = columns->block;
     columns->gathered = at;
@@ -74,14 +79,26 @@ static size_t find_room(size_t keep) {
     return KEEP_ROOM * keep + SL_COLUMNS_TILE + SPARE;
 }
 
+/* Bytes of a query, and of the ids or scores that a row finds. */
+static size_t query_bytes(const sl_codec *codec) {
+    return sl_round_up(sl_query_size(codec), SL_CACHE_LINE) + SL_ROW_STEP;
+}
+
+static size_t found_bytes(size_t keep) {
+    return sl_round_up(find_room(keep) * sizeof(uint32_t), SL_CACHE_LINE);
+}
+
+size_t sl_finds_bytes(const sl_codec *codec, size_t keep) {
+    return query_bytes(codec) + SL_PRODUCT_ROWS * (code_bytes(codec) + 2 * found_bytes(keep));
+}
+
 sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep) {
-    const size_t query = sl_round_up(sl_query_size(codec), SL_CACHE_LINE) + SL_ROW_STEP, code = code_bytes(codec);
-    const size_t found = sl_round_up(find_room(keep) * sizeof(uint32_t), SL_CACHE_LINE);
+    const size_t query = query_bytes(codec), code = code_bytes(codec), found = found_bytes(keep);
     *finds = (sl_finds){.codec = codec,
                         .allocator = graph->allocator,
                         .keep = keep,
                         .code_step = code,
-                        .size = query + SL_PRODUCT_ROWS * (code + 2 * found)};
+                        .size = sl_finds_bytes(codec, keep)};
     SL_TRY(sl_mem_alloc(&finds->allocator, finds->size, &finds->block));
     uint8_t *at = finds->block;
     finds->buffer = at;

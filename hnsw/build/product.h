@@ -36,6 +36,10 @@ typedef struct sl_finds {
     size_t size;
 } sl_finds;
 
+/* Bytes that sl_columns_init and sl_finds_init allocate. */
+size_t sl_columns_bytes(const sl_codec *codec, size_t room);
+size_t sl_finds_bytes(const sl_codec *codec, size_t keep);
+
 /* Makes room for so many columns. Errors: SL_ENOMEM. */
 sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room);
 void sl_columns_free(sl_columns *columns);

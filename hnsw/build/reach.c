@@ -8,6 +8,11 @@ static size_t bit_words(size_t bits) {
     return bits / 64 + 1;
 }
 
+size_t sl_reach_bytes(const sl_graph *graph, size_t capacity, int with_tree) {
+    size_t words = bit_words(capacity) + (with_tree ? bit_words(capacity * graph->m0) : 0);
+    return words * sizeof(uint64_t) + capacity * sizeof(uint32_t);
+}
+
 sl_status sl_reach_init(sl_reach *reach, const sl_graph *graph, size_t capacity, int with_tree) {
     const sl_allocator *allocator = &graph->allocator;
     sl_status status = SL_OK;

@@ -16,6 +16,8 @@ typedef struct sl_reach {
 
 sl_status sl_reach_init(sl_reach *reach, const sl_graph *graph, size_t capacity, int with_tree);
 void sl_reach_free(sl_reach *reach);
+/* Bytes that sl_reach_init allocates. */
+size_t sl_reach_bytes(const sl_graph *graph, size_t capacity, int with_tree);
 
 /* Goes breadth first from the entry point, over links in range. Returns how many nodes were reached. */
 size_t sl_reach_run(sl_reach *reach);

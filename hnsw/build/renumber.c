@@ -32,7 +32,7 @@ static int is_moved(const sl_graph *graph, sl_array_kind kind) {
 static size_t longest_row(const sl_graph *graph) {
     size_t longest = 0;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (is_moved(graph, kind) && graph->arrays[kind].width > longest) longest = graph->arrays[kind].width;
+        if (sl_array_lines[kind].flags & SL_ARRAY_MOVED) longest = sl_larger(longest, graph->arrays[kind].width);
     return longest;
 }
 
@@ -196,4 +196,15 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
     }
     order_free(&order);
+}
+
+sl_status sl_renumber_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
+    const size_t word = sizeof(uint32_t), ids = graph->capacity * sizeof(uint64_t);
+    sl_bytes partitions;
+    *bytes = 0;
+    if (graph->n < SL_RENUMBER_LEAST) return SL_OK;
+    SL_TRY(sl_partitions_bytes(graph, threads, &partitions));
+    *bytes = sl_reach_bytes(graph, graph->n, 0) + (2 * graph->n + graph->upper.count) * word + longest_row(graph) +
+             ids + sl_upper_copy_size(graph) + partitions.most;
+    return SL_OK;
 }

@@ -18,4 +18,7 @@
  * meanwhile. */
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress);
 
+/* Tells the bytes that this takes for a while, with those of the new ids. `graph` needs no arrays. */
+sl_status sl_renumber_bytes(const sl_graph *graph, size_t threads, size_t *bytes);
+
 #endif

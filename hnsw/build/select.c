@@ -22,6 +22,10 @@ sl_status sl_select_init(sl_select *select, const sl_graph *graph, size_t most) 
     return SL_OK;
 }
 
+size_t sl_select_bytes(const sl_graph *graph, size_t most) {
+    return 2 * most * (sizeof(uint32_t) + sizeof(float)) + sl_nearness_bytes(graph);
+}
+
 void sl_select_free(sl_select *select) {
     const sl_graph *graph = select->graph;
     if (!graph) return;

@@ -17,6 +17,7 @@ typedef struct sl_select {
     sl_nearness nearness; /* of the vector that candidates are compared with */
 } sl_select;
 
+size_t sl_select_bytes(const sl_graph *graph, size_t most);
 sl_status sl_select_init(sl_select *select, const sl_graph *graph, size_t most);
 void sl_select_free(sl_select *select);
 

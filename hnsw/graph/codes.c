@@ -50,12 +50,22 @@ static int is_due(const sl_graph *graph, size_t n) {
     return learned < sl_coarse_sample(&graph->coarse) && n / 8 >= learned;
 }
 
+/* Bytes of a thread's scratch. */
+static size_t scratch_bytes(const sl_graph *graph) {
+    return sl_round_up(graph->codec.dim * sizeof(float), SL_CACHE_LINE) + sl_coarse_query_size(&graph->coarse);
+}
+
+size_t sl_codes_bytes(const sl_graph *graph, size_t n, size_t threads) {
+    if (sl_codec_of_walks(graph) == &graph->codec) return 0;
+    return threads * scratch_bytes(graph) + sl_coarse_learn_bytes(&graph->coarse, n);
+}
+
 sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads) {
     const sl_allocator *allocator = &index->graph.allocator;
     sl_coarse *coarse = &index->graph.coarse;
     size_t floats = sl_round_up(index->graph.codec.dim * sizeof(float), SL_CACHE_LINE), end = first + n;
     if (sl_codec_of_walks(&index->graph) == &index->graph.codec) return SL_OK;
-    size_t own = floats + sl_coarse_query_size(coarse);
+    size_t own = scratch_bytes(&index->graph);
     void *scratch, *block;
     SL_TRY(sl_mem_alloc(allocator, threads * own, &scratch));
     sl_status status = SL_OK;

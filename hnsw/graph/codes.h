@@ -17,5 +17,7 @@ int sl_row_is_finite(const sl_graph *graph, uint32_t node);
  * when that is due, and then makes the coarse rows of all nodes again.
  * Errors: SL_ENOMEM. A failure changes no row. */
 sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads);
+/* Bytes that this takes for a while, of n nodes of an index that had none. */
+size_t sl_codes_bytes(const sl_graph *graph, size_t n, size_t threads);
 
 #endif

@@ -68,6 +68,10 @@ static size_t map_bytes(const sl_graph *graph, size_t size) {
     return (size + (graph->multi ? size / 2 : 0)) * sizeof(uint32_t);
 }
 
+size_t sl_ids_bytes(const sl_graph *graph, size_t n) {
+    return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, map_size_for(n)));
+}
+
 static void map_free(sl_index *index) {
     /* Readers may be looking for a map at this moment, so a missing map is not written again. */
     if (!index->id_map.entries) return;
@@ -243,8 +247,7 @@ sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t
     return SL_OK;
 }
 
-/* Tells whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */
-static int are_identity(const sl_graph *graph, const uint64_t *ids, size_t n) {
+int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n) {
     if (sl_has(graph, SL_ARRAY_IDS)) return 0;
     if (!ids) return graph->next_id == graph->n;
     for (size_t i = 0; i < n; i++)
@@ -291,7 +294,7 @@ static sl_status refuse(sl_index *index, sl_status status) {
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     if (!ids && index->graph.next_id > UINT64_MAX - n)
         return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->graph.next_id - 1);
-    if (are_identity(&index->graph, ids, n)) {
+    if (sl_ids_are_numbers(&index->graph, ids, n)) {
         index->graph.next_id = index->graph.n + n;
         return SL_OK;
     }

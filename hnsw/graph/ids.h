@@ -31,6 +31,12 @@ void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator);
  * Errors: SL_ENOMEM. Threads: as of sl_id_look. */
 sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list);
 
+/* Tells whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */
+int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n);
+/* Bytes that appending n ids to an empty index allocates: the ids, and a map of them. The index has room for n nodes.
+ */
+size_t sl_ids_bytes(const sl_graph *graph, size_t n);
+
 /* Gives ids to the n nodes that follow the last node. An id of a deleted node is free, and in an index of several
  * vectors an id every id is.
  * Parameters: `ids` is NULL, which continues from next_id, or has n entries.

@@ -24,14 +24,21 @@ static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity,
     return status;
 }
 
+sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n) {
+    sl_upper_size size = {0, 0};
+    for (size_t node = first; node < n; node++) {
+        uint32_t level = sl_level_of(graph, (uint32_t)node);
+        size.count += level > 0;
+        size.rows += level;
+    }
+    return size;
+}
+
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     sl_upper *upper = &index->graph.upper;
-    size_t count = upper->count, rows = upper->rows, old_count = count, old_rows = rows;
-    for (size_t node = first; node < n; node++) {
-        uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
-        count += level > 0;
-        rows += level;
-    }
+    const sl_upper_size more = sl_upper_count(&index->graph, first, n);
+    const size_t old_count = upper->count, old_rows = upper->rows;
+    const size_t count = old_count + more.count, rows = old_rows + more.rows;
     if (rows >= SL_NONE) return sl_fail(SL_ELIMIT, "the upper layers need more than 2^32 - 2 rows; use a larger m");
     SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
     SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));

@@ -7,6 +7,12 @@
 /* The level of a node that is about to be added. The seed and the node's number alone decide the level. */
 uint32_t sl_level_of(const sl_graph *graph, uint32_t node);
 
+/* Slots and rows of the nodes [first, n). */
+typedef struct sl_upper_size {
+    size_t count, rows;
+} sl_upper_size;
+sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n);
+
 /* Makes slots and empty link rows for those nodes of [first, n) that stand above layer 0.
  * Errors: SL_ELIMIT, SL_ENOMEM. */
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);

@@ -1,6 +1,8 @@
+#include "hnsw/index/save.h"
 #include "base/params.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/index/describe.h"
@@ -27,6 +29,33 @@ static void free_parts(const sl_graph *graph, const save_parts *parts) {
         sl_mem_free(&graph->allocator, parts->made[kind].at, sl_array_size(kind, parts->made[kind].width, graph->n));
     sl_mem_free(&graph->allocator, parts->changing, SL_LIVE_SIZE);
     sl_mem_free(&graph->allocator, parts->window, SL_SPLIT_WINDOW);
+}
+
+static int is_whole(const sl_save_params *save) {
+    return save->layout == SL_LAYOUT_RECORDS || save->room;
+}
+
+static uint32_t id_width_of(const sl_graph *graph, const sl_save_params *save) {
+    return is_whole(save) ? (uint32_t)sizeof(uint64_t) : sl_file_id_width(graph);
+}
+
+size_t sl_save_bytes(const sl_graph *graph, const sl_save_params *save) {
+    const size_t n = graph->n, width = id_width_of(graph, save);
+    size_t bytes = width == graph->arrays[SL_ARRAY_IDS].width ? 0 : n * width;
+    if (is_whole(save)) bytes += n * sizeof(uint32_t);
+    if (save->layout == SL_LAYOUT_RECORDS) bytes += SL_SPLIT_WINDOW;
+    if (save->room) bytes += SL_LIVE_SIZE + sl_dead_bytes(n);
+    return bytes;
+}
+
+uint64_t sl_save_file_size(const sl_graph *graph, const sl_save_params *save) {
+    const sl_described_as as = {.layout = save->layout, .id_width = id_width_of(graph, save)};
+    sl_description file;
+    if (save->room)
+        sl_describe_writable(graph, sl_room_for(graph, save->room), &as, NULL, &file);
+    else
+        sl_describe(graph, &as, &file);
+    return sl_store_file_size(file.sections, file.count);
 }
 
 static sl_status make_array(const sl_graph *graph, save_parts *parts, sl_array_kind kind, size_t width) {
@@ -72,10 +101,10 @@ static sl_status make_changing(const sl_index *index, const sl_graph *graph, sav
 /* Describes the smallest file, or a file with room to be written in place. */
 static sl_status describe_file(const sl_index *index, const sl_graph *graph, const sl_save_params *save,
                                save_parts *parts, sl_description *out) {
-    int records = save->layout == SL_LAYOUT_RECORDS, whole = records || save->room;
-    sl_described_as as = {.layout = save->layout, .id_width = whole ? sizeof(uint64_t) : sl_file_id_width(graph)};
+    int records = save->layout == SL_LAYOUT_RECORDS;
+    sl_described_as as = {.layout = save->layout, .id_width = id_width_of(graph, save)};
     SL_TRY(make_ids(graph, as.id_width, parts));
-    if (whole) SL_TRY(make_sums(graph, parts));
+    if (is_whole(save)) SL_TRY(make_sums(graph, parts));
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
     if (save->room) SL_TRY(make_changing(index, graph, parts));
     /* The save writes zeros as marks, so that no reader meets a hole in the file. */
@@ -90,7 +119,10 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
     return SL_OK;
 }
 
-static sl_status check_room(const sl_graph *graph, size_t room) {
+sl_status sl_save_check(const sl_graph *graph, const sl_save_params *save) {
+    const size_t room = save->room;
+    if ((unsigned)save->layout > SL_LAYOUT_RECORDS)
+        return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)save->layout);
     if (room > SL_MAX_VECTORS)
         return sl_fail(SL_ELIMIT, "room for %zu vectors; an index holds up to %u", room, SL_MAX_VECTORS);
     if (room && room < graph->n)
@@ -128,9 +160,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     if (index->writer) SL_TRY(sl_writable_check_owner(index->writer));
     sl_graph view;
     const sl_graph *graph = sl_view_of(index, &view);
-    SL_TRY(check_room(graph, mine.room));
-    if ((unsigned)mine.layout > SL_LAYOUT_RECORDS)
-        return sl_fail(SL_EINVAL, "layout %d is none of sl_layout", (int)mine.layout);
+    SL_TRY(sl_save_check(graph, &mine));
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
     sl_description file;

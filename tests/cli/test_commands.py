@@ -319,6 +319,100 @@ class Build(Indexed):
         self.assertIn("bytes a vector", out)
 
 
+class DryRun(CommandTest):
+    FIELDS = {"dry_run", "n", "dim", "metric", "codes", "refine", "m", "ef_build", "builder", "linked_at_once", "threads",
+              "seconds", "read_s", "link_s", "number_s", "save_s", "samples", "peak_bytes", "peak_alike_bytes",
+              "index_bytes", "file_bytes", "old_file_bytes", "work_file_bytes", "spilled_bytes", "disk_bytes", "memory_bytes",
+              "free_bytes", "fits_memory", "fits_folder"}
+
+    def tell(self, *options, base="many.fbin"):
+        before = sorted(os.listdir(self.folder))
+        told = self.run_json("build", base, "-o", "x.sl", "--metric", "cosine", "--threads", 2, *options, "--dry-run")
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual(set(told), self.FIELDS)
+        return told
+
+    def check(self, *options):
+        """Disk as the build has it. Memory is counted in tests/hnsw/index/test_build_plan.c."""
+        told = self.tell(*options)
+        self.run_ok("build", "many.fbin", "-o", "x.sl", "--metric", "cosine", "--threads", 2, *options)
+        more = told["file_bytes"] - os.path.getsize(self.path("x.sl"))
+        self.assertTrue(0 <= more <= 4096, more)
+        os.remove(self.path("x.sl"))
+        return told
+
+    def test_memory_and_disk_by_leaves(self):
+        self.vectors("many.fbin", clustered(5000, 16, 3))
+        told = self.check("--builder", "leaves", "--codes", "i4")
+        self.assertEqual((told["n"], told["dim"], told["builder"], told["linked_at_once"], told["threads"]),
+                         (5000, 16, "leaves", 5000, 2))
+        self.assertEqual([s["n"] for s in told["samples"]], [4096, 5000])
+        self.assertEqual({s["builder"] for s in told["samples"]}, {"leaves"})
+        self.assertGreater(told["peak_alike_bytes"], told["peak_bytes"])
+        self.assertGreater(told["peak_bytes"], told["index_bytes"])
+        self.assertAlmostEqual(told["seconds"], sum(told[s] for s in ("read_s", "link_s", "number_s", "save_s")), 6)
+        self.assertEqual((told["disk_bytes"], told["old_file_bytes"]), (told["file_bytes"], 0))
+        self.assertEqual((told["work_file_bytes"], told["spilled_bytes"]), (0, 0))
+
+    def test_disk_of_a_bounded_build(self):
+        self.vectors("many.fbin", clustered(5000, 16, 3))
+        told = self.tell("--builder", "leaves", "--max-memory", "1G")
+        self.assertTrue(told["fits_memory"])
+        self.assertEqual(told["spilled_bytes"], 0)
+        # Each vector is in eight leaves: four bytes each, and what it found, which its first leaf fills with 8 bytes each.
+        self.assertGreater(told["work_file_bytes"], 5000 * (8 * 4 + 40 * 8))
+        self.assertLess(told["work_file_bytes"], 5000 * (8 * 4 + 8 * 42 * 8))
+        self.assertEqual(told["disk_bytes"], told["work_file_bytes"] + told["file_bytes"])
+        less = self.tell("--builder", "leaves", "--max-memory", "2M")
+        self.assertFalse(less["fits_memory"])
+        self.assertEqual(less["spilled_bytes"], less["peak_alike_bytes"])
+        saving = less["index_bytes"] + less["file_bytes"]
+        self.assertEqual(less["disk_bytes"], less["work_file_bytes"] + max(less["spilled_bytes"], saving))
+        out = self.run_ok("build", "many.fbin", "-o", "x.sl", "--metric", "cosine", "--max-memory", "2M", "--dry-run")
+        self.assertRegex(out, r"\ndisk .*; until then notes of leaves take .*; until then files without names take ")
+
+    def test_memory_and_disk_by_inserting(self):
+        self.vectors("many.fbin", clustered(1500, 16, 3))
+        self.write("ids.npy", npy([[3 * i + 1] for i in range(1500)], "u64"))
+        for options in ((), ("--ids", "ids.npy"), ("--room", 5000), ("--layout", "records")):
+            with self.subTest(options=options):
+                told = self.check(*options)
+                self.assertEqual(told["peak_bytes"], told["peak_alike_bytes"])
+                self.assertGreater(told["peak_bytes"], told["index_bytes"])
+                self.assertEqual((told["builder"], told["linked_at_once"]), ("insert", 0))
+                self.assertEqual([s["n"] for s in told["samples"]], [1500])
+
+    def test_a_base_in_blocks(self):
+        self.vectors("many.fvecs", clustered(5000, 16, 3))
+        told = self.tell("--max-memory", "2M", base="many.fvecs")
+        self.assertEqual((told["builder"], told["linked_at_once"]), ("leaves", 4096))
+        self.assertEqual({s["builder"] for s in told["samples"]}, {"insert", "leaves"})
+        self.assertGreater(told["read_s"], 0)
+        self.assertTrue(self.tell("--max-memory", "64M", base="many.fvecs")["fits_memory"])
+        self.assertFalse(self.tell("--max-memory", "100K", base="many.fvecs")["fits_memory"])
+        for dry in ((), ("--dry-run",)):
+            self.run_bad(1, "build", "many.fvecs", "-o", "x.sl", "--metric", "cosine", "--builder", "leaves",
+                         "--max-memory", "2M", *dry, says=["many.fvecs: --builder leaves", "blocks of"])
+
+    def test_text_and_an_output_that_is_there(self):
+        self.vectors("many.fbin", clustered(600, 16, 3))
+        build = ("build", "many.fbin", "-o", "x.sl", "--metric", "cosine")
+        self.run_ok(*build)
+        before = self.read("x.sl")
+        out = self.run_ok(*build, "--dry-run")
+        self.assertRegex(out, r"^many\.fbin: 600 vectors of 16 would be built by insert, on \d+ threads\ntime ")
+        self.assertRegex(out, r"\nmemory .*\ndisk .*; until then the file that is there keeps its ")
+        self.assertEqual(self.read("x.sl"), before)
+        told = self.tell()
+        self.assertEqual(told["disk_bytes"], told["file_bytes"] + told["old_file_bytes"])
+
+    def test_what_a_build_refuses(self):
+        self.vectors("many.fbin", [[0.0] * 4] * 3)
+        self.run_bad(1, "build", "many.fbin", "-o", "x.sl", "--metric", "cosine", "--dry-run", says=["many.fbin"])
+        self.run_bad(1, "build", "many.fbin", "-o", "x.sl", "--metric", "l2", "--room", 2, "--dry-run", says=["--room"])
+        self.assertEqual(os.listdir(self.folder), ["many.fbin"])
+
+
 class Merge(Indexed):
     def test_several(self):
         self.build()

@@ -292,6 +292,22 @@ static sl_status call_plan(void *out) {
     params.dim = DIM;
     return sl_index_plan(&params, 1000, out);
 }
+static sl_status call_build_plan_params(void *params) {
+    sl_build_plan out = {.struct_size = sizeof out};
+    return sl_index_plan_build(params, 1000, NULL, NULL, NULL, &out);
+}
+static sl_status call_build_plan(void *out) {
+    sl_index_params params;
+    sl_index_params_init(&params);
+    params.dim = DIM;
+    return sl_index_plan_build(&params, 1000, NULL, NULL, NULL, out);
+}
+static sl_status call_add_times(void *out) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.times = out;
+    return sl_index_add(shared, vectors, SL_F32, 1, 0, NULL, &params);
+}
 static sl_status call_system(void *out) {
     return sl_system_query(out);
 }
@@ -313,6 +329,8 @@ typedef union any_struct {
     sl_check_report report;
     sl_index_storage storage;
     sl_plan plan;
+    sl_build_plan build_plan;
+    sl_add_times times;
     sl_system system;
     unsigned char bytes[600];
 } any_struct;
@@ -339,12 +357,15 @@ static const struct user {
     {call_storage, sizeof(sl_index_storage), SL_OK, 1, "sizeof(sl_index_storage)"},
     {call_plan_params, sizeof(sl_index_params), SL_OK, 0, "sl_index_params_init"},
     {call_plan, sizeof(sl_plan), SL_OK, 1, "sizeof(sl_plan)"},
+    {call_build_plan_params, sizeof(sl_index_params), SL_OK, 0, "sl_index_params_init"},
+    {call_build_plan, sizeof(sl_build_plan), SL_OK, 1, "sizeof(sl_build_plan)"},
+    {call_add_times, sizeof(sl_add_times), SL_OK, 1, "sizeof(sl_add_times)"},
     {call_system, sizeof(sl_system), SL_OK, 1, "sizeof(sl_system)"},
 };
 
 static void prepare(const struct user *user, any_struct *s) {
     memset(s, 0, sizeof *s);
-    if (user->call == call_create || user->call == call_plan_params) {
+    if (user->call == call_create || user->call == call_plan_params || user->call == call_build_plan_params) {
         sl_index_params_init(&s->index);
         s->index.dim = DIM;
     }

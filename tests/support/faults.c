@@ -23,13 +23,16 @@ static size_t lead_of(size_t alignment) {
     return alignment < sizeof(block_note) ? sizeof(block_note) : alignment;
 }
 
+static void raise_to(size_t *most, size_t value) {
+    size_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (value > seen && !__atomic_compare_exchange_n(most, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 static void *fault_alloc(void *ctx, size_t size, size_t alignment) {
     fault_allocator *faults = ctx;
     size_t call = __atomic_add_fetch(&faults->calls, 1, __ATOMIC_RELAXED);
-    size_t largest = __atomic_load_n(&faults->largest, __ATOMIC_RELAXED);
-    while (size > largest &&
-           !__atomic_compare_exchange_n(&faults->largest, &largest, size, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
+    raise_to(&faults->largest, size);
     if (call == faults->fail_at) return NULL;
     size_t lead = lead_of(alignment);
     void *raw;
@@ -38,7 +41,7 @@ static void *fault_alloc(void *ctx, size_t size, size_t alignment) {
     block_note note = {size, alignment};
     memcpy(block - sizeof note, &note, sizeof note);
     __atomic_add_fetch(&faults->live_blocks, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&faults->live_bytes, size, __ATOMIC_RELAXED);
+    raise_to(&faults->most_bytes, __atomic_add_fetch(&faults->live_bytes, size, __ATOMIC_RELAXED));
     return block;
 }
 

@@ -13,7 +13,8 @@ typedef struct fault_allocator {
     size_t calls;
     size_t live_blocks;
     size_t live_bytes;
-    size_t largest; /* block asked for, whether or not it was given */
+    size_t most_bytes; /* that were live at once */
+    size_t largest;    /* block asked for, whether or not it was given */
 } fault_allocator;
 
 /* fail_at may be changed, and calls reset, at any time. */
