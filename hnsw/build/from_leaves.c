@@ -179,8 +179,15 @@ static sl_status link_all_upper(sl_build *build, const compared *c) {
  * Samples
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings) {
-    return sl_random_at(graph->seed ^ (0x73616d706c65u + halvings), node) >> (64 - halvings) == 0;
+static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings, unsigned draw) {
+    const uint64_t purpose = 0x73616d706c65u + halvings + ((uint64_t)draw << 56);
+    return sl_random_at(graph->seed ^ purpose, node) >> (64 - halvings) == 0;
+}
+
+/* Samples of one size. Only samples in which a cluster has few nodes lead out of it: the larger clusters are, the
+ * smaller. So small samples are drawn more often. Twice as many of a quarter the size take half the time. */
+static unsigned draws_of(unsigned halvings, int roomy) {
+    return roomy ? 1u << (halvings - ROOM_HALVINGS) / 2 : 1;
 }
 
 /* Appends to a node's list while that has room. */
@@ -222,12 +229,14 @@ static sl_status link_samples(sl_build *build, const compared *c) {
     sl_status status = SL_OK;
     uint32_t *nodes = sl_mem_array(&graph->allocator, graph->n, sizeof *nodes, &status);
     size_t count = graph->n;
-    for (unsigned halvings = has_room(graph) ? ROOM_HALVINGS : HALVINGS; status == SL_OK && count > graph->m0;
-         halvings++) {
-        count = 0;
-        for (uint32_t node = 0; node < graph->n; node++)
-            if (in_sample(graph, node, halvings)) nodes[count++] = node;
-        if (count > 1) status = link_sample(build, c, nodes, count);
+    const int roomy = has_room(graph);
+    for (unsigned halvings = roomy ? ROOM_HALVINGS : HALVINGS; status == SL_OK && count > graph->m0; halvings++) {
+        for (unsigned draw = 0; draw < draws_of(halvings, roomy) && status == SL_OK; draw++) {
+            count = 0;
+            for (uint32_t node = 0; node < graph->n; node++)
+                if (in_sample(graph, node, halvings, draw)) nodes[count++] = node;
+            if (count > 1) status = link_sample(build, c, nodes, count);
+        }
     }
     sl_mem_free(&graph->allocator, nodes, graph->n * sizeof *nodes);
     return status;

@@ -239,9 +239,8 @@ def test_bounded_memory_gives_the_same_index(tmp_path):
     assert not work.exists()
     assert (tmp_path / "x.sl").read_bytes() == (tmp_path / "whole.sl").read_bytes()
     small = shortlist.Index(dim=32, max_memory=100000)
-    with pytest.raises(shortlist.Error, match="100000 are allowed") as raised:
+    with pytest.raises(MemoryError, match="100000 are allowed"):
         small.add(x)
-    assert raised.value.status == "SL_ENOMEM"
     with pytest.raises(shortlist.Error, match="check the path"):
         shortlist.Index(dim=32, work_path=tmp_path / "no" / "work")
 

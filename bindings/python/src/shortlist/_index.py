@@ -311,8 +311,8 @@ class Index:
         one more vector. A search gives k different ids, each with the score of its best vector. ``len`` and
         ``stats()["n"]`` count vectors.
     max_memory: bytes of main memory that the index takes at most; 0: no bound. What is beyond lies in files without
-        names in the folder of work_path. An add gives the same index. Beyond the bound, shortlist.Error has status
-        SL_ENOMEM and says what the call takes.
+        names in the folder of work_path. An add gives the same index. Beyond the bound, MemoryError says what the call
+        takes.
     work_path: a file that notes what linking at once has done. After an interruption, another Index with this work_path
         goes on there when it adds the same vectors. A save removes the file.
 
