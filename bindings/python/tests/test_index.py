@@ -241,7 +241,7 @@ def test_bounded_memory_gives_the_same_index(tmp_path):
     small = shortlist.Index(dim=32, max_memory=100000)
     with pytest.raises(MemoryError, match="100000 are allowed"):
         small.add(x)
-    with pytest.raises(shortlist.Error, match="check the path"):
+    with pytest.raises(OSError, match="check the path"):
         shortlist.Index(dim=32, work_path=tmp_path / "no" / "work")
 
 
