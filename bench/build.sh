@@ -3,6 +3,7 @@
 # Takes the peers from their packages; bench/build/run.py takes the turns and leaves the record.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/peers/venv.sh
 
 readonly PEERS=build/peers
 readonly VENV=$PEERS/build-venv
@@ -20,9 +21,7 @@ environment() {
     local key package
     local -r pip=("$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir)
     key=$(cat bench/build.sh bench/peers/requirements.txt <(python3 --version) | sha256sum)
-    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    venv_is_new "$VENV" "$key" || return 0
     echo "bench build: fetching the libraries of bench/peers/requirements.txt"
     wanted 'numpy|matplotlib' | xargs "${pip[@]}" || die "pip could not install numpy and matplotlib"
     : >"$VENV/failed"

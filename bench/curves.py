@@ -1,4 +1,4 @@
-"""What a curve of measured settings has at a recall between them."""
+"""Interpolation of a measured curve at a recall between its settings."""
 
 import math
 

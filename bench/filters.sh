@@ -3,6 +3,7 @@
 # Takes the peers from their packages; bench/filters/run.py builds the indexes, takes the turns and leaves the records.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/peers/venv.sh
 . bench/peers/hnswlib_headers.sh
 . bench/peers/usearch_headers.sh
 
@@ -20,9 +21,7 @@ environment() {
     grep -E '^(--no-binary|hnswlib|faiss-cpu|usearch|numpy|matplotlib)' bench/peers/requirements.txt \
         >"$PEERS/filters-requirements.txt"
     key=$(cat "$PEERS/filters-requirements.txt" <(python3 --version) | sha256sum)
-    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    venv_is_new "$VENV" "$key" || return 0
     echo "bench filters: fetching the libraries of bench/peers/requirements.txt"
     # Without the cache, so that hnswlib is compiled here and for this machine.
     env -u HNSWLIB_NO_NATIVE "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir \

@@ -3,6 +3,7 @@
 # Takes them from their packages, the versions of bench/peers/requirements.txt; ours is built and installed beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/peers/venv.sh
 . bench/peers/hnswlib_headers.sh
 
 readonly PEERS=build/peers
@@ -17,9 +18,7 @@ die() {
 environment() {
     local key
     key=$(cat bench/peers/requirements.txt <(python3 --version) | sha256sum)
-    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    venv_is_new "$VENV" "$key" || return 0
     echo "bench peers: fetching the libraries of bench/peers/requirements.txt"
     # Without the cache, so that hnswlib is compiled here and for this machine.
     env -u HNSWLIB_NO_NATIVE "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \

@@ -3,6 +3,7 @@
 # bench/scale/run.py makes synthetic sets and measures; bench/scale/table.py --write puts the tables in docs/SCALE.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/peers/venv.sh
 
 readonly VENV=build/scale-venv
 
@@ -11,14 +12,12 @@ die() {
     exit 1
 }
 
-# What the picture needs, in the version of ./dev bench peers.
+# The package that draws the picture, in the version of ./dev bench peers.
 environment() {
     local key wanted
     wanted=$(grep -E '^matplotlib==' bench/peers/requirements.txt)
     key=$(printf '%s' "$wanted" | cat - <(python3 --version) | sha256sum)
-    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    venv_is_new "$VENV" "$key" || return 0
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$wanted" || die "pip could not install $wanted"
     printf '%s' "$key" >"$VENV/key"
 }

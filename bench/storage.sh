@@ -3,6 +3,7 @@
 # Takes the two from their packages, the versions of bench/storage/requirements.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/peers/venv.sh
 
 readonly VENV=build/peers/storage-venv
 readonly PYTHON=$VENV/bin/python
@@ -15,9 +16,7 @@ die() {
 environment() {
     local key
     key=$(cat bench/storage/requirements.txt <(python3 --version) | sha256sum)
-    [ "$(cat "$VENV/key" 2>/dev/null)" = "$key" ] && return 0
-    rm -rf "$VENV"
-    python3 -m venv "$VENV" || die "python3 cannot make a virtual environment; install python3-venv"
+    venv_is_new "$VENV" "$key" || return 0
     echo "bench storage: fetching the libraries of bench/storage/requirements.txt"
     env -u HNSWLIB_NO_NATIVE "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
         -r bench/storage/requirements.txt || die "pip could not install all of bench/storage/requirements.txt"

@@ -91,8 +91,7 @@ static int prepare_block(build_state *state) {
     int status = adding_prepare(&state->adding, limit / 8, &block);
     if (!limit || status != EXIT_DONE) return status;
     state->memory = limit > block ? limit - block : 1;
-    state->work = work_path(options->output);
-    return state->work ? EXIT_DONE : EXIT_FAILED;
+    return work_path(limit, options->output, &state->work);
 }
 
 /* Told before the first block is linked. */
@@ -277,7 +276,7 @@ static const option build_table[] = {
      "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
-     "Memory that the build takes at most; 512M, 16G. What is beyond lies in files without names beside INDEX, which "
+     "Memory that the build takes at most; 512M, 16G. Other blocks lie in files without names beside INDEX, which "
      "the system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given "
      "again after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for "
      "byte."},

@@ -28,7 +28,7 @@ static int take_numa(const sl_index *index, const char *path, const info_options
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
-/* What is told of an index. */
+/* An index as the command tells of it. */
 typedef struct index_facts {
     sl_index_stats stats;
     sl_index_storage storage;

@@ -43,9 +43,9 @@ static int merge(merge_state *state) {
     params.progress = progress_step;
     params.progress_ctx = &progress;
     params.max_memory = options->max_memory;
-    char *const work = options->max_memory ? work_path(options->output) : NULL;
+    char *work;
+    if (work_path(options->max_memory, options->output, &work) != EXIT_DONE) return EXIT_FAILED;
     params.work_path = work;
-    if (options->max_memory && !work) return EXIT_FAILED;
     const double start = now_seconds();
     progress_begin(&progress, "merging", "vectors", 0, options->progress);
     sl_status status = sl_index_merge(state->indexes, state->count, &params, &state->merged);
@@ -150,7 +150,7 @@ const command command_merge = {
         "dimension, type of vectors, codes and refinement, and tags and keys all or none. Codes, ids, tags and keys "
         "are copied exactly, so no base file is needed. Deleted vectors are left out. Settings that 'shortlist tune' "
         "stored are not taken over. Prints the hash of the new file, as 'shortlist build' does.\n"
-        "Of one INDEX, the command makes a compact one with new links. 'shortlist rebuild' puts that in the place of "
+        "One INDEX gives a compact one with new links. 'shortlist rebuild' puts that in the place of "
         "INDEX, and keeps others from changing INDEX meanwhile.\n",
     .examples = "shortlist merge monday.sl tuesday.sl -o both.sl\n"
                 "shortlist merge base.sl changed.sl -o all.sl --clash later --json\n",

@@ -42,9 +42,9 @@ static int rebuild(rebuild_state *state) {
     params.progress = progress_step;
     params.progress_ctx = &progress;
     params.max_memory = options->max_memory;
-    char *const work = options->max_memory ? work_path(state->output) : NULL;
+    char *work;
+    if (work_path(options->max_memory, state->output, &work) != EXIT_DONE) return EXIT_FAILED;
     params.work_path = work;
-    if (options->max_memory && !work) return EXIT_FAILED;
     state->report.struct_size = sizeof state->report;
     const double start = now_seconds();
     progress_begin(&progress, "rebuilding", "steps", 0, options->progress);

@@ -113,14 +113,16 @@ int save_index(saving saving, const char *path, int progress_wanted, double *sec
     return save_handle(save_as_asked, &saving, path, progress_wanted, seconds);
 }
 
-char *work_path(const char *output) {
+int work_path(size_t max_memory, const char *output, char **path) {
     static const char ending[] = ".work";
     const size_t length = strlen(output);
-    char *path = allocate(length + sizeof ending, 1);
-    if (!path) return NULL;
-    memcpy(path, output, length);
-    memcpy(path + length, ending, sizeof ending);
-    return path;
+    *path = NULL;
+    if (!max_memory) return EXIT_DONE;
+    *path = allocate(length + sizeof ending, 1);
+    if (!*path) return EXIT_FAILED;
+    memcpy(*path, output, length);
+    memcpy(*path + length, ending, sizeof ending);
+    return EXIT_DONE;
 }
 
 int report_bounded(const char *path, size_t max_memory, sl_status status) {

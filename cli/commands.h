@@ -77,8 +77,9 @@ typedef struct saving {
 } saving;
 int save_index(saving saving, const char *path, int progress, double *seconds);
 
-/* Returns the path of the work file beside an output, to be freed; NULL, reported, for want of memory. */
-char *work_path(const char *output);
+/* Makes the path of the work file beside an output, to be freed; NULL without --max-memory (0). Returns an exit
+ * status. */
+int work_path(size_t max_memory, const char *output, char **path);
 /* Reports a failure of a call that --max-memory bounds (0: nothing does). Returns an exit status. */
 int report_bounded(const char *path, size_t max_memory, sl_status status);
 

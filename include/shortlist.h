@@ -264,10 +264,10 @@ typedef struct sl_index_params {
     int tags, keys;    /* nonzero: each vector has a tag word, or a key, of 64 bits */
     int multi;         /* nonzero: an id may have several vectors. A search then gives k different ids, each by its best
                           vector. 0 (default): adding an id again is SL_EEXIST */
-    /* Bytes that blocks of the handle take of main memory at most; 0 (default): as many as there are. Blocks that the
-     * bound has no room for lie in files without names, in the folder of work_path; blocks of 1 MB and more where they
-     * would take more than three quarters of it. Beyond the bound a call returns
-     * SL_ENOMEM, and says what it takes. An add that fits is the same, byte for byte. Not with a NUMA policy. */
+    /* Bytes that blocks of the handle take of main memory at most; 0 (default): as many as there are. Blocks of 1 MB or
+     * more take three quarters of the bound. Further ones lie in files without names, in the folder of work_path. A
+     * child of fork() shares these, and must not change the index. Beyond the bound a call returns SL_ENOMEM, and says
+     * what it takes. An add that fits gives the same index, byte for byte. Not with a NUMA policy. */
     size_t max_memory;
     /* A file that notes what SL_BUILDER_LEAVES has done, so that an add that was broken off, by a kill too, goes on
      * there when another handle adds the same vectors. The handle keeps others off (SL_EBUSY). A save removes the file.
@@ -279,7 +279,7 @@ SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_si
 #define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
 /* Makes an empty index. Errors: SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED (a NUMA policy without libnuma in this build, or
- * forbidden by the system). Of work_path: SL_EBUSY, SL_EIO, SL_ENOSPC, SL_ECORRUPT (a file of another kind). */
+ * forbidden by the system). work_path adds SL_EBUSY, SL_EIO, SL_ENOSPC and SL_ECORRUPT (a file of another kind). */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 

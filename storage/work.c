@@ -150,7 +150,7 @@ int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room) {
     return 0;
 }
 
-/* What a cut leaves is written over, so a failure does no harm. */
+/* Later notes are written over a rest that a failure leaves, so a failure does no harm. */
 void sl_work_cut(sl_work *work) {
     work->end = work->from;
     (void)work->ops.ftruncate(work->ops.ctx, work->fd, work->end);

@@ -10,7 +10,7 @@
 
 typedef struct sl_work sl_work;
 
-/* What a note is about. Kinds and numbers are the caller's. */
+/* The head of a note. Kinds and numbers are the caller's. */
 typedef struct sl_note {
     uint32_t kind, number; /* kinds from 1 up */
     uint32_t size;         /* bytes */

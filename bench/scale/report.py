@@ -50,7 +50,7 @@ def fits_of(rows):
 
 
 def far_row(fits, plan):
-    """What the laws say of a size; the file is the library's plan."""
+    """The laws at a size; the file is the library's plan."""
     n = plan["rows"]
     row = {"rows": n, "builder": fits["builder"], "file_bytes": plan["bytes_total"],
            "peak_bytes": laws.at(fits["peak_bytes"], n),

@@ -74,7 +74,7 @@ def measure(chosen):
 
 
 def planned(chosen, rows):
-    """What the library tells of an index that is far larger than this machine."""
+    """The library's plan of an index that is far larger than this machine."""
     told = json.loads(parts.call([chosen.build / "shortlist", "info", "--plan", "--dim", chosen.dim, "--n", rows,
                                   "--codes", "i4", "--metric", "cosine", "--json"]))
     return {"rows": rows, **{field: told[field] for field in report.PLANNED}}

@@ -19,7 +19,7 @@ typedef struct sl_copies {
 /* Finds the copies among members. The caller frees, also on failure. Errors: SL_ENOMEM. */
 sl_status sl_copies_find(sl_copies *copies, const sl_members *members);
 void sl_copies_free(sl_copies *copies);
-/* What is kept is kept only where some of n members are alike. */
+/* The bytes that are kept are those where some of n members are alike; else nothing is kept. */
 sl_bytes sl_copies_bytes(size_t n);
 
 /* Makes the lists of all members from those of the first of each kind. Those of one kind form a chain, in the order of

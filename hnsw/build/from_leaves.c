@@ -271,7 +271,7 @@ sl_status sl_from_leaves_link(sl_build *build) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What it takes
+ * Memory and comparisons
  * ------------------------------------------------------------------------------------------------------------- */
 
 static size_t distinct_bytes(const sl_members *members, size_t folds, size_t degree) {

@@ -13,7 +13,7 @@ int sl_leaf_notes_take(sl_work *work, sl_leaves *leaves);
 /* Notes leaves. Errors: SL_ENOSPC, SL_EIO. */
 sl_status sl_leaf_notes_put(sl_work *work, const sl_leaves *leaves);
 
-/* What one leaf has told: for each of its members a word with a count, and so many words behind it. A word holds a
+/* The finds of one leaf: for each of its members a word with a count, and so many words behind it. A word holds a
  * score's rank (sl_near_rank) above the inverse of a place in the leaf. */
 typedef struct sl_leaf_note {
     uint64_t *words;

@@ -324,7 +324,7 @@ static void parting_free(parting *p) {
     sl_centre_groups_free(&p->groups);
 }
 
-/* What parting_alloc allocates, and the scratch of the threads: those assign, and then find what is asked. */
+/* The bytes of parting_alloc and of the threads' scratch. Threads assign, and then find the members that are asked. */
 static size_t parting_bytes(const sl_members *members, size_t folds, size_t count) {
     const sl_codec *codec = members->codec;
     const size_t n = members->n, assigning = members->threads * sl_centre_finds_bytes(codec, count, folds);

@@ -81,7 +81,7 @@ int sl_met_add(sl_met *met, uint32_t member) {
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What threads share. */
+/* Shared by all threads. */
 typedef struct sl_pairs {
     const sl_members *members;
     const sl_leaves *leaves;

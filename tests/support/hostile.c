@@ -322,7 +322,7 @@ static void use_to_write(const char *path) {
     sl_index_free(index);
 }
 
-/* What is taken over into a new index is sound, or refused. */
+/* Vectors taken over into a new index are sound, or refused. */
 static void merge(sl_index *index, const sl_index_stats *stats) {
     sl_index *merged;
     if (stats->n > MANY) return;

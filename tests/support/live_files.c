@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 scratch place;
 float *x;
@@ -66,4 +68,18 @@ void make_live(size_t n, size_t room) {
     sl_index *index = indexes_make(&params, x, SL_F32, n, NULL, 1);
     save_with_room(index, room);
     sl_index_free(index);
+}
+
+void write_and_die(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        sl_index *writer;
+        if (open_as(SL_PLACE_MAP, 1, NULL, &writer) != SL_OK || indexes_add(writer, x + N * DIM, SL_F32, 100, NULL) ||
+            sl_index_sync(writer) != SL_OK || indexes_add(writer, x + (N + 100) * DIM, SL_F32, 100, NULL))
+            _exit(1);
+        _exit(0);
+    }
+    int how;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert_int_eq(how, 0);
 }

@@ -1,4 +1,4 @@
-/* What sl_index_plan_build tells, beside builds whose memory is counted. */
+/* sl_index_plan_build beside builds whose memory is counted. */
 #include "hnsw/build/leaves.h"
 #include "hnsw/build/partition_make.h"
 #include "tests/support/check_main.h"
@@ -125,7 +125,7 @@ START_TEST(told_as_counted) {
 }
 END_TEST
 
-/* Of n vectors in leaves of a fold: an index has one centre for 200 of them, one of 48 centres stands for a group, and
+/* For n vectors in leaves of a fold: an index has one centre for 200 of them, one of 48 centres stands for a group, and
  * a row looks into twelve. Vectors are learnt from, eight a centre, and then all assigned, twice. */
 static double compared_in_groups(double n) {
     const double centres = floor(n / 200) + 1, groups = floor(centres / 48) + 1;
@@ -147,7 +147,7 @@ START_TEST(comparisons_are_with_near_groups) {
     ck_assert_double_gt(twice.compared_numbering, 2 * plan.compared_numbering);
     /* Partitions are no more than so many. */
     ck_assert_double_eq_tol(sl_partitions_compared(4000000000) / sl_partitions_compared(2000000000), 2, 0.01);
-    /* Of very many, the heads of groups take the most: n squared / 4,800, and a 25th more for learning centres. */
+    /* For very many vectors, the heads of groups take the most: n squared / 4,800, and a 25th more for learning centres. */
     ck_assert_double_eq_tol(sl_leaves_compared(4000000000, 4, SL_METRIC_L2) / 1.6e19 * 4800, 1.04, 0.02);
     params.metric = SL_METRIC_IP;
     ck_ok(sl_index_plan_build(&params, 200000, NULL, NULL, NULL, &plan));

@@ -41,21 +41,6 @@ START_TEST(half_done_is_not_damage) {
 }
 END_TEST
 
-/* A process that adds, syncs and adds again, and is gone before it syncs. */
-static void write_and_die(void) {
-    pid_t child = fork();
-    if (child == 0) {
-        sl_index *writer;
-        if (open_as(SL_PLACE_MAP, 1, NULL, &writer) != SL_OK || indexes_add(writer, x + N * DIM, SL_F32, 100, NULL) ||
-            sl_index_sync(writer) != SL_OK || indexes_add(writer, x + (N + 100) * DIM, SL_F32, 100, NULL))
-            _exit(1);
-        _exit(0);
-    }
-    int how;
-    ck_assert_int_eq(waitpid(child, &how, 0), child);
-    ck_assert_int_eq(how, 0);
-}
-
 START_TEST(unsynced_is_lost_whole) {
     make_live(N, ROOM);
     write_and_die();

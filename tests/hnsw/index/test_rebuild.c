@@ -102,7 +102,7 @@ static size_t size_now(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What comes of it
+ * The rebuilt file
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void same_bytes(const char *a, const char *b) {
@@ -134,7 +134,7 @@ static void same_answers(sl_index *a, sl_index *b, const void *rows, sl_dtype dt
     }
 }
 
-/* Of each kind, and in each file, as a merge of one. A file without room is the same in every byte. */
+/* Each kind in each file, beside a merge of one. A file without room is the same in every byte. */
 START_TEST(as_a_merge_of_one) {
     const live_kind *kind = &kinds[_i / FILES];
     if (SANITIZED && _i % 3) return;
@@ -236,17 +236,7 @@ END_TEST
 /* A writer died: what it had synced is there, and its log is gone. No later writer takes that for another's. */
 START_TEST(a_dead_writers_log) {
     make_file(2 + _i);
-    pid_t child = fork();
-    if (child == 0) {
-        sl_index *writer;
-        if (open_as(SL_PLACE_MAP, 1, NULL, &writer) != SL_OK || indexes_add(writer, x + N * DIM, SL_F32, 100, NULL) ||
-            sl_index_sync(writer) != SL_OK || indexes_add(writer, x + (N + 100) * DIM, SL_F32, 100, NULL))
-            _exit(1);
-        _exit(0);
-    }
-    int how;
-    ck_assert_int_eq(waitpid(child, &how, 0), child);
-    ck_assert_int_eq(how, 0);
+    write_and_die();
     ck_assert_uint_eq(scratch_count(&place), 2);
     ck_assert_uint_eq(rebuilt(NULL).n, LEFT + 100);
     ck_assert_uint_eq(scratch_count(&place), 1);

@@ -310,7 +310,7 @@ class Index:
     multi: whether an id may have several vectors, such as the pictures of a product. An id that is added again then gets
         one more vector. A search gives k different ids, each with the score of its best vector. ``len`` and
         ``stats()["n"]`` count vectors.
-    max_memory: bytes of main memory that the index takes at most; 0: no bound. What is beyond lies in files without
+    max_memory: bytes of main memory that the index takes at most; 0: no bound. Other blocks lie in files without
         names in the folder of work_path. An add gives the same index. Beyond the bound, MemoryError says what the call
         takes.
     work_path: a file that notes what linking at once has done. After an interruption, another Index with this work_path
