@@ -147,7 +147,8 @@ START_TEST(comparisons_are_with_near_groups) {
     ck_assert_double_gt(twice.compared_numbering, 2 * plan.compared_numbering);
     /* Partitions are no more than so many. */
     ck_assert_double_eq_tol(sl_partitions_compared(4000000000) / sl_partitions_compared(2000000000), 2, 0.01);
-    /* For very many vectors, the heads of groups take the most: n squared / 4,800, and a 25th more for learning centres. */
+    /* For very many vectors, the heads of groups take the most: n squared / 4,800, and a 25th more for learning
+     * centres. */
     ck_assert_double_eq_tol(sl_leaves_compared(4000000000, 4, SL_METRIC_L2) / 1.6e19 * 4800, 1.04, 0.02);
     params.metric = SL_METRIC_IP;
     ck_ok(sl_index_plan_build(&params, 200000, NULL, NULL, NULL, &plan));
