@@ -951,7 +951,8 @@ typedef struct sl_rebuild_report {
     size_t struct_size;
     size_t n;                           /* vectors, before and after */
     size_t deleted;                     /* left out */
-    uint64_t bytes_before, bytes_after; /* sl_index_stats.bytes_total: without unused room */
+    uint64_t bytes_before, bytes_after; /* sl_index_stats.bytes_total: without unused room. bytes_after 0: the rebuild
+                                           is done, but its file could not be opened to tell */
     size_t room;                        /* of the new file; 0: it never changes */
     sl_layout layout;
     const char *linked_from; /* codes by which vectors were compared: "i8", "i16", "f32", or "i4+8" for 4 bits with the

@@ -11,7 +11,9 @@
 /* Rows of other graphs, whose codes are copied as they are. */
 typedef struct sl_copied {
     const sl_graph *const *graphs; /* of the index's metric, dimension, type, codes and refinement */
+    size_t count;                  /* graphs */
     const uint32_t *of, *nodes;    /* of each row: a number of a graph, and its node there */
+    int joins;                     /* the graphs' lists serve on: see join.h */
 } sl_copied;
 
 typedef struct sl_build {

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Centroids serve to begin at where the index has this share of those that it is to have. */
+enum { SERVING = 3, SERVING_OF = 4 };
+
 /* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their
  * squared lengths. */
 static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
@@ -138,10 +141,30 @@ void sl_centroids_move(sl_kmeans *kmeans) {
     }
 }
 
-/* Begins at rows of the sample, evenly drawn. */
+int sl_centroids_serve(const sl_kmeans *kmeans) {
+    const sl_partitions *had = &kmeans->graph->partitions;
+    return !kmeans->grouped && SERVING_OF * had->count >= SERVING * kmeans->count;
+}
+
+/* Begins at a centroid of the index's partitions. Under IP it is longer than a mean direction. */
+static void begin_at(const sl_kmeans *kmeans, size_t p, size_t had) {
+    const sl_learner *learner = &kmeans->learners[0];
+    const sl_codec *codec = &kmeans->codec, *from = &kmeans->graph->partitions.codec;
+    sl_decode_row(from, from->rows.base + had * from->rows.pitch, learner->floats);
+    if (kmeans->graph->codec.metric == SL_METRIC_IP) {
+        double length = sl_vector_length(learner->floats, codec->dim);
+        if (length > 0) sl_vector_scale(learner->floats, codec->dim, 1 / length);
+    }
+    sl_encode_row(codec, learner->floats, SL_F32, kmeans->rows + p * codec->rows.pitch, learner->floats + codec->dim,
+                  NULL);
+}
+
 void sl_centroids_start(sl_kmeans *kmeans) {
-    size_t stretch = kmeans->sampled / kmeans->count;
-    for (size_t p = 0; p < kmeans->count; p++) {
+    const size_t stretch = kmeans->sampled / kmeans->count, had = kmeans->graph->partitions.count;
+    const size_t served = !sl_centroids_serve(kmeans) ? 0 : had < kmeans->count ? had : kmeans->count;
+    for (size_t p = 0; p < served; p++)
+        begin_at(kmeans, p, p * had / served);
+    for (size_t p = served; p < kmeans->count; p++) {
         uint32_t row = (uint32_t)(p * stretch + sl_kmeans_pick(kmeans, 1, p, stretch));
         put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
     }

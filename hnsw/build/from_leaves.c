@@ -3,9 +3,11 @@
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "hnsw/build/copies.h"
+#include "hnsw/build/join.h"
 #include "hnsw/build/layer_lists.h"
 #include "hnsw/build/leaf_notes.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
 
@@ -28,6 +30,11 @@ typedef struct compared {
 static size_t folds_of(const sl_graph *graph) {
     size_t folds = graph->ef_construction / EF_A_FOLD;
     return folds > SL_LEAF_FOLDS ? SL_LEAF_FOLDS : folds ? folds : 1;
+}
+
+/* Tells whether the build's nodes have lists in the graphs that they come from. */
+static int is_joined(const sl_build *build) {
+    return build->copied && build->copied->joins && build->builder == SL_BUILDER_AUTO;
 }
 
 const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) {
@@ -190,14 +197,6 @@ static unsigned draws_of(unsigned halvings, int roomy) {
     return roomy ? 1u << (halvings - ROOM_HALVINGS) / 2 : 1;
 }
 
-/* Appends to a node's list while that has room. */
-static void append_link(uint32_t *list, size_t degree, uint32_t node) {
-    size_t count = 0;
-    for (; count < degree && list[count] != SL_NONE; count++)
-        if (list[count] == node) return;
-    if (count < degree) list[count] = node;
-}
-
 /* Links the nodes of a sample among themselves, beside the links that they have. */
 static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
@@ -208,7 +207,7 @@ static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes
     if (status == SL_OK) status = link_members(build, c, &members, degree, links);
     for (size_t i = 0; i < count && status == SL_OK; i++)
         for (size_t j = 0; j < degree && links[i * degree + j] != SL_NONE; j++)
-            append_link(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
+            sl_links_append(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
     sl_mem_free(&graph->allocator, links, count * degree * sizeof *links);
     return status;
 }
@@ -242,12 +241,39 @@ static sl_status link_samples(sl_build *build, const compared *c) {
     return status;
 }
 
+/* Makes the lists of layer 0 from those of the graphs that are joined. */
+static sl_status link_joined(sl_build *build, const compared *c, const sl_members *members) {
+    const sl_graph *graph = &build->index->graph;
+    sl_near_lists near = {0};
+    sl_join join;
+    sl_layer_lists lists = {.members = members,
+                            .graph = &c->graph,
+                            .degree = graph->m0,
+                            .told = graph->m0 / 2,
+                            .links = sl_links(graph, 0),
+                            .has_links = 1};
+    sl_status status = sl_join_init(&join, build->copied, members);
+    if (status == SL_OK) status = sl_join_near(&join, &near);
+    if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
+    if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
+    /* Long links, which a choice leaves out, lead out of clusters. */
+    if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
+    if (status == SL_OK) status = sl_join_partitions(&join, &build->index->graph);
+    sl_near_free(&near);
+    sl_join_free(&join);
+    return status;
+}
+
 static sl_status link_all(sl_build *build, const compared *c) {
     const sl_graph *graph = &build->index->graph;
     const sl_members members = {&c->graph,      &c->graph.codec,  graph->n, NULL,
                                 build->threads, &build->progress, graph->n, build->index->work};
-    SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
-    SL_TRY(link_samples(build, c));
+    if (is_joined(build)) {
+        SL_TRY(link_joined(build, c, &members));
+    } else {
+        SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
+        SL_TRY(link_samples(build, c));
+    }
     return link_all_upper(build, c);
 }
 
@@ -257,7 +283,7 @@ sl_status sl_from_leaves_link(sl_build *build) {
     sl_entry_set(index, 0, 0);
     /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
     const int64_t start = sl_now_ns();
-    sl_renumber_settle(index, 8, build->threads, &build->progress);
+    if (!is_joined(build)) sl_renumber_settle(index, 8, build->threads, &build->progress);
     build->numbering_ns = sl_now_ns() - start;
     sl_status status = compared_init(&c, build);
     if (status == SL_OK) status = link_all(build, &c);

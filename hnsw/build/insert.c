@@ -119,7 +119,7 @@ static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t no
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
-    sl_walk_ask_node(walk, node);
+    sl_walk_ask_node(walk, &index->graph, node);
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
         sl_layer layer = sl_layer_at(&index->graph, level);

@@ -11,6 +11,8 @@ enum {
     FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
     MOST = 256, /* most rows a centroid */
     TURNS = 7,
+    SERVED_FROM = 2, /* turns where centroids serve to begin at */
+    SERVED_END = 4,
     CHUNK = 64 /* rows a thread takes at once */
 };
 _Static_assert(CHUNK % SL_PRODUCT_ROWS == 0, "a thread takes whole products");
@@ -201,9 +203,11 @@ static void turn(sl_kmeans *kmeans, uint64_t number) {
 }
 
 void sl_kmeans_learn(sl_kmeans *kmeans) {
+    const int served = sl_centroids_serve(kmeans);
+    const uint64_t first = served ? SERVED_FROM : 0, end = served ? SERVED_END : TURNS;
     kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, 0);
     sl_centroids_start(kmeans);
-    for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(kmeans->progress); number++) {
+    for (uint64_t number = first; number < end && !sl_progress_cancelled(kmeans->progress); number++) {
         kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, number);
         turn(kmeans, number);
     }

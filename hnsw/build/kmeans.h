@@ -67,7 +67,9 @@ void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends,
 void sl_kmeans_learn(sl_kmeans *kmeans);
 void sl_kmeans_learn_groups(sl_kmeans *groups);
 
-/* centroid.c: begins at rows of the sample, evenly drawn. */
+/* centroid.c: tells whether the index has nearly as many partitions already, whose centroids serve to begin at. */
+int sl_centroids_serve(const sl_kmeans *kmeans);
+/* centroid.c: begins at the centroids that serve, evenly drawn, or else at rows of the sample. */
 void sl_centroids_start(sl_kmeans *kmeans);
 /* centroid.c: moves each centroid to the mean of the rows nearest to it, or to what these are likely to score at best.
  */

@@ -82,7 +82,7 @@ typedef struct choosing {
 } choosing;
 
 static size_t most_candidates(const sl_layer_lists *lists, size_t width) {
-    size_t first = width + lists->told, back = (MOST_BACK + 1) * lists->degree;
+    size_t first = width + lists->told + (lists->has_links ? lists->degree : 0), back = (MOST_BACK + 1) * lists->degree;
     return first > back ? first : back;
 }
 
@@ -118,11 +118,22 @@ static void begin(choosing *c, uint32_t member) {
     c->select.count = 0;
 }
 
+/* Offers the members of a member's list. Returns how many they are. */
+static size_t offer_links(choosing *c, uint32_t member) {
+    const size_t degree = c->lists->degree;
+    const uint32_t *links = c->lists->links + (size_t)member * degree;
+    size_t count = 0;
+    for (; count < degree && links[count] != SL_NONE; count++)
+        offer(c, links[count]);
+    return count;
+}
+
 static void choose_first(choosing *c, const sl_near_lists *near, tellings *t, uint32_t member) {
     const size_t first = t->starts[member], all = t->starts[member + 1] - first;
     const size_t told = all < c->lists->told ? all : c->lists->told;
     if (told < all) sl_near_keep(t->near + first, all, told);
     begin(c, member);
+    if (c->lists->has_links) offer_links(c, member);
     for (size_t i = 0; i < near->count[member]; i++)
         offer(c, sl_near_member(near->near[(size_t)member * near->width + i]));
     for (size_t i = 0; i < told; i++)
@@ -161,11 +172,10 @@ static void choose_back(choosing *c, tellings *t, uint32_t member) {
     const sl_layer_lists *lists = c->lists;
     const size_t first = t->starts[member], most = MOST_BACK * lists->degree;
     uint32_t *links = lists->links + (size_t)member * lists->degree;
-    size_t all = t->starts[member + 1] - first, own = 0;
+    size_t all = t->starts[member + 1] - first;
     sl_near *near = t->near + first;
     begin(c, member);
-    for (; own < lists->degree && links[own] != SL_NONE; own++)
-        offer(c, links[own]);
+    const size_t own = offer_links(c, member);
     if (all > most) {
         leave_nearest(c, member, near, all, most);
         all = most;

@@ -12,6 +12,7 @@ typedef struct sl_layer_lists {
     size_t degree;         /* of a list */
     size_t told;           /* members that list a member, and are its candidates too: the nearest of them */
     uint32_t *links;       /* degree entries a member: numbers of members, SL_NONE behind them */
+    int has_links;         /* `links` holds lists, whose members are candidates too */
 } sl_layer_lists;
 
 /* Chooses each member's list among its near members and the nearest of those that it is near to, all at once: choosing

@@ -149,13 +149,6 @@ static void pairing_free(pairing *p) {
     if (p->finds.block) sl_finds_free(&p->finds);
 }
 
-/* Under L2 a score lacks the constant |q|^2 / 2 that makes scores of different members comparable. */
-static float shift_of(const pairing *p, uint32_t row) {
-    const sl_codec *codec = p->members->codec;
-    if (codec->metric != SL_METRIC_L2) return 0;
-    return sl_field_get(codec->rows.base + (size_t)row * codec->rows.pitch, codec->rows.bias);
-}
-
 /* A score that no entry falls short of which could come into a list whose worst entry is this one. */
 static float least_of(float worst, float shift) {
     return worst > -INFINITY ? worst - shift - 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) : worst;
@@ -183,7 +176,7 @@ static size_t take_found(pairing *p, const sl_scan *found) {
 /* Joins what a leaf tells about a member with the member's list. `asked`: the members that it was compared with. */
 static void join(pairing *p, const uint32_t *asked, uint32_t member, const sl_near *told, size_t found) {
     sl_near_lists *lists = p->lists;
-    const float shift = shift_of(p, sl_member_row(p->members, member));
+    const float shift = sl_near_shift(p->members->codec, sl_member_row(p->members, member));
     sl_near *list = lists->near + (size_t)member * lists->width;
     sl_spin *lock = &p->pairs->locks[member % LOCKS];
     sl_spin_lock(lock);
@@ -240,7 +233,7 @@ static void compare_leaf(pairing *p, const sl_leaves *leaves, size_t leaf) {
             float worst;
             rows[i] = sl_member_row(p->members, own[first + i]);
             __atomic_load(&p->pairs->worst[own[first + i]], &worst, __ATOMIC_RELAXED);
-            least[i] = least_of(worst, shift_of(p, rows[i]));
+            least[i] = least_of(worst, sl_near_shift(p->members->codec, rows[i]));
         }
         sl_finds_best(&p->finds, &p->columns, rows, count, least);
         for (size_t i = 0; i < count; i++)

@@ -100,7 +100,7 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_graph *graph = reach->graph;
     sl_walk *walk = &insert->walk;
     int replaces = graph->codec.metric != SL_METRIC_IP;
-    sl_walk_ask_node(walk, node);
+    sl_walk_ask_node(walk, graph, node);
     sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
     sl_pool_finish(&walk->pool, graph->ef_construction);
     sl_pool_sort(&walk->pool);

@@ -49,6 +49,13 @@ void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, cons
     }
 }
 
+void sl_links_append(uint32_t *links, size_t degree, uint32_t id) {
+    size_t count = 0;
+    for (; count < degree && links[count] != SL_NONE; count++)
+        if (links[count] == id) return;
+    if (count < degree) links[count] = id;
+}
+
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree) {
     size_t end = length_of(links, degree);
     for (size_t at = 0; at < end;)

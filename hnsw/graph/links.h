@@ -8,6 +8,9 @@
  * list has every link that stays; one of these may stand twice. */
 void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
 
+/* Puts an id at the end of a list that has room and lacks it. */
+void sl_links_append(uint32_t *links, size_t degree, uint32_t id);
+
 /* Takes away links that stand twice in a list, as a crash may leave them. */
 void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
 

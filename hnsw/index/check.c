@@ -185,7 +185,7 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
     if (drawn >= graph->n) drawn = sl_next_undeleted(graph, 0);
     if (drawn >= graph->n) return 1;
     uint32_t self = (uint32_t)drawn;
-    sl_walk_ask_node(walk, self);
+    sl_walk_ask_node(walk, graph, self);
     double kth = exact_kth(walk, self, top);
     if (top->size == 0) return 1;
     walk->pool.size = 0;

@@ -1,7 +1,7 @@
 /* sl_index_merge: one new index from what others hold. */
 #include "base/params.h"
 #include "distance/double.h"
-#include "hnsw/build/build.h"
+#include "hnsw/build/join.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
@@ -173,7 +173,7 @@ static sl_status make_alike(const sl_merge *merge, sl_index **out) {
 }
 
 static sl_status build(const sl_merge *merge, sl_index *index) {
-    const sl_copied copied = {merge->graphs, merge->of, merge->nodes};
+    sl_copied copied = {merge->graphs, merge->count, merge->of, merge->nodes, 0};
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = merge->params.threads;
@@ -182,6 +182,7 @@ static sl_status build(const sl_merge *merge, sl_index *index) {
     params.progress_ctx = merge->params.progress_ctx;
     params.tags = merge->tags;
     params.keys = merge->keys;
+    SL_TRY(sl_join_serves(&index->graph, &copied, merge->n, &copied.joins));
     SL_TRY(sl_build_copies(index, &copied, merge->n, merge->ids, &params));
     for (size_t i = 0; i < merge->count; i++) {
         const sl_graph *graph = merge->graphs[i];

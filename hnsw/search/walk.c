@@ -155,16 +155,16 @@ void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, v
     out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
 }
 
-void sl_walk_ask_node(sl_walk *walk, uint32_t node) {
+void sl_walk_ask_node(sl_walk *walk, const sl_graph *of, uint32_t node) {
     const sl_graph *graph = walk->graph;
     if (has_coarse(graph)) {
-        sl_coded_floats(graph, node, walk->floats);
+        sl_coded_floats(of, node, walk->floats);
         walk->query_norm2 = (float)ask_coarse(walk);
     } else if (graph->codec.codes == SL_CODES_I4) {
-        sl_coded_floats(graph, node, walk->floats);
+        sl_coded_floats(of, node, walk->floats);
         ask_floats(walk);
     } else {
-        sl_row_as_query(&graph->codec, sl_row(graph, node), walk->query_buffer, &walk->query);
+        sl_row_as_query(&of->codec, sl_row(of, node), walk->query_buffer, &walk->query);
     }
 }
 

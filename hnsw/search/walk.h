@@ -72,14 +72,15 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
     return sl_codec_of_walks(graph) == &graph->codec ? walk->walked : &graph->codec;
 }
 
-/* sl_walk_ask takes a vector that has passed sl_vector_check; sl_walk_ask_node takes a stored one. `what` says which
+/* sl_walk_ask takes a vector that has passed sl_vector_check; sl_walk_ask_node takes a stored one, of
+ * this index or of one with the same codecs. `what` says which
  * forms of the vector are made: for walks, for ranking their results, or both. Without coarse rows the two forms are
  * one, and it is always made. */
 #define SL_ASK_WALK 1u
 #define SL_ASK_RANK 2u
 #define SL_ASK_BOTH (SL_ASK_WALK | SL_ASK_RANK)
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what);
-void sl_walk_ask_node(sl_walk *walk, uint32_t node);
+void sl_walk_ask_node(sl_walk *walk, const sl_graph *of, uint32_t node);
 
 /* Encodes the vector that was asked last, for ranking too, over the centroids of partitions. The code has 8 bits,
  * which are part of the ranking form where that has more. `buffer`, `floats`: as sl_partition_ask has them. */

@@ -71,9 +71,9 @@ class Bounded(CommandTest):
 
     def test_a_killed_build_goes_on(self):
         first = self.kill(2 * MB)
-        kept = self.read("x.sl.work")[:2 * MB]
+        kept = self.read("x.sl.work")[:MB]  # behind it a note may be torn
         self.assertGreater(self.kill(first + MB // 2), first)
-        self.assertEqual(self.read("x.sl.work")[:2 * MB], kept)
+        self.assertEqual(self.read("x.sl.work")[:MB], kept)
         self.run_ok(*BUILD, "-o", "x.sl", *BOUND)
         self.assertEqual(self.read("x.sl"), self.whole)
         self.assertEqual(self.files(), ["base.fbin", "x.sl"])

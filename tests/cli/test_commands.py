@@ -201,6 +201,23 @@ class Build(Indexed):
                 self.assertNotEqual(self.run_json(*build, "x.sl", *other)["hash"], told, (metric, other))
                 self.assertNotEqual(self.read("one.sl"), self.read("x.sl"), (metric, other))
 
+    def test_threads_and_tiers_change_no_byte_of_joined_graphs(self):
+        rows = clustered(5000, 8, 3)
+        self.vectors("halves.fbin", rows[:2500])
+        self.vectors("more.fbin", rows[2500:])
+        self.vectors("more.ibin", [[i] for i in range(2500, 5000)])
+        for name, *ids in (("halves",), ("more", "--ids", "more.ibin")):
+            self.run_ok("build", f"{name}.fbin", *ids, "--metric", "l2", "--threads", 1, "-o", f"{name}.sl")
+        merge = ("merge", "halves.sl", "more.sl", "-o")
+        told = self.run_json(*merge, "one.sl", "--threads", 1)["hash"]
+        for tier in self.run_json("cpu")["isa_available"]:
+            again = self.run_json(*merge, "x.sl", "--threads", 2, env={**os.environ, "SHORTLIST_MAX_ISA": tier})
+            self.assertEqual(again["hash"], told, tier)
+        self.assertEqual(self.run_json(*merge, "x.sl", "--threads", 3, "--max-memory", "12M")["hash"], told)
+        self.assertEqual(self.read("one.sl"), self.read("x.sl"))
+        self.run_ok(*merge, "x.sl", "--builder", "leaves")
+        self.assertNotEqual(self.read("one.sl"), self.read("x.sl"))
+
     def test_a_base_is_one_batch(self):
         """However little memory there is, all vectors of a file that can be mapped are linked at once."""
         self.vectors("many.fbin", clustered(4500, 128, 3))

@@ -431,6 +431,33 @@ START_TEST(memory_may_lack) {
 }
 END_TEST
 
+/* The last calls look at the new file, when nothing can fail any more. */
+START_TEST(memory_may_lack_at_the_end) {
+    size_t calls = 0, untold = 0;
+    for (size_t back = 0; back < 8; back++) {
+        fault_allocator faults;
+        make_file(0);
+        fault_allocator_init(&faults, back ? calls - back + 1 : 0);
+        sl_rebuild_params params = on_one_thread();
+        params.allocator = &faults.allocator;
+        sl_rebuild_report report = {.struct_size = sizeof report};
+        sl_status status = sl_index_rebuild(place.path, &params, &report);
+        ck_assert_uint_eq(faults.live_blocks, 0);
+        if (!back) {
+            calls = faults.calls;
+            ck_assert_uint_gt(report.bytes_after, 0);
+        }
+        if (status != SL_OK) {
+            expect_old(1);
+        } else if (back) {
+            ck_assert_uint_eq(report.n, LEFT);
+            untold += report.bytes_after == 0;
+        }
+    }
+    ck_assert_uint_gt(untold, 0);
+}
+END_TEST
+
 static int cancel_at(void *ctx, uint64_t done, uint64_t total) {
     (void)done, (void)total;
     return --*(int *)ctx == 0;
@@ -580,6 +607,7 @@ int main(void) {
     tcase_add_loop_test(cases[1], nobody_changes_it_meanwhile, 0, FILES);
     tcase_add_loop_test(cases[2], every_call_may_fail, 0, BOTH);
     tcase_add_loop_test(cases[2], memory_may_lack, 0, BOTH);
+    tcase_add_test(cases[2], memory_may_lack_at_the_end);
     tcase_add_loop_test(cases[2], cancelled, 0, BOTH);
     tcase_add_loop_test(cases[2], killed_at_every_call, 0, BOTH);
     tcase_add_loop_test(cases[2], damage_is_refused, 0, FILES);

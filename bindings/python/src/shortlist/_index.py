@@ -228,7 +228,8 @@ class RebuildReport:
 
     n: vectors, before and after.
     deleted: deleted vectors that were left out.
-    bytes_before, bytes_after: bytes of the file, without unused room.
+    bytes_before, bytes_after: bytes of the file, without unused room. bytes_after is 0
+        where the new file could not be opened to tell.
     room: vectors that the new file has room for; 0 for a file that never changes.
     layout: "arrays" or "records".
     linked_from: codes by which vectors were compared for their links: "i8", "i16", "f32" or "i4+8".

@@ -1,0 +1,38 @@
+/*
+ * Joining graphs: an index gets nodes of several indexes, whose lists serve on. What is missing is found by walks: each
+ * node asks the larger indexes for what is near to it. The smaller ones' nodes tell the larger ones' that way.
+ */
+#ifndef SL_HNSW_BUILD_JOIN_H
+#define SL_HNSW_BUILD_JOIN_H
+
+#include "hnsw/build/build.h"
+#include "hnsw/build/near.h"
+
+/* A join under way. */
+typedef struct sl_join {
+    const sl_copied *copied;
+    const sl_members *members; /* all nodes of the new index */
+    uint32_t **to;             /* of each graph: node -> node of the new index, SL_NONE where it was not copied */
+    size_t *taken;             /* of each graph: nodes that were copied */
+} sl_join;
+
+/* Tells whether n rows of several graphs are joined: the graphs were made as the new index is, at least half of each is
+ * copied, and there are no more walks than rows. Errors: SL_ENOMEM. */
+sl_status sl_join_serves(const sl_graph *graph, const sl_copied *copied, size_t n, int *serves);
+
+/* Makes the maps of nodes. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_members *members);
+void sl_join_free(sl_join *join);
+
+/* Lists what each node is near to in larger graphs, and behind its links to nodes that were not copied. The result
+ * does not depend on the number of threads. The caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_join_near(const sl_join *join, sl_near_lists *near);
+
+/* Appends what each node's list has in its old graph to `links`, `degree` entries a node, while a list is shorter than
+ * it was there. */
+void sl_join_append(const sl_join *join, size_t degree, uint32_t *links);
+
+/* Gives the index the partitions of its graphs. Numbering then begins at their centroids. Errors: SL_ENOMEM. */
+sl_status sl_join_partitions(const sl_join *join, sl_graph *graph);
+
+#endif
