@@ -290,8 +290,10 @@ SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
  *   INSERT  Each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320).
  *   LEAVES  Overlapping sets of near vectors compare all their pairs (PiPNN, arXiv 2602.21247); under IP each is
  *           compared with the vectors that score best in its direction. The graph is the same for any number of
- *           threads. The index is empty and in memory, and gets 4,096 vectors or more.
- *   AUTO    LEAVES where it serves, with m of 16 to 24 and ef_construction of 200 or more. Else INSERT. */
+ *           threads. The index is in memory, and gets 4,096 vectors or more. Vectors that are there already are joined
+ *           with the new ones.
+ *   AUTO    LEAVES where it serves, for a batch no smaller than the index, with m of 16 to 24 and ef_construction of
+ *           200 or more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
 /* Seconds of an add that succeeded. */
@@ -344,13 +346,14 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
 #define sl_merge_params_init(params) sl_merge_params_init_sized((params), sizeof *(params))
 
 /* Makes a new index in memory of all vectors of one or more indexes, which stay as they are. Codes, refinements, ids,
- * tags and keys are copied exactly. Deleted vectors are left out. The graph is built anew, so that a merge of one index
- * rebuilds it. Other parameters are those of the first index; stored settings of a tuning are not taken over. The
- * caller frees *out; nobody changes the indexes through their handles meanwhile.
- * Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi).
- * SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY (an index that another process
- * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory and work_path. *out is then
- * NULL. */
+ * tags and keys are copied exactly. Deleted vectors are left out. The graph of one index is built anew, so that a merge
+ * rebuilds it. Builder AUTO joins the graphs of several: where all have the new m and at least the new ef_construction,
+ * half or more of each is left, and there are two or three of one size, or a large one and small ones. Other parameters
+ * are those of the first index; stored settings of a tuning are not taken over. The caller frees *out; nobody changes
+ * the indexes through their handles meanwhile. Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes,
+ * refinement, tags, keys or multi). SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY
+ * (an index that another process writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory
+ * and work_path. *out is then NULL. */
 SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
                                             sl_index **out);
 

@@ -175,7 +175,7 @@ static void insert_rows(sl_build *build) {
 }
 
 int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n) {
-    if (builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph)) return 0;
+    if (builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph, first, n)) return 0;
     return builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, first, n);
 }
 

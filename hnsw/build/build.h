@@ -8,12 +8,16 @@
 /* Rows that a thread takes at once. */
 #define SL_BUILD_CHUNK 16
 
+/* Which graphs are walked over to join several: none, for their nodes are linked anew; the larger of each two; or the
+ * first one alone. */
+typedef enum sl_join_kind { SL_JOIN_NONE, SL_JOIN_OVER_LARGER, SL_JOIN_OVER_FIRST } sl_join_kind;
+
 /* Rows of other graphs, whose codes are copied as they are. */
 typedef struct sl_copied {
     const sl_graph *const *graphs; /* of the index's metric, dimension, type, codes and refinement */
     size_t count;                  /* graphs */
     const uint32_t *of, *nodes;    /* of each row: a number of a graph, and its node there */
-    int joins;                     /* the graphs' lists serve on: see join.h */
+    sl_join_kind joins;            /* see join.h */
 } sl_copied;
 
 typedef struct sl_build {

@@ -2,6 +2,7 @@
 
 #include "distance/codec/encode.h"
 
+#include <float.h>
 #include <string.h>
 
 /* Centroids serve to begin at where the index has this share of those that it is to have. */
@@ -146,26 +147,30 @@ int sl_centroids_serve(const sl_kmeans *kmeans) {
     return !kmeans->grouped && SERVING_OF * had->count >= SERVING * kmeans->count;
 }
 
-/* Begins at a centroid of the index's partitions. Under IP it is longer than a mean direction. */
-static void begin_at(const sl_kmeans *kmeans, size_t p, size_t had) {
+/* Begins at a centroid of the index's partitions. Under IP it is longer than a mean direction. Returns 0 for one that
+ * no vectors have, as a damaged file may hold. */
+static int begin_at(const sl_kmeans *kmeans, size_t p, size_t had) {
     const sl_learner *learner = &kmeans->learners[0];
     const sl_codec *codec = &kmeans->codec, *from = &kmeans->graph->partitions.codec;
     sl_decode_row(from, from->rows.base + had * from->rows.pitch, learner->floats);
-    if (kmeans->graph->codec.metric == SL_METRIC_IP) {
-        double length = sl_vector_length(learner->floats, codec->dim);
-        if (length > 0) sl_vector_scale(learner->floats, codec->dim, 1 / length);
-    }
+    const double length = sl_vector_length(learner->floats, codec->dim);
+    if (!(length > 0 && length < FLT_MAX)) return 0;
+    if (kmeans->graph->codec.metric == SL_METRIC_IP) sl_vector_scale(learner->floats, codec->dim, 1 / length);
     sl_encode_row(codec, learner->floats, SL_F32, kmeans->rows + p * codec->rows.pitch, learner->floats + codec->dim,
                   NULL);
+    return 1;
+}
+
+/* Begins at a row of the p-th stretch of the sample. */
+static void begin_at_row(const sl_kmeans *kmeans, size_t p) {
+    const size_t stretch = kmeans->sampled / kmeans->count;
+    const uint32_t row = (uint32_t)(p * stretch + sl_kmeans_pick(kmeans, 1, p, stretch));
+    put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
 }
 
 void sl_centroids_start(sl_kmeans *kmeans) {
-    const size_t stretch = kmeans->sampled / kmeans->count, had = kmeans->graph->partitions.count;
-    const size_t served = !sl_centroids_serve(kmeans) ? 0 : had < kmeans->count ? had : kmeans->count;
-    for (size_t p = 0; p < served; p++)
-        begin_at(kmeans, p, p * had / served);
-    for (size_t p = served; p < kmeans->count; p++) {
-        uint32_t row = (uint32_t)(p * stretch + sl_kmeans_pick(kmeans, 1, p, stretch));
-        put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
-    }
+    const size_t had = sl_centroids_serve(kmeans) ? kmeans->graph->partitions.count : 0;
+    const size_t served = had < kmeans->count ? had : kmeans->count;
+    for (size_t p = 0; p < kmeans->count; p++)
+        if (p >= served || !begin_at(kmeans, p, p * had / served)) begin_at_row(kmeans, p);
 }

@@ -34,20 +34,19 @@ static size_t folds_of(const sl_graph *graph) {
 
 /* Tells whether the build's nodes have lists in the graphs that they come from. */
 static int is_joined(const sl_build *build) {
-    return build->copied && build->copied->joins && build->builder == SL_BUILDER_AUTO;
+    return build->copied && build->copied->joins != SL_JOIN_NONE && build->builder == SL_BUILDER_AUTO;
 }
 
 const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) {
     const sl_graph *graph = &index->graph;
-    if (first != 0) return "an empty index";
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
     /* Places of leaves have 32 bits. */
-    if (n > (SL_NONE - 1) / folds_of(graph)) return "fewer vectors or a smaller ef_construction";
+    if (n > (SL_NONE - 1) / folds_of(graph) - first) return "fewer vectors or a smaller ef_construction";
     return graph->place != SL_PLACE_DRAM || index->writer ? "an index in memory" : NULL;
 }
 
-int sl_from_leaves_suits(const sl_graph *graph) {
-    return graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M && graph->m <= MOST_M;
+int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n) {
+    return first <= n && graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M && graph->m <= MOST_M;
 }
 
 static sl_status copy_rows(compared *c, const sl_build *build) {
@@ -212,64 +211,72 @@ static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes
     return status;
 }
 
-/* Tells whether the lists of layer 0 have much room. */
-static int has_room(const sl_graph *graph) {
+/* Tells whether the new nodes' lists of layer 0 have much room. */
+static int has_room(const sl_build *build) {
+    const sl_graph *graph = &build->index->graph;
     uint64_t links = 0;
-    for (uint32_t node = 0; node < graph->n; node++)
+    for (size_t node = build->first; node < graph->n; node++)
         for (size_t i = 0; i < graph->m0 && sl_links(graph, node)[i] != SL_NONE; i++)
             links++;
-    return links * FULL_OF < (uint64_t)graph->n * graph->m0 * FULL;
+    return links * FULL_OF < (uint64_t)build->n * graph->m0 * FULL;
 }
 
-/* Gives layer 0 links that lead out of clusters: ever smaller samples of the nodes are linked. Each is a sample of its
- * own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
+/* Gives layer 0 links that lead out of clusters: ever smaller samples of the new nodes are linked. Each is a sample of
+ * its own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
 static sl_status link_samples(sl_build *build, const compared *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;
-    uint32_t *nodes = sl_mem_array(&graph->allocator, graph->n, sizeof *nodes, &status);
-    size_t count = graph->n;
-    const int roomy = has_room(graph);
+    uint32_t *nodes = sl_mem_array(&graph->allocator, build->n, sizeof *nodes, &status);
+    size_t count = build->n;
+    const int roomy = has_room(build);
     for (unsigned halvings = roomy ? ROOM_HALVINGS : HALVINGS; status == SL_OK && count > graph->m0; halvings++) {
         for (unsigned draw = 0; draw < draws_of(halvings, roomy) && status == SL_OK; draw++) {
             count = 0;
-            for (uint32_t node = 0; node < graph->n; node++)
+            for (uint32_t node = (uint32_t)build->first; node < graph->n; node++)
                 if (in_sample(graph, node, halvings, draw)) nodes[count++] = node;
             if (count > 1) status = link_sample(build, c, nodes, count);
         }
     }
-    sl_mem_free(&graph->allocator, nodes, graph->n * sizeof *nodes);
+    sl_mem_free(&graph->allocator, nodes, build->n * sizeof *nodes);
     return status;
 }
 
 /* Makes the lists of layer 0 from those of the graphs that are joined. */
-static sl_status link_joined(sl_build *build, const compared *c, const sl_members *members) {
-    const sl_graph *graph = &build->index->graph;
+static sl_status link_joined(const compared *c, const sl_members *members, const sl_copied *joined) {
+    const sl_graph *graph = &c->graph;
     sl_near_lists near = {0};
     sl_join join;
     sl_layer_lists lists = {.members = members,
-                            .graph = &c->graph,
+                            .graph = graph,
                             .degree = graph->m0,
                             .told = graph->m0 / 2,
                             .links = sl_links(graph, 0),
                             .has_links = 1};
-    sl_status status = sl_join_init(&join, build->copied, members);
+    sl_status status = sl_join_init(&join, joined, members);
     if (status == SL_OK) status = sl_join_near(&join, &near);
     if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     /* Long links, which a choice leaves out, lead out of clusters. */
     if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
-    if (status == SL_OK) status = sl_join_partitions(&join, &build->index->graph);
     sl_near_free(&near);
     sl_join_free(&join);
     return status;
 }
 
+/* All nodes of the index as members, which count no steps. */
+static sl_members all_of(sl_build *build, const compared *c) {
+    return (sl_members){&c->graph, &c->graph.codec, c->graph.n, NULL, build->threads, &build->progress, 0, NULL};
+}
+
+/* Links all nodes, of graphs that are joined or without lists. */
 static sl_status link_all(sl_build *build, const compared *c) {
-    const sl_graph *graph = &build->index->graph;
-    const sl_members members = {&c->graph,      &c->graph.codec,  graph->n, NULL,
-                                build->threads, &build->progress, graph->n, build->index->work};
+    sl_graph *graph = &build->index->graph;
+    sl_members members = all_of(build, c);
+    members.steps = graph->n;
+    members.work = build->index->work;
     if (is_joined(build)) {
-        SL_TRY(link_joined(build, c, &members));
+        SL_TRY(link_joined(c, &members, build->copied));
+        SL_TRY(sl_join_partitions(build->copied, build->n, graph));
     } else {
         SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
         SL_TRY(link_samples(build, c));
@@ -277,22 +284,132 @@ static sl_status link_all(sl_build *build, const compared *c) {
     return link_all_upper(build, c);
 }
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * A batch beside nodes that are there
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The lists as they are before the batch is joined, and two graphs of them: the old nodes' and the new ones'. */
+typedef struct batch {
+    sl_build *build;
+    sl_graph old, added;
+    uint32_t *links; /* of layer 0, of all nodes */
+    uint32_t *upper; /* of the upper layers */
+    sl_entry entry;
+    uint32_t *of, *nodes;
+} batch;
+
+static size_t links_bytes(const sl_graph *graph, size_t n) {
+    return n * graph->m0 * sizeof(uint32_t);
+}
+
+static size_t upper_bytes(const sl_graph *graph) {
+    return graph->upper.rows * graph->m * sizeof(uint32_t);
+}
+
+static void batch_free(batch *b) {
+    const sl_graph *graph = &b->build->index->graph;
+    const sl_allocator *allocator = &graph->allocator;
+    sl_mem_free(allocator, b->links, links_bytes(graph, graph->n));
+    sl_mem_free(allocator, b->upper, upper_bytes(graph));
+    sl_mem_free(allocator, b->of, graph->n * sizeof *b->of);
+    sl_mem_free(allocator, b->nodes, graph->n * sizeof *b->nodes);
+}
+
+static sl_status batch_init(batch *b, sl_build *build) {
+    const sl_graph *graph = &build->index->graph;
+    const sl_allocator *allocator = &graph->allocator;
+    sl_status status = SL_OK;
+    *b = (batch){.build = build, .entry = sl_entry_get(graph)};
+    b->links = sl_mem_array(allocator, links_bytes(graph, graph->n), 1, &status);
+    b->upper = sl_mem_array(allocator, upper_bytes(graph), 1, &status);
+    b->of = sl_mem_array(allocator, graph->n, sizeof *b->of, &status);
+    b->nodes = sl_mem_array(allocator, graph->n, sizeof *b->nodes, &status);
+    SL_TRY(status);
+    memcpy(b->links, sl_links(graph, 0), links_bytes(graph, build->first));
+    if (upper_bytes(graph)) memcpy(b->upper, graph->upper.links, upper_bytes(graph));
+    return SL_OK;
+}
+
+static void put_back(const batch *b) {
+    const sl_graph *graph = &b->build->index->graph;
+    memcpy(sl_links(graph, 0), b->links, links_bytes(graph, b->build->first));
+    if (upper_bytes(graph)) memcpy(graph->upper.links, b->upper, upper_bytes(graph));
+    sl_build_clear_links(b->build->index, b->build->first, b->build->n);
+    sl_entry_set(b->build->index, b->entry.level, b->entry.level ? b->entry.slot : b->entry.node);
+}
+
+/* Links the new nodes of layer 0 among themselves. */
+static sl_status link_added(batch *b, const compared *c) {
+    sl_build *build = b->build;
+    const sl_graph *graph = &build->index->graph;
+    const size_t degree = graph->m0, first = build->first;
+    sl_members members = all_of(build, c);
+    uint32_t *own = b->links + first * degree;
+    for (size_t i = 0; i < build->n; i++)
+        b->nodes[i] = (uint32_t)(first + i);
+    members.n = members.steps = build->n;
+    members.rows = b->nodes;
+    SL_TRY(link_members(build, c, &members, degree, own));
+    for (size_t i = 0; i < build->n * degree; i++)
+        sl_links(graph, first)[i] = own[i] == SL_NONE ? SL_NONE : own[i] + (uint32_t)first;
+    SL_TRY(link_samples(build, c));
+    memcpy(own, sl_links(graph, first), links_bytes(graph, build->n));
+    return SL_OK;
+}
+
+/* The new nodes have no upper layers yet: they walk over the old graph, and not the other way. */
+static sl_status join_added(batch *b, const compared *c) {
+    const sl_graph *graph = &b->build->index->graph, *graphs[] = {&b->old, &b->added};
+    const sl_copied joined = {graphs, 2, b->of, b->nodes, SL_JOIN_OVER_FIRST};
+    const sl_members members = all_of(b->build, c);
+    b->old = b->added = *graph;
+    b->old.arrays[SL_ARRAY_LINKS].at = b->added.arrays[SL_ARRAY_LINKS].at = (uint8_t *)b->links;
+    b->old.n = b->build->first;
+    while (b->old.upper.count && b->old.upper.nodes[b->old.upper.count - 1] >= b->build->first)
+        b->old.upper.count--;
+    for (size_t i = 0; i < graph->n; i++) {
+        b->of[i] = i >= b->build->first;
+        b->nodes[i] = (uint32_t)i;
+    }
+    return link_joined(c, &members, &joined);
+}
+
+static sl_status link_batch(sl_build *build, const compared *c) {
+    batch b;
+    sl_status status = batch_init(&b, build);
+    if (status == SL_OK) {
+        status = link_added(&b, c);
+        if (status == SL_OK) status = join_added(&b, c);
+        if (status == SL_OK) status = link_all_upper(build, c);
+        if (status != SL_OK) put_back(&b);
+    }
+    batch_free(&b);
+    return status;
+}
+
+static sl_status link_first(sl_build *build, const compared *c) {
+    sl_graph *graph = &build->index->graph;
+    sl_entry_set(build->index, 0, 0);
+    sl_status status = link_all(build, c);
+    if (status == SL_OK) return SL_OK;
+    sl_build_clear_links(build->index, 0, graph->n);
+    if (upper_bytes(graph)) memset(graph->upper.links, 0xff, upper_bytes(graph));
+    return status;
+}
+
 sl_status sl_from_leaves_link(sl_build *build) {
     sl_index *index = build->index;
     compared c;
-    sl_entry_set(index, 0, 0);
     /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
     const int64_t start = sl_now_ns();
-    if (!is_joined(build)) sl_renumber_settle(index, 8, build->threads, &build->progress);
+    if (!build->first && !is_joined(build)) {
+        sl_entry_set(index, 0, 0);
+        sl_renumber_settle(index, 8, build->threads, &build->progress);
+    }
     build->numbering_ns = sl_now_ns() - start;
     sl_status status = compared_init(&c, build);
-    if (status == SL_OK) status = link_all(build, &c);
+    if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
     compared_free(&c);
-    if (status != SL_OK) {
-        size_t upper = index->graph.upper.rows * index->graph.m * sizeof(uint32_t);
-        sl_build_clear_links(index, 0, index->graph.n);
-        if (upper) memset(index->graph.upper.links, 0xff, upper);
-    }
     return status;
 }
 

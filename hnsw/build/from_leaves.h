@@ -11,12 +11,13 @@
 const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n);
 
 /* Tells whether that was measured to give the better graph. With few leaves a node, or few links, clusters lose touch.
- * With many links, inserting is as fast. */
-int sl_from_leaves_suits(const sl_graph *graph);
+ * With many links, or where there are more nodes already, inserting is as fast. */
+int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n);
 
-/* Links all nodes on all layers, and sets the entry point. Lists are empty before. They are empty again after a
- * failure. The lists depend on rows, seed and parameters alone: the number of threads changes nothing.
- * Errors: SL_ENOMEM, SL_ECANCELED. */
+/* Links the build's nodes on all layers, and sets the entry point. Their lists are empty before. They are empty again
+ * after a failure. Where nodes are there already, these are joined with the new ones: their lists, and all of the upper
+ * layers, are made anew; after a failure they are as they were. The lists depend on rows, seed, parameters and the
+ * lists that are there: the number of threads changes nothing. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_from_leaves_link(sl_build *build);
 
 /* Bytes that linking all nodes of an index takes at most beside the index: of nodes whose codes all differ, or of nodes

@@ -39,12 +39,12 @@ static int all_serve(const sl_copied *copied, const size_t *taken, const sl_grap
     return joined > 1;
 }
 
-sl_status sl_join_serves(const sl_graph *graph, const sl_copied *copied, size_t n, int *serves) {
+sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t n, sl_join_kind *kind) {
     sl_status status = SL_OK;
     size_t *taken = sl_mem_array(&graph->allocator, copied->count, sizeof *taken, &status);
     SL_TRY(status);
     count_taken(copied, n, taken);
-    *serves = all_serve(copied, taken, graph) && walks_of(taken, copied->count) <= n;
+    if (all_serve(copied, taken, graph) && walks_of(taken, copied->count) <= n) *kind = SL_JOIN_OVER_LARGER;
     sl_mem_free(&graph->allocator, taken, copied->count * sizeof *taken);
     return SL_OK;
 }
@@ -75,8 +75,9 @@ sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_members 
     return SL_OK;
 }
 
-/* Tells whether nodes of graph a walk over graph b: it is the larger one, or the first of two that are alike. */
+/* Tells whether nodes of graph a walk over graph b. Of two of one size the first is taken for the larger. */
 static int asks(const sl_join *join, size_t a, size_t b) {
+    if (join->copied->joins == SL_JOIN_OVER_FIRST) return a != 0 && b == 0;
     return a != b && (join->taken[a] < join->taken[b] || (join->taken[a] == join->taken[b] && b < a));
 }
 
@@ -141,7 +142,8 @@ static void offer(joining *j, size_t g, uint32_t node) {
 }
 
 static size_t listed_of(const sl_join *join, size_t from, size_t over) {
-    return LISTED - LESS * join->taken[from] / join->taken[over];
+    const size_t asking = join->taken[from], asked = join->taken[over];
+    return LISTED - (asking < asked ? LESS * asking / asked : LESS);
 }
 
 /* Walks over another graph to what is near to a node. The walk begins where that of the node before ended. */
@@ -270,39 +272,36 @@ void sl_join_append(const sl_join *join, size_t degree, uint32_t *links) {
  * Partitions that are there
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the first node from `node` on that was copied, as a node of the new index; `end`: there is none. */
-static uint32_t next_taken(const sl_join *join, size_t g, size_t node, uint32_t end) {
-    const size_t n = join->copied->graphs[g]->n;
-    while (node < n && join->to[g][node] == SL_NONE)
-        node++;
-    return node < n ? join->to[g][node] : end;
-}
-
-/* Nodes of a graph are in the new index by rising number, and behind those of the graph before. */
-static void put_partitions(const sl_join *join, size_t g, uint32_t end, sl_partitions *out, size_t at) {
-    const sl_graph *graph = join->copied->graphs[g];
+/* Puts a graph's partitions behind those that are there. Its nodes are rows *row and those that follow; *row becomes
+ * the first behind them. */
+static void put_partitions(const sl_copied *copied, size_t g, size_t n, size_t *row, sl_partitions *out) {
+    const sl_graph *graph = copied->graphs[g];
     const sl_partitions *from = &graph->partitions;
     const size_t pitch = out->codec.rows.pitch;
-    if (from->count) memcpy(out->rows + at * pitch, from->codec.rows.base, from->count * pitch);
-    for (size_t p = 0; p < from->count; p++)
-        out->starts[at + p] = next_taken(join, g, sl_partition_nodes(from, p, graph->n).first, end);
+    if (from->count) memcpy(out->rows + out->count * pitch, from->codec.rows.base, from->count * pitch);
+    for (size_t p = 0; p < from->count; p++) {
+        const size_t first = sl_partition_nodes(from, p, graph->n).first;
+        while (*row < n && copied->of[*row] == g && copied->nodes[*row] < first)
+            ++*row;
+        out->starts[out->count++] = (uint32_t)*row;
+    }
+    while (*row < n && copied->of[*row] == g)
+        ++*row;
 }
 
-sl_status sl_join_partitions(const sl_join *join, sl_graph *graph) {
-    const sl_copied *copied = join->copied;
-    sl_partitions *out = &graph->partitions;
-    uint32_t end = 0;
-    size_t at = 0;
-    sl_status status = sl_partition_codec(graph, &out->codec);
+sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph) {
+    sl_partitions out = {0};
+    size_t count = 0, row = 0;
+    sl_status status = sl_partition_codec(graph, &out.codec);
     for (size_t g = 0; g < copied->count; g++)
-        out->count += copied->graphs[g]->partitions.count;
-    out->starts = sl_mem_array(&graph->allocator, out->count + 1, sizeof *out->starts, &status);
-    out->rows = sl_mem_array(&graph->allocator, sl_codec_rows_size(&out->codec, out->count), 1, &status);
-    out->codec.rows.base = out->rows;
-    for (size_t g = 0; g < copied->count && status == SL_OK; at += copied->graphs[g++]->partitions.count) {
-        end += (uint32_t)join->taken[g];
-        put_partitions(join, g, end, out, at);
-    }
-    if (status == SL_OK) out->starts[at] = end;
+        count += copied->graphs[g]->partitions.count;
+    out.starts = sl_mem_array(&graph->allocator, count + 1, sizeof *out.starts, &status);
+    out.rows = sl_mem_array(&graph->allocator, sl_codec_rows_size(&out.codec, count), 1, &status);
+    out.codec.rows.base = out.rows;
+    for (size_t g = 0; g < copied->count && status == SL_OK; g++)
+        put_partitions(copied, g, n, &row, &out);
+    out.count = count;
+    if (status == SL_OK) out.starts[count] = (uint32_t)row;
+    graph->partitions = out;
     return status;
 }

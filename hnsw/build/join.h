@@ -16,9 +16,9 @@ typedef struct sl_join {
     size_t *taken;             /* of each graph: nodes that were copied */
 } sl_join;
 
-/* Tells whether n rows of several graphs are joined: the graphs were made as the new index is, at least half of each is
- * copied, and there are no more walks than rows. Errors: SL_ENOMEM. */
-sl_status sl_join_serves(const sl_graph *graph, const sl_copied *copied, size_t n, int *serves);
+/* Sets *kind to SL_JOIN_OVER_LARGER where n rows of several graphs are to be joined: the graphs were made as the new
+ * index is, at least half of each is copied, and there are no more walks than rows. Errors: SL_ENOMEM. */
+sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t n, sl_join_kind *kind);
 
 /* Makes the maps of nodes. The caller frees, also on failure. Errors: SL_ENOMEM. */
 sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_members *members);
@@ -32,7 +32,8 @@ sl_status sl_join_near(const sl_join *join, sl_near_lists *near);
  * it was there. */
 void sl_join_append(const sl_join *join, size_t degree, uint32_t *links);
 
-/* Gives the index the partitions of its graphs. Numbering then begins at their centroids. Errors: SL_ENOMEM. */
-sl_status sl_join_partitions(const sl_join *join, sl_graph *graph);
+/* Gives an index without partitions those of the graphs whose rows it has. Numbering then begins at their centroids.
+ * Errors: SL_ENOMEM. */
+sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph);
 
 #endif

@@ -173,7 +173,7 @@ static sl_status make_alike(const sl_merge *merge, sl_index **out) {
 }
 
 static sl_status build(const sl_merge *merge, sl_index *index) {
-    sl_copied copied = {merge->graphs, merge->count, merge->of, merge->nodes, 0};
+    sl_copied copied = {merge->graphs, merge->count, merge->of, merge->nodes, SL_JOIN_NONE};
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = merge->params.threads;
@@ -182,7 +182,7 @@ static sl_status build(const sl_merge *merge, sl_index *index) {
     params.progress_ctx = merge->params.progress_ctx;
     params.tags = merge->tags;
     params.keys = merge->keys;
-    SL_TRY(sl_join_serves(&index->graph, &copied, merge->n, &copied.joins));
+    SL_TRY(sl_join_choose(&index->graph, &copied, merge->n, &copied.joins));
     SL_TRY(sl_build_copies(index, &copied, merge->n, merge->ids, &params));
     for (size_t i = 0; i < merge->count; i++) {
         const sl_graph *graph = merge->graphs[i];

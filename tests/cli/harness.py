@@ -14,6 +14,7 @@ import unittest
 
 COMMAND = os.environ["SHORTLIST"]
 MAKE_HDF5 = os.environ.get("MAKE_HDF5", "")
+SANITIZER = os.environ.get("SANITIZER", "")
 
 # struct's letter and numpy's name of each element type
 LETTERS = {"f32": "f", "f16": "e", "f64": "d", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",

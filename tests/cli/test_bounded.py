@@ -8,9 +8,8 @@ import tempfile
 import time
 import unittest
 
-from harness import COMMAND, CommandTest, clustered, encode
+from harness import COMMAND, SANITIZER, CommandTest, clustered, encode
 
-SANITIZER = os.environ.get("SANITIZER", "")
 BUILD = ("build", "base.fbin", "--metric", "l2", "--builder", "leaves", "--threads", "2")
 BOUND = ("--max-memory", "6M")
 MB = 1 << 20

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import COMMAND, CommandTest, clustered, decode, npy
+from harness import COMMAND, SANITIZER, CommandTest, clustered, decode, npy
 from indexed import ASKED, BASE, DIM, N, QUERIES, Indexed
 
 
@@ -180,6 +180,7 @@ class Build(Indexed):
         self.assertLess(told["quant_error_max"], 0.05)
         self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "neon"))
 
+    @unittest.skipIf(SANITIZER, "test_leaves runs that")
     def test_threads_and_tiers_change_no_byte_of_leaves(self):
         self.vectors("many.fbin", clustered(5000, 8, 3))
         tiers = self.run_json("cpu")["isa_available"]
@@ -201,6 +202,7 @@ class Build(Indexed):
                 self.assertNotEqual(self.run_json(*build, "x.sl", *other)["hash"], told, (metric, other))
                 self.assertNotEqual(self.read("one.sl"), self.read("x.sl"), (metric, other))
 
+    @unittest.skipIf(SANITIZER, "test_join runs that")
     def test_threads_and_tiers_change_no_byte_of_joined_graphs(self):
         rows = clustered(5000, 8, 3)
         self.vectors("halves.fbin", rows[:2500])

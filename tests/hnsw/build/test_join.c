@@ -87,6 +87,12 @@ static int same(sl_index *a, sl_index *b) {
     return same;
 }
 
+/* Cancels once so many are done. */
+static int cancel_at(void *ctx, uint64_t done, uint64_t total) {
+    (void)total;
+    return done >= *(const uint64_t *)ctx;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * The graph
  * ------------------------------------------------------------------------------------------------------------- */
@@ -206,6 +212,89 @@ START_TEST(copies_are_found) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * A batch beside vectors that are there
+ * ------------------------------------------------------------------------------------------------------------- */
+
+enum { THERE = N / 5 };
+
+/* An index of the first rows, of which some are deleted where the metric is L2. */
+static sl_index *begun(const struct kind *kind) {
+    const sl_index_params params = params_of(kind->metric, kind->codes);
+    sl_index *index = part(&params, 0, THERE);
+    for (uint64_t id = 0; kind->metric == SL_METRIC_L2 && id < THERE; id += 4)
+        ck_ok(sl_index_delete(index, &id, 1));
+    return index;
+}
+
+static sl_status add_rest(sl_index *index, sl_builder builder, size_t threads, sl_progress_fn progress, void *ctx) {
+    sl_add_params add;
+    sl_add_params_init(&add);
+    add.builder = builder;
+    add.threads = threads;
+    add.progress = progress;
+    add.progress_ctx = ctx;
+    return sl_index_add(index, x + (size_t)THERE * DIM, SL_F32, N - THERE, 0, NULL, &add);
+}
+
+START_TEST(a_batch_is_joined) {
+    static uint64_t truth[QUERIES * K];
+    const struct kind *kind = &kinds[_i];
+    if (SANITIZED && _i) return;
+    sl_index *joined = begun(kind), *again = begun(kind), *inserted = begun(kind);
+    const size_t gone = kind->metric == SL_METRIC_L2 ? THERE / 4 : 0;
+    ck_ok(add_rest(joined, SL_BUILDER_AUTO, 1, NULL, NULL));
+    ck_ok(add_rest(again, SL_BUILDER_LEAVES, 3, NULL, NULL));
+    ck_ok(add_rest(inserted, SL_BUILDER_INSERT, 2, NULL, NULL));
+    indexes_exact(kind->metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
+    ck_assert_double_gt(recall_of(joined, truth), recall_of(inserted, truth) - 0.003);
+    ck_assert_uint_eq(indexes_stats(joined).deleted, gone);
+    ck_assert_uint_eq(indexes_sound(joined).sampled_lost, 0);
+    ck_assert(same(joined, again));
+    sl_index_free(inserted);
+}
+END_TEST
+
+START_TEST(a_batch_can_be_cancelled) {
+    sl_index *index = begun(&kinds[1]);
+    uint64_t at = (uint64_t)_i * N / 3;
+    ck_fails(add_rest(index, SL_BUILDER_AUTO, 1, cancel_at, &at), SL_ECANCELED, "");
+    ck_assert_uint_eq(sl_index_size(index), THERE - THERE / 4);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Without memory for leaves all lists are as they were, or vectors are inserted. */
+START_TEST(memory_may_run_out_for_a_batch) {
+    const sl_builder builder = _i ? SL_BUILDER_AUTO : SL_BUILDER_LEAVES;
+    fault_allocator memory;
+    sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
+    fault_allocator_init(&memory, 0);
+    params.allocator = &memory.allocator;
+    size_t all = 1, step = 1, failures = 0;
+    for (size_t at = 0; at <= all; at += step) {
+        sl_index *index = part(&params, 0, THERE), *untouched = part(&params, 0, THERE);
+        memory.calls = 0;
+        memory.fail_at = at;
+        const sl_status status = add_rest(index, builder, 1, NULL, NULL);
+        if (!at) all = memory.calls;
+        if (!at) step = all / (SANITIZED ? 3 : 6) + 1;
+        memory.fail_at = 0;
+        ck_assert(status == SL_OK || status == SL_ENOMEM);
+        ck_assert_uint_eq(sl_index_size(index), status == SL_OK ? N : THERE);
+        failures += status == SL_ENOMEM;
+        indexes_sound(index);
+        if (status == SL_ENOMEM)
+            ck_assert(same(index, untouched));
+        else
+            parts_free((sl_index *[]){index, untouched}, 2);
+        ck_assert_uint_eq(memory.live_blocks, 0);
+    }
+    ck_assert(_i || failures > 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
  * The same bytes, and where graphs are not joined
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -262,20 +351,15 @@ END_TEST
  * All or nothing
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
-    (void)done, (void)total;
-    return --*(int *)ctx < 0;
-}
-
 START_TEST(a_join_can_be_cancelled) {
     const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
     sl_index *parts[2], *none = NULL;
-    int left = _i;
+    uint64_t at = (uint64_t)_i * N / 2;
     sl_merge_params merge;
     parts_make(&params, splits[0].ends, 2, parts);
     sl_merge_params_init(&merge);
-    merge.progress = cancel_late;
-    merge.progress_ctx = &left;
+    merge.progress = cancel_at;
+    merge.progress_ctx = &at;
     merge.threads = 2;
     ck_fails(sl_index_merge(parts, 2, &merge, &none), SL_ECANCELED, "");
     ck_assert_ptr_null(none);
@@ -318,16 +402,21 @@ START_TEST(memory_may_run_out) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("join");
-    tcase_set_timeout(tests, 300);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, finds_what_a_new_graph_finds, 0, SPLITS + 2);
-    tcase_add_test(tests, deleted_vectors_leave_no_gaps);
-    tcase_add_test(tests, twenty_joins_lose_nothing);
-    tcase_add_test(tests, copies_are_found);
-    tcase_add_loop_test(tests, threads_and_tiers_change_nothing, 0, KINDS);
-    tcase_add_test(tests, are_made_anew_where_joining_does_not_serve);
-    tcase_add_loop_test(tests, a_join_can_be_cancelled, 0, 3);
-    tcase_add_test(tests, memory_may_run_out);
-    return check_main("join", &tests, 1);
+    TCase *tests[] = {tcase_create("join"), tcase_create("threads")};
+    for (int i = 0; i < 2; i++) {
+        tcase_set_timeout(tests[i], 300);
+        tcase_add_checked_fixture(tests[i], set_up, tear_down);
+    }
+    tcase_add_loop_test(tests[0], finds_what_a_new_graph_finds, 0, SPLITS + 2);
+    tcase_add_test(tests[0], deleted_vectors_leave_no_gaps);
+    tcase_add_test(tests[0], twenty_joins_lose_nothing);
+    tcase_add_test(tests[0], copies_are_found);
+    tcase_add_loop_test(tests[0], a_batch_can_be_cancelled, 0, 3);
+    tcase_add_loop_test(tests[0], memory_may_run_out_for_a_batch, 0, 2);
+    tcase_add_test(tests[0], are_made_anew_where_joining_does_not_serve);
+    tcase_add_test(tests[0], memory_may_run_out);
+    tcase_add_loop_test(tests[1], a_batch_is_joined, 0, KINDS);
+    tcase_add_loop_test(tests[1], threads_and_tiers_change_nothing, 0, KINDS);
+    tcase_add_loop_test(tests[1], a_join_can_be_cancelled, 0, 3);
+    return check_main("join", tests, 2);
 }

@@ -435,8 +435,9 @@ class Index:
             returning True.
         tags, keys: n whole numbers from 0 to 2**64 - 1 each, for an index that has them. None gives zeros.
         builder: how vectors get their links. "insert": each searches the graph for its neighbours. "leaves":
-            overlapping sets of near vectors compare all their pairs. It serves an empty index that gets 4,096 vectors
-            or more. "auto": "leaves" where it serves, with m of 16 to 24 and ef_construction of 200 or more.
+            overlapping sets of near vectors compare all their pairs. It serves for 4,096 vectors or more, which are
+            then joined with those that are there. "auto": "leaves" where it serves, for no fewer vectors than there
+            are, with m of 16 to 24 and ef_construction of 200 or more.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
