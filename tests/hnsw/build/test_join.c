@@ -1,7 +1,9 @@
 /* Graphs that are joined: as good as one that is made anew, also after many joins, without deleted vectors, and the
  * same bytes at any number of threads; joined only where that serves; all or nothing. */
+#include "distance/codec/encode.h"
 #include "distance/kernels.h"
 #include "hnsw/build/join.h"
+#include "hnsw/build/kmeans.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"
@@ -9,6 +11,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +211,47 @@ START_TEST(copies_are_found) {
     indexes_sound(joined);
     sl_index_free(joined);
     parts_free(parts, 2);
+}
+END_TEST
+
+/* Numbering begins at the centroids that there are, and at rows where these are too few or no vectors. */
+START_TEST(centroids_serve) {
+    const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
+    sl_index *index = part(&params, 0, N);
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    const sl_partitions *had = &index->graph.partitions;
+    const size_t pitch = had->codec.rows.pitch;
+    for (int few = 0; few < 2; few++) {
+        sl_kmeans kmeans = {.graph = &index->graph,
+                            .count = few ? 2 * had->count : had->count,
+                            .sampled = N,
+                            .threads = 1,
+                            .progress = &progress};
+        float there[DIM], begun_at[DIM], apart = 0;
+        ck_ok(sl_partition_codec(&index->graph, &kmeans.codec));
+        ck_ok(sl_kmeans_alloc_centroids(&kmeans));
+        ck_ok(sl_kmeans_alloc_learners(&kmeans));
+        ck_assert_int_eq(sl_centroids_serve(&kmeans), !few);
+        sl_centroids_start(&kmeans);
+        for (size_t p = 0; p < had->count; p++) {
+            sl_decode_row(&had->codec, had->rows + p * pitch, there);
+            sl_decode_row(&kmeans.codec, kmeans.rows + p * pitch, begun_at);
+            for (size_t j = 0; j < DIM; j++)
+                apart = fmaxf(apart, fabsf(there[j] - begun_at[j]));
+        }
+        ck_assert_int_eq(apart < 0.01F, !few);
+        if (!few) { /* a row instead of the first, which is damaged */
+            const float bad = NAN;
+            memcpy(had->rows + had->codec.rows.factor, &bad, sizeof bad);
+            sl_centroids_start(&kmeans);
+            sl_decode_row(&kmeans.codec, kmeans.rows, begun_at);
+            ck_assert_float_finite(begun_at[0]);
+        }
+        sl_kmeans_free_learners(&kmeans);
+        sl_kmeans_free_centroids(&kmeans);
+    }
+    sl_index_free(index);
 }
 END_TEST
 
@@ -411,6 +455,7 @@ int main(void) {
     tcase_add_test(tests[0], deleted_vectors_leave_no_gaps);
     tcase_add_test(tests[0], twenty_joins_lose_nothing);
     tcase_add_test(tests[0], copies_are_found);
+    tcase_add_test(tests[0], centroids_serve);
     tcase_add_loop_test(tests[0], a_batch_can_be_cancelled, 0, 3);
     tcase_add_loop_test(tests[0], memory_may_run_out_for_a_batch, 0, 2);
     tcase_add_test(tests[0], are_made_anew_where_joining_does_not_serve);
