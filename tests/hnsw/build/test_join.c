@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 5400, DIM = 20, K = 10, QUERIES = 200, EF = 40, PARTS = 4 };
+enum { N = 7600, DIM = 20, K = 10, QUERIES = 200, EF = 40, FEW = 10, PARTS = 4 };
 
 static float *x, *queries;
 static scratch place;
@@ -69,9 +69,9 @@ static sl_index *merged(sl_index *const *parts, size_t count, sl_builder builder
     return index;
 }
 
-static double recall_of(const sl_index *index, const uint64_t *truth) {
+static double recall_of(const sl_index *index, const uint64_t *truth, size_t ef) {
     static uint64_t found[QUERIES * K];
-    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, EF, found, NULL);
+    indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, ef, found, NULL);
     return indexes_recall(found, truth, QUERIES, K);
 }
 
@@ -123,14 +123,14 @@ START_TEST(finds_what_a_new_graph_finds) {
     sl_index *joined = merged(parts, split->count, SL_BUILDER_AUTO, 2);
     sl_index *anew = merged(parts, split->count, SL_BUILDER_LEAVES, 2);
     indexes_exact(kind->metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
-    ck_assert_double_gt(recall_of(joined, truth), recall_of(anew, truth) - 0.003);
+    ck_assert_double_gt(recall_of(joined, truth, EF), recall_of(anew, truth, EF) - 0.003);
     ck_assert_uint_eq(indexes_sound(joined).sampled_lost, 0);
     ck_assert_msg(!same(joined, anew), "nothing was joined");
     parts_free(parts, split->count);
 }
 END_TEST
 
-/* Of each part a third is deleted; their neighbours come closer together. */
+/* Of each part four ninths are deleted; their neighbours come closer together. */
 START_TEST(deleted_vectors_leave_no_gaps) {
     static uint64_t truth[QUERIES * K], gone[N];
     const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
@@ -142,7 +142,7 @@ START_TEST(deleted_vectors_leave_no_gaps) {
     ck_assert_ptr_nonnull(left);
     parts_make(&params, ends, 2, parts);
     for (uint64_t id = 0; id < N; id++) {
-        if (id % 5 == 1) {
+        if (id % 9 < 4) {
             gone[count++] = id;
             continue;
         }
@@ -162,7 +162,7 @@ START_TEST(deleted_vectors_leave_no_gaps) {
     for (size_t i = 0; i < (size_t)QUERIES * K; i++)
         truth[i] = ids[truth[i]];
     ck_assert_uint_eq(indexes_stats(joined).deleted, 0);
-    ck_assert_double_gt(recall_of(joined, truth), recall_of(anew, truth) - 0.003);
+    ck_assert_double_gt(recall_of(joined, truth, FEW), recall_of(anew, truth, FEW) - 0.006);
     indexes_sound(joined);
     ck_assert_msg(!same(joined, anew), "nothing was joined");
     parts_free(parts, 2);
@@ -173,7 +173,7 @@ END_TEST
 /* An index grows by twenty small ones, one after another. */
 START_TEST(twenty_joins_lose_nothing) {
     static uint64_t truth[QUERIES * K];
-    const size_t more = N / 40;
+    const size_t more = N / 50;
     const sl_index_params params = params_of(SL_METRIC_COSINE, SL_CODES_I8);
     if (SANITIZED) return;
     sl_index *whole = part(&params, 0, N - 20 * more), *anew = indexes_make(&params, x, SL_F32, N, NULL, 2);
@@ -184,7 +184,7 @@ START_TEST(twenty_joins_lose_nothing) {
     }
     indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K,
                   truth);
-    ck_assert_double_gt(recall_of(whole, truth), recall_of(anew, truth) - 0.005);
+    ck_assert_double_gt(recall_of(whole, truth, FEW), recall_of(anew, truth, FEW) - 0.005);
     /* Lists did not become longer from join to join. */
     ck_assert_double_lt(indexes_sound(whole).mean_degree, 1.25 * indexes_sound(anew).mean_degree);
     sl_index_free(whole);
@@ -290,7 +290,7 @@ START_TEST(a_batch_is_joined) {
     ck_ok(add_rest(again, SL_BUILDER_LEAVES, 3, NULL, NULL));
     ck_ok(add_rest(inserted, SL_BUILDER_INSERT, 2, NULL, NULL));
     indexes_exact(kind->metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
-    ck_assert_double_gt(recall_of(joined, truth), recall_of(inserted, truth) - 0.003);
+    ck_assert_double_gt(recall_of(joined, truth, EF), recall_of(inserted, truth, EF) - 0.003);
     ck_assert_uint_eq(indexes_stats(joined).deleted, gone);
     ck_assert_uint_eq(indexes_sound(joined).sampled_lost, 0);
     ck_assert(same(joined, again));

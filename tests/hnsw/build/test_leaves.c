@@ -192,8 +192,17 @@ START_TEST(long_vectors_are_found) {
 }
 END_TEST
 
-/* Clusters of sixty vectors, more than there are partitions, so that lists of nearest nodes do not lead out of
- * one. Links between clusters are there too. */
+/* The recall of walks that begin at the entry point, as if there were no partitions. */
+static double recall_from_above(sl_index *index, const uint64_t *truth, size_t ef) {
+    const size_t count = index->graph.partitions.count;
+    index->graph.partitions.count = 0;
+    const double recall = recall_of(index, truth, ef);
+    index->graph.partitions.count = count;
+    return recall;
+}
+
+/* Clusters of sixty vectors, so that lists of nearest nodes do not lead out of one. Links between clusters are there
+ * too. */
 START_TEST(clusters_stay_in_touch) {
     enum { CLUSTERS = N / 60 };
     static uint64_t truth[QUERIES * K];
@@ -207,7 +216,7 @@ START_TEST(clusters_stay_in_touch) {
     sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
     indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
     for (size_t ef = 10; ef <= 80; ef *= 2)
-        ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.005);
+        ck_assert_double_ge(recall_from_above(at_once, truth, ef), recall_from_above(inserted, truth, ef) - 0.005);
     sl_index_free(at_once);
     sl_index_free(inserted);
 }
