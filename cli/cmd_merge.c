@@ -126,11 +126,9 @@ static const option merge_table[] = {
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(merge_options, ef_build),
      "Work for a vector's links; 0 (default): as in the first index."},
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(merge_options, builder),
-     "How vectors get their links. insert, leaves: all anew, as of 'shortlist build'. auto (default): the links of two "
-     "or "
-     "three indexes of one size, or of a large one and small ones, are joined, in a third of the time or less; else "
-     "all "
-     "are made anew. Joined are indexes of one m and ef_construction of which half or more is left."},
+     "How vectors get their links. auto (default): those of two or three indexes of one size, or of a large one and "
+     "small ones, are joined, in about a third of the time. These have one m and ef_construction, and half or more of "
+     "their vectors left. insert, leaves, and auto for other indexes: all anew, as of 'shortlist build'."},
     OPTION_THREADS(merge_options, "Threads to merge with; 0 (default) takes all."),
     {0, "room", OPTION_COUNT, "N", 0, offsetof(merge_options, room),
      "Make a file with room for N vectors in all, as of 'shortlist build'."},

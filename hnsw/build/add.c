@@ -176,7 +176,7 @@ static void insert_rows(sl_build *build) {
 
 int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n) {
     if (builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph, first, n)) return 0;
-    return builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, first, n);
+    return builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, n);
 }
 
 sl_status sl_build_link_rows(sl_build *build) {
@@ -245,7 +245,7 @@ static void settle_if_due(sl_index *index) {
 sl_status sl_build_check_builder(const sl_index *index, sl_builder builder, size_t n) {
     const char *lacks;
     if (builder < SL_BUILDER_AUTO || builder > SL_BUILDER_LEAVES) return sl_fail(SL_EINVAL, "builder is %d", builder);
-    if (builder != SL_BUILDER_LEAVES || !(lacks = sl_from_leaves_lacks(index, index->graph.n, n))) return SL_OK;
+    if (builder != SL_BUILDER_LEAVES || !(lacks = sl_from_leaves_lacks(index, n))) return SL_OK;
     return sl_fail(SL_EUNSUPPORTED, "builder leaves needs %s; take builder auto", lacks);
 }
 

@@ -8,7 +8,7 @@
 /* Rows that a thread takes at once. */
 #define SL_BUILD_CHUNK 16
 
-/* Which graphs are walked over to join several: none, for their nodes are linked anew; the larger of each two; or the
+/* Graphs that are walked over to join several: none, for their nodes are linked anew; the larger of each two; or the
  * first one alone. */
 typedef enum sl_join_kind { SL_JOIN_NONE, SL_JOIN_OVER_LARGER, SL_JOIN_OVER_FIRST } sl_join_kind;
 

@@ -37,11 +37,11 @@ static int is_joined(const sl_build *build) {
     return build->copied && build->copied->joins != SL_JOIN_NONE && build->builder == SL_BUILDER_AUTO;
 }
 
-const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n) {
+const char *sl_from_leaves_lacks(const sl_index *index, size_t n) {
     const sl_graph *graph = &index->graph;
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
     /* Places of leaves have 32 bits. */
-    if (n > (SL_NONE - 1) / folds_of(graph) - first) return "fewer vectors or a smaller ef_construction";
+    if (n > (SL_NONE - 1) / folds_of(graph)) return "fewer vectors or a smaller ef_construction";
     return graph->place != SL_PLACE_DRAM || index->writer ? "an index in memory" : NULL;
 }
 

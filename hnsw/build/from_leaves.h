@@ -7,16 +7,16 @@
 /* Vectors below which inserting is as fast. */
 #define SL_FROM_LEAVES_LEAST 4096u
 
-/* Returns what is lacking for `n` nodes from `first` on to be linked so, as a phrase; NULL where nothing is. */
-const char *sl_from_leaves_lacks(const sl_index *index, size_t first, size_t n);
+/* Returns what is lacking for `n` more nodes to be linked so, as a phrase; NULL where nothing is. */
+const char *sl_from_leaves_lacks(const sl_index *index, size_t n);
 
 /* Tells whether that was measured to give the better graph. With few leaves a node, or few links, clusters lose touch.
  * With many links, or where there are more nodes already, inserting is as fast. */
 int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n);
 
 /* Links the build's nodes on all layers, and sets the entry point. Their lists are empty before. They are empty again
- * after a failure. Where nodes are there already, these are joined with the new ones: their lists, and all of the upper
- * layers, are made anew; after a failure they are as they were. The lists depend on rows, seed, parameters and the
+ * after a failure. Nodes that are there already are joined with the new ones: their lists, and all of the upper
+ * layers, are made anew. After a failure these are as they were. The lists depend on rows, seed, parameters and the
  * lists that are there: the number of threads changes nothing. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_from_leaves_link(sl_build *build);
 

@@ -75,14 +75,14 @@ sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_members 
     return SL_OK;
 }
 
-/* Tells whether nodes of graph a walk over graph b. Of two of one size the first is taken for the larger. */
+/* Tells whether nodes of graph a walk over graph b. The first counts as the larger of two of one size. */
 static int asks(const sl_join *join, size_t a, size_t b) {
     if (join->copied->joins == SL_JOIN_OVER_FIRST) return a != 0 && b == 0;
     return a != b && (join->taken[a] < join->taken[b] || (join->taken[a] == join->taken[b] && b < a));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is near in other graphs
+ * Near nodes in other graphs
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch. */

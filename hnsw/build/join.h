@@ -1,6 +1,6 @@
 /*
- * Joining graphs: an index gets nodes of several indexes, whose lists serve on. What is missing is found by walks: each
- * node asks the larger indexes for what is near to it. The smaller ones' nodes tell the larger ones' that way.
+ * Joining graphs: an index gets nodes of several indexes, whose lists serve on. Each node walks over the larger ones to
+ * what is near to it. The smaller ones' nodes tell the larger ones' that way.
  */
 #ifndef SL_HNSW_BUILD_JOIN_H
 #define SL_HNSW_BUILD_JOIN_H

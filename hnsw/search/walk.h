@@ -72,10 +72,9 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
     return sl_codec_of_walks(graph) == &graph->codec ? walk->walked : &graph->codec;
 }
 
-/* sl_walk_ask takes a vector that has passed sl_vector_check; sl_walk_ask_node takes a stored one, of
- * this index or of one with the same codecs. `what` says which
- * forms of the vector are made: for walks, for ranking their results, or both. Without coarse rows the two forms are
- * one, and it is always made. */
+/* sl_walk_ask takes a vector that has passed sl_vector_check; sl_walk_ask_node takes a stored one, of this
+ * index or of one with the same codecs. `what` says which forms of the vector are made: for walks, for ranking their
+ * results, or both. Without coarse rows the two forms are one, and it is always made. */
 #define SL_ASK_WALK 1u
 #define SL_ASK_RANK 2u
 #define SL_ASK_BOTH (SL_ASK_WALK | SL_ASK_RANK)
