@@ -337,7 +337,7 @@ START_TEST(memory_may_run_out_for_a_batch) {
         memory.fail_at = at;
         const sl_status status = add_rest(index, builder, 1, NULL, NULL);
         if (!at) all = memory.calls;
-        if (!at) step = all / (SANITIZED || _i ? 3 : 6) + 1;
+        if (!at) step = all / (SANITIZED || _i ? 3 : 9) + 1;
         memory.fail_at = 0;
         ck_assert(status == SL_OK || status == SL_ENOMEM);
         ck_assert_uint_eq(sl_index_size(index), status == SL_OK ? N : THERE);
