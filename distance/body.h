@@ -45,6 +45,7 @@
 #define SL_DISTANCE_BODY_H
 
 #include "distance/lanes.h"
+#include "distance/levels.h"
 #include "distance/sift.h"
 
 #include <float.h>
@@ -422,6 +423,7 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
     if (n <= most) return (sl_bound){-INFINITY, n, n};
     float low, high;
     range_of(scores, n, &low, &high);
+    if (most == 1) return (sl_bound){high, 1, 1};
     /* No number lies in the middle between a number and infinity. */
     float top = high;
     if (high > FLT_MAX) high = FLT_MAX;
@@ -827,6 +829,43 @@ static float take_byte(float *restrict x, size_t n, int8_t *restrict code, int32
     return unit;
 }
 
+static int32_t sign_bytes(const uint8_t *restrict bytes, size_t n, int8_t *restrict code) {
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        code[i] = (int8_t)(bytes[i] ^ 0x80u);
+        sum += code[i];
+    }
+    return sum;
+}
+
+/* Levels of so many elements are summed side by side, and so many elements in single precision. */
+enum { LEVEL_LANES = 16, LEVEL_BLOCK = 256 };
+
+static AI void add_levels(const float *restrict x, size_t n, float inverse, float *restrict products,
+                          float *restrict squares) {
+    for (size_t lane = 0; lane < n; lane++) {
+        float level = sl_level_at(sl_level_number(x[lane], inverse));
+        products[lane] += x[lane] * level;
+        squares[lane] += level * level;
+    }
+}
+
+static void level_sums(const float *x, size_t n, float inverse, double *products, double *squares) {
+    *products = *squares = 0;
+    for (size_t done = 0; done < n; done += LEVEL_BLOCK) {
+        const size_t end = n - done < LEVEL_BLOCK ? n : done + LEVEL_BLOCK;
+        float product[LEVEL_LANES] = {0}, square[LEVEL_LANES] = {0};
+        size_t i = done;
+        for (; i + LEVEL_LANES <= end; i += LEVEL_LANES)
+            add_levels(x + i, LEVEL_LANES, inverse, product, square);
+        add_levels(x + i, end - i, inverse, product, square);
+        for (size_t lane = 0; lane < LEVEL_LANES; lane++) {
+            *products += (double)product[lane];
+            *squares += (double)square[lane];
+        }
+    }
+}
+
 const sl_kernels LANE_TABLE = {
     .isa = LANE_ISA,
     .score =
@@ -835,6 +874,8 @@ const sl_kernels LANE_TABLE = {
     .walk = {empty, admit, best, at_least, keep},
     .tile = {tile_pack, tile_scan, tile_best},
     .take_byte = take_byte,
+    .level_sums = level_sums,
+    .sign_bytes = sign_bytes,
     .dot_i8 = dot_i8,
     .l2_i8 = l2_i8,
     .dot_u8 = dot_u8,

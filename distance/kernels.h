@@ -172,6 +172,13 @@ typedef struct sl_kernels {
      * rest in x. *sum gets the sum of the code. Returns the unit, which is 0 if x is zero or not finite. */
     float (*take_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
 
+    /* Writes n unsigned bytes less 128 to `code`, and returns their sum. */
+    int32_t (*sign_bytes)(const uint8_t *bytes, size_t n, int8_t *code);
+
+    /* Sums, at one step of 4-bit codes, the products of n elements of x with their levels (levels.h), and the squares
+     * of the levels. The order of the additions is the same in every tier. */
+    void (*level_sums)(const float *x, size_t n, float inverse, double *products, double *squares);
+
     /* Two raw vectors of any alignment. Nothing behind dim is read. */
     int64_t (*dot_i8)(const int8_t *a, const int8_t *b, size_t dim);
     int64_t (*l2_i8)(const int8_t *a, const int8_t *b, size_t dim);

@@ -274,12 +274,12 @@ void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl
         return;
     }
     size_t size = sl_codes_size(codec->dim, codec->codes);
+    code_sums sums = {0, 0};
     if (codec->codes == SL_CODES_I8)
-        flip_bytes(row, buffer, size);
+        sums.linear = sl_kernels_best()->sign_bytes(row, size, buffer);
     else
         memcpy(buffer, row, size);
     memset((uint8_t *)buffer + size, 0, sl_query_size(codec) - size);
     float scale = sl_field_get(row, codec->rows.factor);
-    code_sums sums = {codec->codes == SL_CODES_I8 ? sum_i8(buffer, codec->dim) : 0, 0};
     *out = integer_query(codec, buffer, sums, scale);
 }

@@ -14,38 +14,12 @@
 #include "distance/codec/encode4.h"
 
 #include "distance/double.h"
+#include "distance/levels.h"
 
-enum { LEVELS = 16, TRIALS = 10, BLOCK = 256 };
+enum { LEVELS = SL_LEVELS, TRIALS = 10, BLOCK = 256 };
 
 static size_t half_of(const sl_codec *codec) {
     return (codec->dim + 1) / 2;
-}
-
-/* Returns the level next to value / step as the odd number 2k - 15. `inverse` is 1 / step. */
-static float level_of(float value, float inverse) {
-    float scaled = value * inverse;
-    scaled = scaled < -(LEVELS / 2) ? -(LEVELS / 2) : scaled;
-    scaled = scaled > LEVELS / 2 - 1 ? LEVELS / 2 - 1 : scaled;
-    /* Floor, for numbers of this size, in a form that compilers vectorise. */
-    int32_t whole = (int32_t)(scaled + LEVELS / 2);
-    return (float)(2 * whole - (LEVELS - 1));
-}
-
-/* Sums, at one step, the products of x with its levels, and of the levels with themselves. */
-static void try_step(const float *x, size_t n, float inverse, double *xy, double *yy) {
-    float product = 0, square = 0;
-    double products = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) {
-        float level = level_of(x[i], inverse);
-        product += x[i] * level;
-        square += level * level;
-        if ((i & (BLOCK - 1)) != BLOCK - 1) continue;
-        products += (double)product;
-        squares += (double)square;
-        product = square = 0;
-    }
-    *xy = products + (double)product;
-    *yy = squares + (double)square;
 }
 
 /* Returns the inverse of the step whose levels point nearest to x. *factor gets the factor of these levels. */
@@ -59,7 +33,7 @@ static float best_step(const float *x, size_t n, float *factor) {
         float inverse = (float)(LEVELS / 2) / (most * (1 - 0.05f * (float)trial));
         double xy, yy;
         if (!isfinite(inverse)) break;
-        try_step(x, n, inverse, &xy, &yy);
+        sl_kernels_best()->level_sums(x, n, inverse, &xy, &yy);
         if (xy <= 0 || xy * xy <= best_turn * yy) continue;
         best_turn = xy * xy / yy;
         best = inverse;
@@ -75,33 +49,39 @@ static float named_step(sl_clip_rule rule, const float *x, size_t n, float *fact
     double xy, yy;
     *factor = 0;
     if (!(most > 0) || !isfinite(inverse)) return 0;
-    try_step(x, n, inverse, &xy, &yy);
+    sl_kernels_best()->level_sums(x, n, inverse, &xy, &yy);
     *factor = (float)(xy / yy);
     return inverse;
 }
 
 static void put_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
-    size_t half = half_of(codec);
-    for (size_t i = 0; i < codec->dim; i++) {
-        uint32_t k = ((uint32_t)(int32_t)level_of(x[i], inverse) + LEVELS - 1) / 2;
-        if (i < half)
-            row[i] = (uint8_t)(row[i] | k);
-        else
-            row[i - half] = (uint8_t)(row[i - half] | k << 4);
-    }
+    const size_t half = half_of(codec);
+    for (size_t i = 0; i < half; i++)
+        row[i] = (uint8_t)sl_level_number(x[i], inverse);
+    for (size_t i = half; i < codec->dim; i++)
+        row[i - half] = (uint8_t)(row[i - half] | sl_level_number(x[i], inverse) << 4);
 }
 
-static float level_at(const sl_codec *codec, const uint8_t *row, size_t i) {
-    size_t half = half_of(codec);
-    int k = i < half ? row[i] & 15 : row[i - half] >> 4;
-    return (float)(2 * k - (LEVELS - 1));
+static float element_at(const sl_codec *codec, const uint8_t *row, size_t i) {
+    const size_t half = half_of(codec);
+    return sl_level_at(i < half ? row[i] & 15 : row[i - half] >> 4);
+}
+
+/* Decodes a row of levels. */
+static void decode_levels(const sl_codec *codec, const uint8_t *row, float factor, float *out) {
+    const size_t half = half_of(codec), rest = codec->dim - half;
+    for (size_t i = 0; i < half; i++)
+        out[i] = sl_level_at(row[i] & 15) * factor;
+    for (size_t i = 0; i < rest; i++)
+        out[half + i] = sl_level_at(row[i] >> 4) * factor;
 }
 
 /* Decodes both rows without the length that is kept apart. */
 static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
-    float factor = sl_field_get(row, codec->rows.factor), finer = sl_field_get(rest, codec->rest.factor);
+    const float finer = sl_field_get(rest, codec->rest.factor);
+    decode_levels(codec, row, sl_field_get(row, codec->rows.factor), out);
     for (size_t i = 0; i < codec->dim; i++)
-        out[i] = level_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * finer;
+        out[i] += (float)((int)rest[i] - 128) * finer;
 }
 
 float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
@@ -124,13 +104,13 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
         x[i] = (float)((double)x[i] / length);
     float factor = sl_encode_levels(codec, x, row), most = 0;
     for (size_t i = 0; i < dim; i++) {
-        float left = fabsf(x[i] - level_at(codec, row, i) * factor);
+        float left = fabsf(x[i] - element_at(codec, row, i) * factor);
         most = left > most ? left : most;
     }
     float unit = most / 127, scale = unit > 0 ? 1 / unit : 0;
     if (!isfinite(scale)) unit = scale = 0;
     for (size_t i = 0; i < dim; i++) {
-        float left = (x[i] - level_at(codec, row, i) * factor) * scale;
+        float left = (x[i] - element_at(codec, row, i) * factor) * scale;
         rest[i] = (uint8_t)((int)lrintf(left < -127 ? -127 : left > 127 ? 127 : left) + 128);
     }
     sl_field_put(rest, codec->rest.factor, (double)unit);
@@ -138,7 +118,7 @@ void sl_encode_row4(const sl_codec *codec, float *x, uint8_t *row, uint8_t *rest
 
     double off2 = 0, norm2 = 0;
     for (size_t i = 0; i < dim; i++) {
-        double value = (double)(level_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * unit);
+        double value = (double)(element_at(codec, row, i) * factor + (float)((int)rest[i] - 128) * unit);
         norm2 += value * value;
         off2 += ((double)x[i] - value) * ((double)x[i] - value);
     }

@@ -7,17 +7,21 @@
 
 /* Centroids serve to begin at where the index has this share of those that it is to have. */
 enum { SERVING = 3, SERVING_OF = 4 };
+/* A row is asked for so many rows before it is summed. */
+enum { AHEAD = 4 };
 
 /* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their
- * squared lengths. */
+ * squared lengths. Under COSINE rows of nodes have length 1, and under L2 lengths do not count. */
 static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
                       double least) {
+    const int measured = kmeans->grouped || kmeans->graph->codec.metric == SL_METRIC_IP;
     size_t dim = kmeans->codec.dim, taken = 0;
     double *sums = learner->sums, norm2 = 0;
     memset(sums, 0, dim * sizeof *sums);
     for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) sl_kmeans_ahead(kmeans, members[i + AHEAD]);
         sl_kmeans_take(kmeans, members[i], learner->floats);
-        double own = sl_dot_double(learner->floats, learner->floats, dim);
+        double own = measured ? sl_dot_double(learner->floats, learner->floats, dim) : 1;
         if (own < least) continue;
         norm2 += own;
         taken++;

@@ -135,10 +135,30 @@ double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
     return length;
 }
 
-/* Makes a row ready to be compared with centroids. */
+void sl_kmeans_ahead(const sl_kmeans *kmeans, size_t i) {
+    if (!kmeans->grouped) sl_coded_ahead(kmeans->graph, node_at(kmeans, i));
+}
+
+/* Tells whether a node's codes are those of a query that is compared with centroids. */
+static int has_codes(const sl_kmeans *kmeans) {
+    const sl_codec *codec = &kmeans->graph->codec;
+    return !kmeans->grouped && codec->codes == SL_CODES_I8 && codec->dtype == SL_F32 && codec->metric != SL_METRIC_IP;
+}
+
+/* Makes a row ready to be compared with centroids. Under COSINE its length does not count. */
 static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
+    const sl_graph *graph = kmeans->graph;
     float norm2;
-    sl_kmeans_take(kmeans, i, learner->floats);
+    if (has_codes(kmeans)) {
+        sl_codec codec = graph->codec;
+        codec.metric = kmeans->codec.metric;
+        sl_row_as_query(&codec, sl_row(graph, node_at(kmeans, i)), learner->buffer, query);
+        return;
+    }
+    if (!kmeans->grouped && graph->codec.metric == SL_METRIC_COSINE)
+        sl_coded_floats(graph, node_at(kmeans, i), learner->floats);
+    else
+        sl_kmeans_take(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
                     query, &norm2);
 }

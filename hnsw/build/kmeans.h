@@ -59,6 +59,9 @@ size_t sl_kmeans_pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_
  * except under L2; returns what it was divided by. */
 double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out);
 
+/* kmeans.c: asks for the memory that sl_kmeans_take reads. */
+void sl_kmeans_ahead(const sl_kmeans *kmeans, size_t i);
+
 /* kmeans.c: sorts the numbers 0 to n - 1 by the centroid that each is nearest to, SL_NONE left out. ends: `count`
  * entries, which get the end of each centroid's numbers in `members`. */
 void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members);

@@ -6,6 +6,8 @@
 enum { CHUNK = 64 };
 /* Links that go back to a member are chosen among the nearest so many times the degree of them. */
 enum { MOST_BACK = 4 };
+/* Tellings that find their places before any is written. */
+enum { TOLD_AT_ONCE = 64 };
 
 /* Entries that others tell each member. */
 typedef struct tellings {
@@ -37,6 +39,20 @@ static uint32_t told_by_links(const void *of, size_t from, size_t i, sl_near *ne
     return i < lists->degree ? lists->links[from * lists->degree + i] : SL_NONE;
 }
 
+/* Writes what a member tells. A locked addition waits for all stores before it, so that the stores come last. */
+static void tell_from(tellings *t, told_fn *told, const void *of, size_t from) {
+    sl_near near[TOLD_AT_ONCE];
+    uint64_t places[TOLD_AT_ONCE];
+    uint32_t to;
+    size_t first = 0, count = TOLD_AT_ONCE;
+    for (; count == TOLD_AT_ONCE; first += count) {
+        for (count = 0; count < TOLD_AT_ONCE && (to = told(of, from, first + count, &near[count])) != SL_NONE; count++)
+            places[count] = __atomic_fetch_add(&t->starts[to], 1, __ATOMIC_RELAXED);
+        for (size_t i = 0; i < count; i++)
+            t->near[places[i]] = near[i];
+    }
+}
+
 /* Turns lists round: what each member is told, in no order. */
 static sl_status tell(tellings *t, const sl_members *members, told_fn *told, const void *of) {
     sl_status status = SL_OK;
@@ -59,12 +75,8 @@ static sl_status tell(tellings *t, const sl_members *members, told_fn *told, con
     SL_TRY(status);
     /* Filling moves begins to ends, which are the begins of the next. */
 #pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1)
-    for (size_t from = 0; from < t->n; from++) {
-        sl_near near;
-        uint32_t to;
-        for (size_t i = 0; (to = told(of, from, i, &near)) != SL_NONE; i++)
-            t->near[__atomic_fetch_add(&t->starts[to], 1, __ATOMIC_RELAXED)] = near;
-    }
+    for (size_t from = 0; from < t->n; from++)
+        tell_from(t, told, of, from);
     memmove(t->starts + 1, t->starts, t->n * sizeof *t->starts);
     t->starts[0] = 0;
     return SL_OK;

@@ -9,6 +9,9 @@
 
 /* Locks of all lists: a member's is that of its number modulo their count. */
 enum { LOCKS = 4096 };
+/* Numbers that are sorted by insertion. */
+enum { RUN = 8 };
+
 void sl_near_keep(sl_near *near, size_t n, size_t keep) {
     size_t first = 0, end = n; /* the boundary lies between them */
     while (end - first > 1) {
@@ -33,6 +36,43 @@ void sl_near_keep(sl_near *near, size_t n, size_t keep) {
         else
             first = j + 1;
     }
+}
+
+/* Merges two runs of falling numbers, equal ones once, up to `limit` of them. Returns how many they are. */
+static size_t merge(const sl_near *a, size_t na, const sl_near *b, size_t nb, sl_near *out, size_t limit) {
+    size_t i = 0, j = 0, count = 0;
+    while (i < na && j < nb && count < limit) {
+        const sl_near x = a[i], y = b[j];
+        out[count++] = x > y ? x : y;
+        i += x >= y;
+        j += y >= x;
+    }
+    for (; i < na && count < limit; i++)
+        out[count++] = a[i];
+    for (; j < nb && count < limit; j++)
+        out[count++] = b[j];
+    return count;
+}
+
+static void sort_run(sl_near *near, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        const sl_near moved = near[i];
+        size_t j = i;
+        for (; j > 0 && near[j - 1] < moved; j--)
+            near[j] = near[j - 1];
+        near[j] = moved;
+    }
+}
+
+void sl_near_sort(sl_near *near, size_t n, sl_near *scratch) {
+    for (size_t first = 0; first < n; first += RUN)
+        sort_run(near + first, n - first < RUN ? n - first : RUN);
+    for (size_t run = RUN; run < n; run *= 2)
+        for (size_t first = 0; first + run < n; first += 2 * run) {
+            const size_t next = n - first - run < run ? n - first - run : run;
+            memcpy(scratch, near + first, run * sizeof *near);
+            (void)merge(scratch, run, near + first + run, next, near + first, run + next);
+        }
 }
 
 static size_t met_places(size_t most) {
@@ -100,10 +140,9 @@ typedef struct pairing {
     const sl_pairs *pairs;
     sl_columns columns;
     sl_finds finds;
-    uint32_t *rows; /* of the members that a leaf's own are compared with */
-    sl_met met;
-    sl_near *found;  /* what one leaf adds: scores, and places in the leaf */
-    sl_near *joined; /* a list, and what one leaf adds */
+    uint32_t *rows;          /* of the members that a leaf's own are compared with */
+    sl_near *found;          /* what one leaf adds: scores, and places in the leaf */
+    sl_near *told, *scratch; /* the same as entries of a list, and as much again */
     sl_leaf_note note;
 } pairing;
 
@@ -117,19 +156,15 @@ static size_t found_room(size_t width) {
     return 2 * most_found(width);
 }
 
-static size_t joined_room(size_t width) {
-    return width + most_found(width);
-}
-
 static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     const sl_members *members = pairs->members;
     sl_near_lists *lists = pairs->lists;
     sl_status status = SL_OK;
     *p = (pairing){.members = members, .lists = lists, .pairs = pairs};
-    if (status == SL_OK) status = sl_met_init(&p->met, &lists->allocator, joined_room(lists->width) + 1);
     p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
     p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
-    p->joined = sl_mem_array(&lists->allocator, joined_room(lists->width), sizeof *p->joined, &status);
+    p->told = sl_mem_array(&lists->allocator, 2 * most_found(lists->width), sizeof *p->told, &status);
+    p->scratch = p->told + most_found(lists->width);
     if (members->work) {
         p->note.room = sl_leaf_note_room(pairs->leaves, most_found(lists->width));
         p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);
@@ -142,9 +177,8 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
 static void pairing_free(pairing *p) {
     sl_mem_free(&p->lists->allocator, p->rows, SL_LEAF_MOST * sizeof *p->rows);
     sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
-    sl_mem_free(&p->lists->allocator, p->joined, joined_room(p->lists->width) * sizeof *p->joined);
+    sl_mem_free(&p->lists->allocator, p->told, 2 * most_found(p->lists->width) * sizeof *p->told);
     sl_mem_free(&p->lists->allocator, p->note.words, p->note.room * sizeof *p->note.words);
-    sl_met_free(&p->met);
     if (p->columns.block) sl_columns_free(&p->columns);
     if (p->finds.block) sl_finds_free(&p->finds);
 }
@@ -152,14 +186,6 @@ static void pairing_free(pairing *p) {
 /* A score that no entry falls short of which could come into a list whose worst entry is this one. */
 static float least_of(float worst, float shift) {
     return worst > -INFINITY ? worst - shift - 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) : worst;
-}
-
-/* The least score of a list. */
-static float worst_of(const sl_near *near, size_t count) {
-    sl_near worst = near[0];
-    for (size_t i = 1; i < count; i++)
-        worst = near[i] < worst ? near[i] : worst;
-    return sl_near_score(worst);
 }
 
 /* Takes the best of what a member found, of equals the first in the leaf. More equals are found where more columns were
@@ -173,32 +199,40 @@ static size_t take_found(pairing *p, const sl_scan *found) {
     return most;
 }
 
-/* Joins what a leaf tells about a member with the member's list. `asked`: the members that it was compared with. */
+/* Makes entries of what a leaf tells about a member, the nearest first. Those that cannot come into its list may lack.
+ * `asked`: the members that it was compared with. Returns how many they are. */
+static size_t take_told(pairing *p, const uint32_t *asked, uint32_t member, const sl_near *told, size_t found) {
+    const float shift = sl_near_shift(p->members->codec, sl_member_row(p->members, member));
+    float worst;
+    size_t count = 0;
+    __atomic_load(&p->pairs->worst[member], &worst, __ATOMIC_RELAXED);
+    const sl_near least = sl_near_rank(worst);
+    for (size_t i = 0; i < found; i++) {
+        const uint32_t other = asked[~(uint32_t)told[i]];
+        p->told[count] = sl_near_of(sl_near_score(told[i]) + shift, other);
+        count += other != member && p->told[count] >= least;
+    }
+    sl_near_sort(p->told, count, p->scratch);
+    return count;
+}
+
+/* Joins what a leaf tells about a member with the member's list. A member is told of once, and with one nearness
+ * wherever it is told of: entries of one member are equal. */
 static void join(pairing *p, const uint32_t *asked, uint32_t member, const sl_near *told, size_t found) {
     sl_near_lists *lists = p->lists;
-    const float shift = sl_near_shift(p->members->codec, sl_member_row(p->members, member));
+    const size_t fresh = take_told(p, asked, member, told, found);
+    if (!fresh) return;
     sl_near *list = lists->near + (size_t)member * lists->width;
     sl_spin *lock = &p->pairs->locks[member % LOCKS];
     sl_spin_lock(lock);
-    size_t count = lists->count[member];
-    memcpy(p->joined, list, count * sizeof *list);
-    for (size_t i = 0; i < count; i++)
-        sl_met_add(&p->met, sl_near_member(list[i]));
-    sl_met_add(&p->met, member);
-    for (size_t i = 0; i < found; i++) {
-        const uint32_t other = asked[~(uint32_t)told[i]];
-        if (sl_met_add(&p->met, other)) p->joined[count++] = sl_near_of(sl_near_score(told[i]) + shift, other);
-    }
-    if (count > lists->width) sl_near_keep(p->joined, count, lists->width);
-    if (count >= lists->width) {
-        count = lists->width;
-        float worst = worst_of(p->joined, count);
+    memcpy(p->scratch, list, lists->count[member] * sizeof *list);
+    const size_t count = merge(p->scratch, lists->count[member], p->told, fresh, list, lists->width);
+    lists->count[member] = (uint16_t)count;
+    if (count == lists->width) {
+        float worst = sl_near_score(list[count - 1]);
         __atomic_store(&p->pairs->worst[member], &worst, __ATOMIC_RELAXED);
     }
-    memcpy(list, p->joined, count * sizeof *list);
-    lists->count[member] = (uint16_t)count;
     sl_spin_unlock(lock);
-    sl_met_clear(&p->met);
 }
 
 /* The same of what was just found, which is noted too. */
@@ -294,10 +328,9 @@ static sl_status take_notes(const sl_pairs *pairs) {
 
 sl_bytes sl_near_bytes(const sl_members *members, size_t width) {
     const size_t n = members->n, kept = n * (width * sizeof(sl_near) + sizeof(uint16_t));
-    const size_t pairing = sl_met_bytes(joined_room(width) + 1) + SL_LEAF_MOST * sizeof(uint32_t) +
-                           (found_room(width) + joined_room(width)) * sizeof(sl_near) +
-                           sl_columns_bytes(members->codec, SL_LEAF_MOST) +
-                           sl_finds_bytes(members->codec, most_found(width));
+    const size_t pairing =
+        SL_LEAF_MOST * sizeof(uint32_t) + (found_room(width) + 2 * most_found(width)) * sizeof(sl_near) +
+        sl_columns_bytes(members->codec, SL_LEAF_MOST) + sl_finds_bytes(members->codec, most_found(width));
     return (sl_bytes){kept, kept + LOCKS * sizeof(sl_spin) + n * sizeof(float) + members->threads * pairing};
 }
 

@@ -52,11 +52,14 @@ static inline float sl_near_shift(const sl_codec *codec, uint32_t row) {
 /* Moves the `keep` largest of n > keep to the front. */
 void sl_near_keep(sl_near *near, size_t n, size_t keep);
 
+/* Sorts n different numbers, the largest first. `scratch`: n entries. */
+void sl_near_sort(sl_near *near, size_t n, sl_near *scratch);
+
 /* Lists of up to `width` near members for each of n. */
 typedef struct sl_near_lists {
     sl_allocator allocator;
     size_t n, width;
-    sl_near *near;   /* width entries a member, in no order */
+    sl_near *near;   /* width entries a member; those of sl_near_make the nearest first */
     uint16_t *count; /* of each member */
 } sl_near_lists;
 

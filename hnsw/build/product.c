@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Rows find so many times what they keep before the worst are dropped. */
-enum { KEEP_ROOM = 2, SPARE = 16 };
+/* Rows find so many times what they keep, or so many, before the worst are dropped. */
+enum { KEEP_ROOM = 2, KEEP_LEAST = 48, SPARE = 16 };
 _Static_assert(SL_PRODUCT_ROWS == 32, "a bit of a word for each row");
 _Static_assert(SL_COLUMNS_TILE <= SL_TILE_ROWS && SL_COLUMNS_TILE % 16 == 0, "a tile of whole registers");
 
@@ -75,8 +75,12 @@ static size_t code_bytes(const sl_codec *codec) {
     return sl_round_up(4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_ROW_STEP);
 }
 
+static size_t most_kept(size_t keep) {
+    return sl_larger(KEEP_ROOM * keep, KEEP_LEAST);
+}
+
 static size_t find_room(size_t keep) {
-    return KEEP_ROOM * keep + SL_COLUMNS_TILE + SPARE;
+    return most_kept(keep) + SL_COLUMNS_TILE + SPARE;
 }
 
 /* Bytes of a query, and of the ids or scores that a row finds. */
@@ -140,7 +144,7 @@ static void scan_tile(sl_finds *finds, const sl_columns *columns, size_t t, uint
     }
     kernels->scan(&tile, scans, count);
     for (size_t i = 0; i < count; i++)
-        if (scans[i]->count > KEEP_ROOM * finds->keep) kernels->best(scans[i], (uint32_t)finds->keep, 0);
+        if (scans[i]->count > most_kept(finds->keep)) kernels->best(scans[i], (uint32_t)finds->keep, 0);
 }
 
 void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count, const uint32_t *asked) {

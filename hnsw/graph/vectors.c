@@ -1,5 +1,6 @@
 #include "hnsw/graph/vectors.h"
 
+#include "base/prefetch.h"
 #include "distance/codec/encode.h"
 #include "distance/codec/encode4.h"
 #include "hnsw/graph/ids.h"
@@ -37,6 +38,12 @@ void sl_coded_floats(const sl_graph *graph, uint32_t node, float *out) {
         sl_decode_row4(&graph->codec, sl_row(graph, node), sl_rest_row(graph, node), out);
     else
         sl_decode_row(&graph->codec, sl_row(graph, node), out);
+}
+
+void sl_coded_ahead(const sl_graph *graph, uint32_t node) {
+    const sl_codec *codec = &graph->codec;
+    sl_prefetch(sl_row(graph, node), codec->rows.size);
+    if (codec->codes == SL_CODES_I4) sl_prefetch(sl_rest_row(graph, node), codec->rest.size);
 }
 
 void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *out) {

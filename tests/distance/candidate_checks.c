@@ -1,5 +1,5 @@
-/* The kernels of a walk's candidates, against a plain list of all that was offered; and the kernels of a query's
- * bytes. */
+/* The kernels of a walk's candidates, against a plain list of all that was offered; and the kernels of codes. */
+#include "distance/levels.h"
 #include "tests/distance/kernel_values.h"
 
 #include <math.h>
@@ -191,4 +191,56 @@ void check_take_byte(const sl_kernels *kernels, check_count *count) {
             guarded_free(&x_memory);
             guarded_free(&code_memory);
         }
+}
+
+/* The bits are those of plain additions in sixteen lanes, on every tier. */
+void check_level_sums(const sl_kernels *kernels, check_count *count) {
+    enum { MOST = 600, LANES = 16, BLOCK = 256 };
+    for (size_t n = 1; n <= MOST; n += n < 70 ? 1 : 53) {
+        guarded memory = guarded_new(n * sizeof(float));
+        float *x = (float *)(void *)memory.end - n, products[LANES] = {0}, squares[LANES] = {0};
+        const float inverse = 8 / (random_float() + 1.5f);
+        double product, square, want_product = 0, want_square = 0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = i % 50 == 9 ? 1e30f * random_float() : random_float();
+            float level = sl_level_at(sl_level_number(x[i], inverse)), floored = floorf(x[i] * inverse);
+            floored = floored < -8 ? -8 : floored > 7 ? 7 : floored;
+            expect(count, level == 2 * floored + 1, "%g of step 1 / %g has level %g", (double)x[i], (double)inverse,
+                   (double)level);
+            products[i % BLOCK % LANES] += x[i] * level;
+            squares[i % BLOCK % LANES] += level * level;
+            if (i % BLOCK != BLOCK - 1 && i != n - 1) continue;
+            for (size_t lane = 0; lane < LANES; lane++) {
+                want_product += (double)products[lane];
+                want_square += (double)squares[lane];
+                products[lane] = squares[lane] = 0;
+            }
+        }
+        kernels->level_sums(x, n, inverse, &product, &square);
+        expect(count, product == want_product && square == want_square, "%s sums %zu levels to %g, %g",
+               sl_isa_name(kernels->isa), n, product, square);
+        guarded_free(&memory);
+    }
+}
+
+void check_sign_bytes(const sl_kernels *kernels, check_count *count) {
+    enum { MOST = 600 };
+    for (size_t n = 1; n <= MOST; n += n < 70 ? 1 : 53) {
+        guarded bytes_memory = guarded_new(n), code_memory = guarded_new(n);
+        uint8_t *bytes = (uint8_t *)bytes_memory.end - n;
+        int8_t *code = (int8_t *)code_memory.end - n;
+        int32_t sum = 0;
+        size_t wrong = 0;
+        for (size_t i = 0; i < n; i++) {
+            bytes[i] = (uint8_t)random_bits();
+            sum += bytes[i] - 128;
+        }
+        const int32_t got = kernels->sign_bytes(bytes, n, code);
+        for (size_t i = 0; i < n; i++)
+            wrong += code[i] != bytes[i] - 128;
+        expect(count, got == sum && !wrong, "%s signs %zu bytes: sum %d; %zu wrong", sl_isa_name(kernels->isa), n, got,
+               wrong);
+        guarded_free(&bytes_memory);
+        guarded_free(&code_memory);
+    }
 }

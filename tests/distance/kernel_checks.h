@@ -26,6 +26,9 @@ void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count);
 void check_best(const sl_kernels *kernels, check_count *count);
 /* A query's bytes and what they leave over: dims, magnitudes, zeros, what is no number. */
 void check_take_byte(const sl_kernels *kernels, check_count *count);
+/* Sums over the levels of 4-bit codes, and unsigned bytes made signed: lengths, and numbers far out of range. */
+void check_level_sums(const sl_kernels *kernels, check_count *count);
+void check_sign_bytes(const sl_kernels *kernels, check_count *count);
 /* Floats one to one, by row type. */
 void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count);
 /* sl_to_float, sl_from_float and sl_convert over every 16-bit value. */

@@ -16,6 +16,8 @@ static void run(const sl_kernels *kernels, check_count *count) {
     check_tiles(kernels, SL_CODES_I4, count);
     check_best(kernels, count);
     check_take_byte(kernels, count);
+    check_level_sums(kernels, count);
+    check_sign_bytes(kernels, count);
     check_refine(kernels, SL_REFINE_F32, count);
     check_refine(kernels, SL_REFINE_I16, count);
 }

@@ -92,6 +92,14 @@ START_TEST(queries_become_bytes) {
 }
 END_TEST
 
+START_TEST(codes_are_those_of_plain_loops) {
+    check_count count = {0};
+    check_level_sums(tiers[_i], &count);
+    check_sign_bytes(tiers[_i], &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
 START_TEST(tiles_score_as_rows) {
     check_count count = {0};
     check_tiles(tiers[_i], SL_CODES_I8, &count);
@@ -320,6 +328,7 @@ static int run(void) {
     tcase_add_loop_test(kernels, unseen_links_are_found, 0, tier_count);
     tcase_add_loop_test(kernels, candidates_are_those_of_a_list, 0, tier_count);
     tcase_add_loop_test(kernels, queries_become_bytes, 0, tier_count);
+    tcase_add_loop_test(kernels, codes_are_those_of_plain_loops, 0, tier_count);
     tcase_add_loop_test(kernels, tiles_score_as_rows, 0, tier_count);
     tcase_add_loop_test(kernels, the_best_are_kept, 0, tier_count);
     tcase_add_loop_test(kernels, rows_beyond_4_gib, 0, tier_count);

@@ -93,7 +93,7 @@ static void check_by_batch(const sl_index *index, vector_rows tuning, vector_row
  * walk. */
 START_TEST(batches_scan_for_a_recall) {
     enum { LARGE = 5000 };
-    static const double targets[] = {0.8, 0.9, 0.97};
+    static const double targets[] = {0.8, 0.9, 0.995};
     const struct kind *kind = &scanned[_i];
     float *floats = cube_make(LARGE + 2 * HALF);
     unsigned char *rows = clusters_as(kind->dtype, floats, (LARGE + 2 * HALF) * DIM);
@@ -115,8 +115,8 @@ START_TEST(batches_scan_for_a_recall) {
         ck_assert_uint_le(tuned.probes, index->graph.partitions.count);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
         before = tuned.probes ? tuned.probes : before;
-        /* Under inner product walks go far, and one query scans too. */
-        int far = kind->metric == SL_METRIC_IP && index->graph.kernels->isa == SL_ISA_AVX512VNNI;
+        /* For the highest recall walks go far under inner product, and one query scans too. */
+        int far = i == 2 && kind->metric == SL_METRIC_IP && index->graph.kernels->isa == SL_ISA_AVX512VNNI;
         ck_assert(!far || tuned.probes_one > 0);
         check_by_batch(index, (vector_rows){asked, kind->dtype, HALF}, (vector_rows){other, kind->dtype, HALF}, truth,
                        &tuned);
