@@ -40,7 +40,7 @@ def synthetic(build, folder, rows, dim):
 
 def make(build, data, folder, name, rows, dim=100):
     """A folder with base.fbin, queries.fbin and truth.ibin; made once."""
-    folder = pathlib.Path(folder) / f"{name}-{rows or 'all'}"
+    folder = pathlib.Path(folder) / f"{name}-{rows or 'all'}" + (f"-{dim}" if name == "synth" else "")
     if (folder / "truth.ibin").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,24 +7,29 @@
 
 #include <stdlib.h>
 
-/* Adding is spread over the cores within a block, so a block is large. Two blocks would not make reading faster. Rows
- * of one call can be linked at once: a base that can be mapped is one block, and takes no memory of its own. */
-#define BLOCK_SIZE ((size_t)256 << 20)
+/* A base up to so many bytes is unpacked into memory. A larger one is unpacked into a file, so many bytes at once. */
+#define SMALL_BASE ((size_t)256 << 20)
+#define AT_ONCE    ((size_t)16 << 20)
 
-int adding_prepare(adding *adding, size_t most, size_t *bytes) {
+int adding_prepare(adding *adding, const char *output, size_t most) {
+    const size_t small = most && most < SMALL_BASE ? most : SMALL_BASE;
+    size_t bytes;
+    adding->output = output;
+    adding->at_once = small < AT_ONCE ? small : AT_ONCE;
     adding->mapped = vectors_map(adding->base, adding->type);
-    if (adding->mapped) {
-        adding->block_rows = adding->base->n;
-        if (bytes) *bytes = 0;
-        return EXIT_DONE;
-    }
-    size_t row = adding->base->dim * element_size(adding->type);
-    size_t size = most && most < BLOCK_SIZE ? most : BLOCK_SIZE;
-    adding->block_rows = size > row ? size / row : 1;
-    if (adding->block_rows > adding->base->n) adding->block_rows = adding->base->n;
-    if (bytes) *bytes = adding->block_rows * row;
-    adding->block = allocate(adding->block_rows, row);
-    return adding->block ? EXIT_DONE : EXIT_FAILED;
+    if (adding->mapped) return EXIT_DONE;
+    int status = vectors_bytes(adding->base, adding->type, &bytes);
+    if (status != EXIT_DONE) return status;
+    if (bytes > small)
+        adding->in_file = bytes;
+    else
+        adding->in_memory = bytes;
+    return EXIT_DONE;
+}
+
+size_t adding_bytes(const adding *adding) {
+    const size_t words = (size_t)(adding->ids != NULL) + (adding->tags != NULL) + (adding->keys != NULL);
+    return adding->in_memory + words * adding->base->n * sizeof(uint64_t);
 }
 
 int adding_check_output(const char *output, const char *base_path, const char *ids, const adding_words *words) {
@@ -45,44 +50,51 @@ int adding_read_words(adding *adding, const char *base_path, const adding_words 
 }
 
 void adding_free(adding *adding) {
-    free(adding->block);
+    unpacked_free(&adding->unpacked);
     free(adding->tags);
     free(adding->keys);
     vectors_close(adding->base);
 }
 
+/* Unpacks the base where it is not mapped. */
+static int unpack(adding *adding, const void **rows) {
+    const double start = now_seconds();
+    int status = EXIT_DONE;
+    if (adding->in_file)
+        status = unpacked_write(&adding->unpacked, adding->base, adding->type, adding->output, adding->at_once,
+                                adding->progress);
+    else if (!adding->mapped)
+        status = unpacked_read(&adding->unpacked, adding->base, adding->type);
+    *rows = adding->mapped ? adding->mapped : adding->unpacked.rows;
+    adding->read_s = now_seconds() - start;
+    return status == EXIT_DONE ? vectors_unchanged(adding->base) : status;
+}
+
+/* Adds all rows in one call, so that leaves can link them. */
 int adding_run(adding *adding, const char *what) {
     progress progress;
+    const void *rows;
     sl_add_times times = {.struct_size = sizeof times};
     sl_add_params params;
+    int result = unpack(adding, &rows);
+    if (result != EXIT_DONE) return result;
     sl_add_params_init(&params);
     params.times = &times;
     params.threads = adding->threads;
     params.builder = adding->builder;
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    int result = EXIT_DONE;
-    size_t n = adding->base->n;
+    params.tags = adding->tags;
+    params.keys = adding->keys;
+    const size_t n = adding->base->n;
+    const double start = now_seconds();
     progress_begin(&progress, what, "vectors", n, adding->progress);
-    for (size_t first = 0; result == EXIT_DONE && first < n; first += adding->block_rows) {
-        size_t count = n - first < adding->block_rows ? n - first : adding->block_rows;
-        double start = now_seconds();
-        if (!adding->mapped) result = vectors_read(adding->base, first, count, adding->type, 0, adding->block);
-        if (result != EXIT_DONE) break;
-        double read = now_seconds();
-        progress_part(&progress, first, count);
-        params.tags = adding->tags ? adding->tags + first : NULL;
-        params.keys = adding->keys ? adding->keys + first : NULL;
-        const void *rows = adding->mapped ? adding->mapped : adding->block;
-        sl_status status = sl_index_add(adding->index, rows, element_dtype(adding->type), count, 0,
-                                        adding->ids ? adding->ids + first : NULL, &params);
-        adding->read_s += read - start;
-        adding->link_s += times.linking;
-        adding->number_s += times.numbering;
-        adding->add_s += now_seconds() - read;
-        if (status != SL_OK) result = adding->refused(adding->refused_ctx, first, status);
-    }
-    if (result == EXIT_DONE) result = vectors_unchanged(adding->base);
+    sl_status status = sl_index_add(adding->index, rows, element_dtype(adding->type), n, 0, adding->ids, &params);
+    adding->link_s = times.linking;
+    adding->number_s = times.numbering;
+    adding->add_s = now_seconds() - start;
+    result = status == SL_OK ? vectors_unchanged(adding->base) : adding->refused(adding->refused_ctx, status);
     progress_end(&progress, result == EXIT_DONE);
+    unpacked_free(&adding->unpacked);
     return result;
 }

@@ -1,8 +1,8 @@
-/* Adds the vectors of a file to an index, block by block. */
+/* Adds the vectors of a file to an index, all at once. */
 #ifndef CLI_ADDING_H
 #define CLI_ADDING_H
 
-#include "cli/vectors.h"
+#include "cli/unpacked.h"
 
 #include <shortlist.h>
 
@@ -16,19 +16,23 @@ typedef struct adding {
     size_t threads;
     sl_builder builder;
     int progress; /* --progress */
-    /* Reports that the rows from `first` on were refused. Returns an exit status. */
-    int (*refused)(void *ctx, size_t first, sl_status status);
+    /* Reports that rows were refused. Returns an exit status. */
+    int (*refused)(void *ctx, sl_status status);
     void *refused_ctx;
-    const void *mapped; /* all rows, or NULL: they are read block by block */
-    void *block;        /* to be freed */
-    size_t block_rows;
+    const char *output;        /* the index file: a base that is unpacked into a file lies beside it */
+    const void *mapped;        /* all rows as they lie in the base, or NULL: they are unpacked */
+    size_t in_memory, in_file; /* bytes of unpacked rows */
+    size_t at_once;            /* bytes that are unpacked at once */
+    unpacked unpacked;
     double read_s, add_s;    /* time of the adding */
     double link_s, number_s; /* parts of add_s: see sl_add_times */
 } adding;
 
-/* Maps the base, so that all rows are added at once, or makes the block by which it is read. `most`: the block's
- * largest size in bytes; 0: the usual size. *bytes, which may be NULL, gets its size. Returns an exit status. */
-int adding_prepare(adding *adding, size_t most, size_t *bytes);
+/* Maps the base if it can. Else it chooses memory or a file. `most`: bytes in memory, 256 MB at most; 0: 256 MB.
+ * Returns an exit status. */
+int adding_prepare(adding *adding, const char *output, size_t most);
+/* Bytes of memory that the command holds while it adds: ids, words and rows. */
+size_t adding_bytes(const adding *adding);
 
 /* Paths of files of one whole number a row; NULL: none. */
 typedef struct adding_words {
@@ -54,7 +58,7 @@ int adding_check_output(const char *output, const char *base_path, const char *i
 /* Reads the tags and keys of the rows of the base, which lies at base_path. Returns an exit status. */
 int adding_read_words(adding *adding, const char *base_path, const adding_words *words);
 
-/* Frees the block, the tags and the keys, and closes the base. */
+/* Frees the rows, the tags and the keys, and closes the base. */
 void adding_free(adding *adding);
 
 /* Adds all rows; `what` is the stage's name: "building". Returns an exit status. */

@@ -21,9 +21,9 @@ typedef struct add_state {
     double save_s;
 } add_state;
 
-static int report_refused(void *ctx, size_t first, sl_status status) {
+static int report_refused(void *ctx, sl_status status) {
     const add_state *state = ctx;
-    return report_rows(state->base_path, first, status);
+    return report_status(state->base_path, status);
 }
 
 static int load(add_state *state) {
@@ -38,7 +38,7 @@ static int load(add_state *state) {
     if (ids) status = vectors_read_ids(ids, state->base_path, &n, &state->ids);
     adding->ids = state->ids;
     if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &state->options->words);
-    return status == EXIT_DONE ? adding_prepare(adding, 0, NULL) : status;
+    return status == EXIT_DONE ? adding_prepare(adding, state->index_path, 0) : status;
 }
 
 /* This check comes before the work. */
@@ -143,7 +143,8 @@ const command command_add = {
         "again. Without --tags and --keys an INDEX "
         "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
         "BASE is a file of type " VECTORS_READ_ENDINGS
-        ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME.\n",
+        ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME. A BASE that is not read "
+        "where it lies is unpacked first, as by 'shortlist build': above 256 MB into a temporary file beside INDEX.\n",
     .examples = "shortlist add base.sl more.fbin\n"
                 "shortlist add base.sl more.npy --ids ids.npy --json\n",
     .operands = operands,

@@ -29,9 +29,8 @@ typedef struct build_state {
     double save_s;
 } build_state;
 
-static int report_build(void *ctx, size_t first, sl_status status) {
+static int report_build(void *ctx, sl_status status) {
     const build_state *state = ctx;
-    if (status != SL_ENOMEM) return report_rows(state->base_path, first, status);
     return report_bounded(state->base_path, state->options->max_memory, status);
 }
 
@@ -65,7 +64,7 @@ static int prepare_index(build_state *state) {
     params.work_path = state->work;
     sl_status status = sl_index_create(&params, &state->adding.index);
     if (status == SL_OK) status = sl_index_reserve(state->adding.index, state->adding.base->n);
-    return status == SL_OK ? EXIT_DONE : report_build(state, 0, status);
+    return status == SL_OK ? EXIT_DONE : report_build(state, status);
 }
 
 /* Checks the parameters by an index of one element, so that faults that lie in no base are told first. */
@@ -84,23 +83,15 @@ static int check_settings(const build_options *options) {
     return EXIT_DONE;
 }
 
-/* The block by which the base is read counts towards --max-memory. */
-static int prepare_block(build_state *state) {
+/* What the command holds itself counts towards --max-memory. */
+static int prepare_rows(build_state *state) {
     const build_options *options = state->options;
-    size_t limit = options->max_memory, block;
-    int status = adding_prepare(&state->adding, limit / 8, &block);
+    const size_t limit = options->max_memory;
+    int status = adding_prepare(&state->adding, options->output, limit / 8);
     if (!limit || status != EXIT_DONE) return status;
-    state->memory = limit > block ? limit - block : 1;
+    const size_t own = adding_bytes(&state->adding);
+    state->memory = limit > own ? limit - own : 1;
     return work_path(limit, options->output, &state->work);
-}
-
-/* Told before the first block is linked. */
-static int check_blocks(const build_state *state) {
-    const adding *adding = &state->adding;
-    if (adding->builder != SL_BUILDER_LEAVES || adding->block_rows == adding->base->n) return EXIT_DONE;
-    return report_failure("%s: --builder leaves links all vectors at once, and this file is read in blocks of %zu; "
-                          "convert it to .fbin, or take --builder auto",
-                          state->base_path, adding->block_rows);
 }
 
 static int tell_needs(const build_state *state) {
@@ -190,8 +181,7 @@ static int build(build_state *state) {
     adding->ids = state->ids;
     if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &options->words);
     if (status == EXIT_DONE) status = check_room(state);
-    if (status == EXIT_DONE) status = prepare_block(state);
-    if (status == EXIT_DONE) status = check_blocks(state);
+    if (status == EXIT_DONE) status = prepare_rows(state);
     if (status != EXIT_DONE || options->dry_run) return status == EXIT_DONE ? tell_needs(state) : status;
     status = prepare_index(state);
     if (status == EXIT_DONE) status = adding_run(adding, "building");
@@ -276,8 +266,9 @@ static const option build_table[] = {
      "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
-     "Memory that the build takes at most; 512M, 16G. Other blocks lie in files without names beside INDEX, which "
-     "the system keeps in memory as far as it can. INDEX.work notes what leaves have told: the same command, given "
+     "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside "
+     "INDEX. The system caches these files while memory is free. INDEX.work notes what leaves have told: the same "
+     "command, given "
      "again after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for "
      "byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
@@ -285,10 +276,12 @@ static const option build_table[] = {
     OPTION_PLACE_NODES(build_options),
     {0, "dry-run", OPTION_FLAG, NULL, 0, offsetof(build_options, dry_run),
      "Build nothing: tell the time, memory and disk that the build will take on this machine. Two samples of BASE are "
-     "built twice, of 4,096 vectors and of as many as take a second, and their files are removed. Linking by leaves "
+     "built, each twice. One has 4,096 vectors, the other as many as take about a second. Their files are removed. "
+     "Linking by leaves "
      "and numbering grow as a * n + b * c, with c comparisons of vectors with centres, which grow faster than n; "
-     "inserting grows as a * n + b * n * log n. Memory and disk are counted; with --max-memory the files beside INDEX "
-     "too, INDEX.work by those of the samples. A BASE that is not in the page cache takes longer."},
+     "inserting grows as a * n + b * n * log n. Memory and disk are counted. The size of INDEX.work is estimated from "
+     "the "
+     "samples. A BASE that is not in the page cache takes longer."},
     OPTION_PROGRESS(build_options),
     OPTION_JSON(build_options),
     OPTION_LAST};
@@ -304,10 +297,12 @@ const command command_build = {
                 "[--max-memory BYTES] "
                 "[--place dram] [--numa interleave|bind:N|local] [--dry-run] [--progress] [--json]",
     .description =
-        "Reads the vectors of BASE in blocks, links them into an HNSW graph over their codes, and writes the graph, "
+        "Reads the vectors of BASE, links them into an HNSW graph over their codes, and writes the graph, "
         "the codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
         "; the ending of its name tells the type. From an .hdf5 file the dataset train is read, or the one named as "
-        "FILE.hdf5:NAME.\n"
+        "FILE.hdf5:NAME. A BASE of .fbin, .u8bin or .i8bin is read where it lies, and so is .npy of these types in C "
+        "order. Any other BASE is unpacked first. Up to 256 MB, and an eighth of --max-memory, it goes into memory; "
+        "else into a temporary file beside INDEX.\n"
         "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
         "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
         "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "

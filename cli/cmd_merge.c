@@ -5,7 +5,9 @@
 #include "cli/progress.h"
 #include "cli/system.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct merge_options {
     const char *output;
@@ -30,6 +32,30 @@ static int open_all(merge_state *state) {
     return status;
 }
 
+/* Appends the path of an index to its number in a message. */
+static int report_numbered(const merge_state *state, const char *message) {
+    static const char word[] = "index ";
+    char named[2048];
+    size_t used = 0;
+    while (*message && used + 1 < sizeof named) {
+        named[used++] = *message++;
+        if (used < strlen(word) || strncmp(message - strlen(word), word, strlen(word)) != 0) continue;
+        char *end;
+        const size_t number = (size_t)strtoull(message, &end, 10);
+        if (end == message || number >= state->count) continue;
+        const int length = snprintf(named + used, sizeof named - used, "%zu (%s)", number, state->paths[number]);
+        used += length < 0 ? 0 : (size_t)length < sizeof named - used ? (size_t)length : sizeof named - used - 1;
+        message = end;
+    }
+    named[used] = '\0';
+    return report_failure("%s", named);
+}
+
+static int report_merge(const merge_state *state, sl_status status) {
+    if (strstr(sl_last_error(), "index ")) return report_numbered(state, sl_last_error());
+    return report_bounded(state->options->output, state->options->max_memory, status);
+}
+
 static int merge(merge_state *state) {
     const merge_options *options = state->options;
     progress progress;
@@ -52,10 +78,7 @@ static int merge(merge_state *state) {
     progress_end(&progress, status == SL_OK);
     state->merge_s = now_seconds() - start;
     free(work);
-    if (status == SL_OK) return EXIT_DONE;
-    if (state->count == 1 || status == SL_ENOMEM) return report_bounded(state->paths[0], options->max_memory, status);
-    return report_failure("%s is index 0, %s is the last: %s", state->paths[0], state->paths[state->count - 1],
-                          sl_last_error());
+    return status == SL_OK ? EXIT_DONE : report_merge(state, status);
 }
 
 static int print_result(const merge_state *state) {
@@ -81,8 +104,8 @@ static int print_result(const merge_state *state) {
     } else {
         printf("%s: ", options->output);
         print_index(&stats);
-        printf("merged from %zu indexes in %.1f s, %.0f vectors/s on %zu threads\n", state->count, state->merge_s, rate,
-               thread_count(options->threads));
+        printf("merged from %zu index%s in %.1f s, %.0f vectors/s on %zu threads\n", state->count,
+               state->count == 1 ? "" : "es", state->merge_s, rate, thread_count(options->threads));
         print_hash(&hash);
     }
     return report_stdout();
@@ -126,9 +149,9 @@ static const option merge_table[] = {
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(merge_options, ef_build),
      "Work for a vector's links; 0 (default): as in the first index."},
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(merge_options, builder),
-     "How vectors get their links. auto (default): those of two or three indexes of one size, or of a large one and "
-     "small ones, are joined, in about a third of the time. These have one m and ef_construction, and half or more of "
-     "their vectors left. insert, leaves, and auto for other indexes: all anew, as of 'shortlist build'."},
+     "How vectors get their links. auto (default) joins the graphs of two or three indexes of one size, or of a large "
+     "one and small ones. All have the same m and ef_construction, and at least half of their vectors. Joining takes "
+     "about a third of the time. insert, leaves, and auto for other indexes: all links anew, as of 'shortlist build'."},
     OPTION_THREADS(merge_options, "Threads to merge with; 0 (default) takes all."),
     {0, "room", OPTION_COUNT, "N", 0, offsetof(merge_options, room),
      "Make a file with room for N vectors in all, as of 'shortlist build'."},

@@ -6,6 +6,7 @@
 #include "cli/system.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct rebuild_options {
     const char *output;
@@ -21,7 +22,7 @@ typedef struct rebuild_state {
 } rebuild_state;
 
 static int report_rebuild(const rebuild_state *state, sl_status status) {
-    if (status == SL_EBUSY)
+    if (status == SL_EBUSY && !strstr(sl_last_error(), ".work"))
         return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), state->options->wait);
     return report_bounded(state->path, state->options->max_memory, status);
 }

@@ -126,6 +126,8 @@ int work_path(size_t max_memory, const char *output, char **path) {
 }
 
 int report_bounded(const char *path, size_t max_memory, sl_status status) {
+    if (status == SL_ECANCELED && max_memory)
+        return report_failure("interrupted; no index was written, and notes beside it let the same command go on");
     if (status != SL_ENOMEM || !max_memory) return report_status(path, status);
     return report_failure("%s: --max-memory %s: %s", path, text_of_size(max_memory).text, sl_last_error());
 }

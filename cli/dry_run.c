@@ -37,19 +37,12 @@ typedef struct law {
     double link_log_s;   /* INSERT: what a vector takes more for each unit of the logarithm of n */
 } law;
 
-/* Vectors that are added in one call. */
-typedef struct part {
-    size_t first, end;
-    sl_builder builder;
-} part;
-
 typedef struct estimate {
-    part parts[2];
-    size_t part_count;
+    sl_build_plan plan;
     law laws[3]; /* by builder */
     double read_s, link_s, number_s, save_s;
     uint64_t peak, peak_alike, index_bytes, file_bytes, old_bytes; /* old: of the file that is replaced */
-    uint64_t work_bytes, spilled;                                  /* of the work file, and of files without names */
+    uint64_t work_bytes, spilled, unpacked;                        /* of the work file, and of files without names */
     uint64_t memory, space;                                        /* of this machine; 0: not known */
 } estimate;
 
@@ -60,17 +53,15 @@ static int keep_on(void *ctx, uint64_t done, uint64_t total) {
     return interrupted();
 }
 
-static sl_status plan_of(const dry_run *dry, size_t n, sl_builder builder, sl_build_plan *plan) {
+/* `save`: as it will be saved; NULL: as samples are. */
+static sl_status plan_of(const dry_run *dry, size_t n, sl_builder builder, const sl_save_params *save,
+                         sl_build_plan *plan) {
     sl_add_params add;
-    sl_save_params save;
     sl_add_params_init(&add);
     add.threads = dry->adding->threads;
     add.builder = builder;
-    sl_save_params_init(&save);
-    save.room = dry->room && dry->room < n ? n : dry->room;
-    save.layout = dry->layout;
     plan->struct_size = sizeof *plan;
-    return sl_index_plan_build(dry->params, n, dry->adding->ids, &add, &save, plan);
+    return sl_index_plan_build(dry->params, n, dry->adding->ids, &add, save, plan);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -100,21 +91,21 @@ static char *sample_path(const dry_run *dry, const char *ending) {
     return path;
 }
 
-/* Saves a sample beside the output, and removes it. */
-static sl_status save_sample(const dry_run *dry, sl_index *index) {
+/* Saves a sample beside the output, and removes it. Returns an exit status. */
+static int save_sample(const dry_run *dry, sl_index *index) {
     char *path = sample_path(dry, "");
-    if (!path) return SL_ENOMEM;
+    if (!path) return EXIT_FAILED;
     sl_save_params save;
     sl_save_params_init(&save);
     save.progress = keep_on;
     sl_status status = sl_index_save(index, path, &save);
     if (status == SL_OK) (void)unlink(path);
     free(path);
-    return status;
+    return status == SL_OK ? EXIT_DONE : report_status(dry->output, status);
 }
 
-/* work: path of the work file, where the build has one. */
-static sl_status build_rows(const dry_run *dry, sl_builder builder, const char *work, const void *rows, sample *out) {
+/* work: path of the work file, where the build has one. Returns an exit status. */
+static int build_rows(const dry_run *dry, sl_builder builder, const char *work, const void *rows, sample *out) {
     struct stat noted;
     sl_index_params params = *dry->params;
     sl_add_params add;
@@ -128,25 +119,25 @@ static sl_status build_rows(const dry_run *dry, sl_builder builder, const char *
     add.progress = keep_on;
     add.times = &times;
     sl_status status = sl_index_create(&params, &index);
-    if (status != SL_OK) return status;
+    if (status != SL_OK) return report_status(dry->base_path, status);
     status = sl_index_reserve(index, out->n);
     if (status == SL_OK) status = sl_index_add(index, rows, element_dtype(dry->adding->type), out->n, 0, NULL, &add);
     if (work && stat(work, &noted) == 0) out->work_bytes = (uint64_t)noted.st_size;
     const double added = now_seconds();
-    if (status == SL_OK) status = save_sample(dry, index);
+    const int result = status == SL_OK ? save_sample(dry, index) : report_status(dry->base_path, status);
     out->save_s = now_seconds() - added;
     out->link_s = times.linking;
     out->number_s = times.numbering;
     sl_index_free(index);
-    return status;
+    return result;
 }
 
 /* The same with a work file where the build has one: with a limit of memory. */
-static sl_status build_noted(const dry_run *dry, sl_builder builder, const void *rows, sample *out) {
+static int build_noted(const dry_run *dry, sl_builder builder, const void *rows, sample *out) {
     if (!dry->max_memory) return build_rows(dry, builder, NULL, rows, out);
     char *work = sample_path(dry, ".work");
-    if (!work) return SL_ENOMEM;
-    sl_status status = build_rows(dry, builder, work, rows, out);
+    if (!work) return EXIT_FAILED;
+    int status = build_rows(dry, builder, work, rows, out);
     (void)unlink(work);
     free(work);
     return status;
@@ -160,9 +151,8 @@ static int build_sample(const dry_run *dry, sl_builder builder, size_t n, sample
     int status = rows ? read_sample(dry, n, rows) : EXIT_FAILED;
     out->read_s = now_seconds() - start;
     if (status == EXIT_DONE) {
-        sl_status built = plan_of(dry, n, builder, &out->plan);
-        if (built == SL_OK) built = build_noted(dry, builder, rows, out);
-        if (built != SL_OK) status = report_status(dry->base_path, built);
+        const sl_status planned = plan_of(dry, n, builder, NULL, &out->plan);
+        status = planned == SL_OK ? build_noted(dry, builder, rows, out) : report_status(dry->base_path, planned);
     }
     free(rows);
     return status;
@@ -281,52 +271,43 @@ static int learn_law(const dry_run *dry, sl_builder builder, law *law) {
 static int numbering_law(const dry_run *dry, sl_builder builder, estimate *out, const law **law) {
     sl_build_plan plan;
     const size_t n = dry->adding->base->n;
-    const int leaves = n > GROWTH * SMALL && plan_of(dry, n, SL_BUILDER_LEAVES, &plan) == SL_OK;
+    const int leaves = n > GROWTH * SMALL && plan_of(dry, n, SL_BUILDER_LEAVES, NULL, &plan) == SL_OK;
     *law = &out->laws[leaves ? SL_BUILDER_LEAVES : builder];
     return leaves ? learn_law(dry, SL_BUILDER_LEAVES, &out->laws[SL_BUILDER_LEAVES]) : EXIT_DONE;
 }
 
-/* A base that is not mapped comes in blocks. The first block alone can be linked at once. */
-static int plan_parts(const dry_run *dry, estimate *out) {
-    const size_t n = dry->adding->base->n, block = dry->adding->block_rows;
-    sl_build_plan whole, first;
-    sl_status status = plan_of(dry, block, dry->adding->builder, &first);
-    whole = first;
-    if (status == SL_OK && block < n) status = plan_of(dry, n, SL_BUILDER_INSERT, &whole);
+static int plan_all(const dry_run *dry, estimate *out) {
+    const adding *adding = dry->adding;
+    const size_t n = adding->base->n;
+    const uint64_t own = adding_bytes(adding);
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.room = dry->room;
+    save.layout = dry->layout;
+    sl_status status = plan_of(dry, n, adding->builder, &save, &out->plan);
     if (status != SL_OK) return report_status(dry->base_path, status);
-    const uint64_t more = whole.bytes_index - first.bytes_index;
-    const size_t row = dry->adding->base->dim * element_size(dry->adding->type);
-    const size_t words = (size_t)(dry->adding->ids != NULL) + (dry->adding->tags != NULL) + (dry->adding->keys != NULL);
-    const uint64_t own = (dry->adding->mapped ? 0 : block * row) + words * n * sizeof(uint64_t);
-    out->parts[out->part_count++] = (part){0, block, first.builder};
-    if (block < n) out->parts[out->part_count++] = (part){block, n, SL_BUILDER_INSERT};
-    out->peak = own + (whole.bytes_peak > first.bytes_peak + more ? whole.bytes_peak : first.bytes_peak + more);
-    out->peak_alike = own + (whole.bytes_peak_alike > first.bytes_peak_alike + more ? whole.bytes_peak_alike
-                                                                                    : first.bytes_peak_alike + more);
+    out->peak = own + out->plan.bytes_peak;
+    out->peak_alike = own + out->plan.bytes_peak_alike;
     if (dry->max_memory && out->peak_alike > dry->max_memory / 4 * 3) out->spilled = out->peak_alike;
-    out->index_bytes = whole.bytes_index;
-    out->file_bytes = whole.bytes_file;
+    out->unpacked = adding->in_file;
+    out->index_bytes = out->plan.bytes_index;
+    out->file_bytes = out->plan.bytes_file;
     return EXIT_DONE;
 }
 
-/* A later block is inserted among what there is: the time of all, less that of the earlier ones. */
-static int time_part(const dry_run *dry, const part *part, estimate *out) {
-    law *law = &out->laws[part->builder];
+static int time_all(const dry_run *dry, estimate *out) {
+    const sl_builder builder = out->plan.builder;
+    const double n = (double)dry->adding->base->n;
+    law *law = &out->laws[builder];
     const struct law *numbering;
-    int status = learn_law(dry, part->builder, law);
-    if (status == EXIT_DONE) status = numbering_law(dry, part->builder, out, &numbering);
+    int status = learn_law(dry, builder, law);
+    if (status == EXIT_DONE) status = numbering_law(dry, builder, out, &numbering);
     if (status != EXIT_DONE) return status;
-    sl_build_plan plan, before;
-    sl_status planned = plan_of(dry, part->end, part->builder, &plan);
-    if (planned == SL_OK && part->first) planned = plan_of(dry, part->first, part->builder, &before);
-    if (planned != SL_OK) return report_status(dry->base_path, planned);
-    out->link_s += link_seconds(law, &plan) - (part->first ? link_seconds(law, &before) : 0);
-    out->number_s += number_seconds(numbering, &plan);
+    out->link_s = link_seconds(law, &out->plan);
+    out->number_s = number_seconds(numbering, &out->plan);
     out->save_s = save_seconds(law, out->file_bytes);
-    out->work_bytes +=
-        (uint64_t)((double)law->large.work_bytes * (double)(part->end - part->first) / (double)law->large.n);
-    if (!dry->adding->mapped)
-        out->read_s += law->large.read_s / (double)law->large.n * (double)(part->end - part->first);
+    out->work_bytes = (uint64_t)((double)law->large.work_bytes * n / (double)law->large.n);
+    if (!dry->adding->mapped) out->read_s = law->large.read_s / (double)law->large.n * n;
     return EXIT_DONE;
 }
 
@@ -362,7 +343,8 @@ static double seconds_of(const estimate *e) {
  * after that. */
 static uint64_t room_needed(const estimate *e) {
     const uint64_t saving = e->file_bytes + (e->spilled ? e->index_bytes : 0);
-    return e->work_bytes + (saving > e->spilled ? saving : e->spilled);
+    const uint64_t building = e->spilled + e->unpacked;
+    return e->work_bytes + (saving > building ? saving : building);
 }
 
 static void json_samples(json *json, const estimate *e) {
@@ -383,6 +365,14 @@ static void json_samples(json *json, const estimate *e) {
     json_close_array(json);
 }
 
+/* null where it is not known what there is. */
+static void json_known(json *json, const char *key, uint64_t needed, uint64_t there) {
+    if (there)
+        json_flag(json, key, needed <= there);
+    else
+        json_text(json, key, NULL);
+}
+
 static void json_estimate(const dry_run *dry, const estimate *e) {
     json json;
     json_begin(&json, stdout);
@@ -394,8 +384,7 @@ static void json_estimate(const dry_run *dry, const estimate *e) {
     json_text(&json, "refine", sl_refine_name(dry->params->refine));
     json_count(&json, "m", dry->params->m);
     json_count(&json, "ef_build", dry->params->ef_construction);
-    json_text(&json, "builder", builder_names[e->parts[0].builder]);
-    json_count(&json, "linked_at_once", e->parts[0].builder == SL_BUILDER_LEAVES ? e->parts[0].end : 0);
+    json_text(&json, "builder", builder_names[e->plan.builder]);
     json_count(&json, "threads", thread_count(dry->adding->threads));
     json_real(&json, "seconds", seconds_of(e));
     json_real(&json, "read_s", e->read_s);
@@ -410,11 +399,12 @@ static void json_estimate(const dry_run *dry, const estimate *e) {
     json_count(&json, "old_file_bytes", e->old_bytes);
     json_count(&json, "work_file_bytes", e->work_bytes);
     json_count(&json, "spilled_bytes", e->spilled);
+    json_count(&json, "unpacked_bytes", e->unpacked);
     json_count(&json, "disk_bytes", room_needed(e) + e->old_bytes);
     json_count(&json, "memory_bytes", e->memory);
     json_count(&json, "free_bytes", e->space);
-    json_flag(&json, "fits_memory", e->peak_alike <= memory_limit_of(dry, e));
-    json_flag(&json, "fits_folder", room_needed(e) <= e->space);
+    json_known(&json, "fits_memory", e->peak_alike, memory_limit_of(dry, e));
+    json_known(&json, "fits_folder", room_needed(e), e->space);
     json_end(&json);
 }
 
@@ -423,12 +413,10 @@ static const char *verdict(uint64_t needed, uint64_t there) {
 }
 
 static void print_estimate(const dry_run *dry, const estimate *e) {
-    const part *first = &e->parts[0];
-    const law *law = &e->laws[first->builder];
+    const law *law = &e->laws[e->plan.builder];
     const uint64_t limit = memory_limit_of(dry, e);
     printf("%s: %zu vectors of %zu would be built by %s", dry->base_path, dry->adding->base->n, dry->params->dim,
-           builder_names[first->builder]);
-    if (e->part_count > 1 && first->builder == SL_BUILDER_LEAVES) printf(" (the first %zu) and insert", first->end);
+           builder_names[e->plan.builder]);
     printf(", on %zu threads\n", thread_count(dry->adding->threads));
     printf("time    %.3g s: reading %.2g, linking %.3g, numbering %.3g, saving %.2g; from building %zu", seconds_of(e),
            e->read_s, e->link_s, e->number_s, e->save_s, law->small.n);
@@ -440,16 +428,16 @@ static void print_estimate(const dry_run *dry, const estimate *e) {
     printf("disk    %llu bytes; free there %s: %s", (unsigned long long)e->file_bytes, text_of_size(e->space).text,
            verdict(room_needed(e), e->space));
     if (e->work_bytes) printf("; until then notes of leaves take %s", text_of_size(e->work_bytes).text);
-    if (e->spilled) printf("; until then files without names take %s at most", text_of_size(e->spilled).text);
+    if (e->spilled + e->unpacked)
+        printf("; until then files without names take %s at most", text_of_size(e->spilled + e->unpacked).text);
     if (e->old_bytes) printf("; until then the file that is there keeps its %s", text_of_size(e->old_bytes).text);
     printf("\n");
 }
 
 int dry_run_tell(const dry_run *dry) {
-    estimate estimate = {.part_count = 0};
-    int status = plan_parts(dry, &estimate);
-    for (size_t i = 0; status == EXIT_DONE && i < estimate.part_count; i++)
-        status = time_part(dry, &estimate.parts[i], &estimate);
+    estimate estimate = {.read_s = 0};
+    int status = plan_all(dry, &estimate);
+    if (status == EXIT_DONE) status = time_all(dry, &estimate);
     if (status == EXIT_DONE) status = ask_machine(dry, &estimate);
     if (status != EXIT_DONE) return status;
     if (dry->json)

@@ -300,20 +300,25 @@ const void *vectors_map(vectors *vectors, element type) {
 int vectors_unchanged(const vectors *vectors) {
     const struct vectors_source *source = vectors->source;
     struct stat info;
-    if (!source->mapping) return EXIT_DONE;
+    if (source->fd < 0) return EXIT_DONE; /* HDF5's library has the file */
     if (fstat(source->fd, &info) == 0 && (uint64_t)info.st_size == source->size &&
         info.st_mtim.tv_sec == source->written.tv_sec && info.st_mtim.tv_nsec == source->written.tv_nsec)
         return EXIT_DONE;
     return report_failure("%s: was changed while it was read; start again once nobody writes it", vectors->path);
 }
 
-void *vectors_read_all(vectors *vectors, element type) {
+int vectors_bytes(const vectors *vectors, element type, size_t *bytes) {
     uint64_t row, size;
-    if (!bytes_of(vectors->dim, element_size(type), &row) || !bytes_of(vectors->n, row, &size) || size > SIZE_MAX) {
-        (void)report_failure("%s: larger than memory can be", vectors->path);
-        return NULL;
-    }
-    void *rows = allocate(vectors->n, (size_t)row);
+    if (!bytes_of(vectors->dim, element_size(type), &row) || !bytes_of(vectors->n, row, &size) || size > SIZE_MAX)
+        return report_failure("%s: larger than memory can be", vectors->path);
+    *bytes = (size_t)size;
+    return EXIT_DONE;
+}
+
+void *vectors_read_all(vectors *vectors, element type) {
+    size_t bytes = 0;
+    if (vectors_bytes(vectors, type, &bytes) != EXIT_DONE) return NULL;
+    void *rows = allocate(1, bytes ? bytes : 1);
     if (rows && vectors_read(vectors, 0, vectors->n, type, 0, rows) == EXIT_DONE) return rows;
     free(rows);
     return NULL;

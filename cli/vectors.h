@@ -35,8 +35,13 @@ int vectors_read(vectors *vectors, size_t first, size_t count, element type, int
 /* All rows as they lie in the file, mapped; NULL where the file does not hold dense rows of `type` in this machine's
  * byte order. They are there until the vectors are closed. A file that becomes shorter ends the process. */
 const void *vectors_map(vectors *vectors, element type);
-/* Reports a file that was written since it was opened: what was taken from the mapping may be of both. */
+/* Reports a file that was written since it was opened: what was read from it may be of both. Returns an exit
+ * status. */
 int vectors_unchanged(const vectors *vectors);
+
+/* Counts the bytes of all rows as dense rows of `type`. Reports rows that memory cannot hold. Returns an exit
+ * status. */
+int vectors_bytes(const vectors *vectors, element type, size_t *bytes);
 
 /* Reads the whole file as dense rows of `type`, allocated, to be freed; NULL, reported: failure. */
 void *vectors_read_all(vectors *vectors, element type);

@@ -283,7 +283,8 @@ SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_si
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
-/* Makes room for n vectors in all, deleted ones counted. Errors: SL_ELIMIT, SL_EREADONLY. */
+/* Makes room for n vectors in all, deleted ones counted. Errors: SL_ELIMIT, SL_EREADONLY, SL_ENOMEM; with work_path
+ * also SL_ENOSPC and SL_EIO. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 /* How added vectors get their links.
@@ -306,7 +307,7 @@ typedef struct sl_add_times {
 typedef struct sl_add_params {
     size_t struct_size;
     size_t threads;
-    sl_progress_fn progress;
+    sl_progress_fn progress; /* counts vectors */
     void *progress_ctx;
     const uint64_t *tags, *keys; /* n words each, for an index that has them; NULL: zeros */
     sl_builder builder;
@@ -350,7 +351,8 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
  * rebuilds it. Builder AUTO joins the graphs of two or three indexes of one size, or of a large one and small ones.
  * These have the new m, at least the new ef_construction, and half or more of their vectors left. Else the graph is
  * built anew. Other parameters are those of the first index; stored settings of a tuning are not taken over. The caller
- * frees *out; nobody changes the indexes through their handles meanwhile.
+ * frees *out, which has the first index's allocator and log, and no NUMA policy. Nobody changes the indexes through
+ * their handles meanwhile. Searches may go on.
  * Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi).
  * SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY (an index that another process
  * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory and work_path. *out is then
@@ -842,16 +844,16 @@ typedef struct sl_build_plan {
     uint64_t bytes_peak_alike; /* the same, where some vectors have the same codes */
     uint64_t bytes_file;       /* exact, but that partitions without vectors are left out */
     /* Comparisons of vectors with centres, while vectors are linked and while they are numbered by partition. The first
-     * grow as n squared in the end, under IP from the beginning. All other work of LEAVES and of numbering grows as n,
+     * grow nearly as n, and under IP as n squared. All other work of LEAVES and of numbering grows as n,
      * that of INSERT nearly as n log n. */
     double compared_linking, compared_numbering;
     double compared_in_leaves; /* of vectors with those of their leaves, in proportion to n; 0 with INSERT */
 } sl_build_plan;
 
 /* Tells what building an index of n vectors will take. Takes time in proportion to n, since it draws the levels.
- * Parameters: `ids` as of sl_index_add; `add`, `save` and their threads, builder, room and layout as they will be
- * given; NULL: defaults.
- * Errors: as of sl_index_create; SL_ELIMIT (n, room), SL_EINVAL (room, layout), SL_EUNSUPPORTED (builder). */
+ * Parameters: `params`, whose max_memory, work_path and NUMA policy do not count; `ids` as of sl_index_add; `add`,
+ * `save` and their threads, builder, room and layout as they will be given; NULL: defaults. Threads: any. Errors:
+ * SL_ETYPE, SL_ENOMEM; SL_ELIMIT (n, room), SL_EINVAL (room, layout), SL_EUNSUPPORTED (builder). */
 SL_API SL_MUST_USE sl_status sl_index_plan_build(const sl_index_params *params, uint64_t n, const uint64_t *ids,
                                                  const sl_add_params *add, const sl_save_params *save,
                                                  sl_build_plan *out);
@@ -953,7 +955,7 @@ SL_API void sl_rebuild_params_init_sized(sl_rebuild_params *params, size_t struc
 
 typedef struct sl_rebuild_report {
     size_t struct_size;
-    size_t n;                           /* vectors, before and after */
+    size_t n;                           /* vectors of the new file; before there were n + deleted */
     size_t deleted;                     /* left out */
     uint64_t bytes_before, bytes_after; /* sl_index_stats.bytes_total: without unused room. bytes_after 0: the rebuild
                                            is done, but its file could not be opened to tell */
@@ -972,8 +974,9 @@ typedef struct sl_rebuild_report {
  * The new index is in memory as a whole until it is saved, but as max_memory says. `report` may be NULL.
  * Threads: any, since the call takes no handle.
  * Errors: SL_EBUSY (another handle, also of this process, writes or claims the file or `output`). SL_ECORRUPT (damage:
- * build the index again). SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (the builder does not serve), SL_ECANCELED. The
- * file is then as it was, unless the message says that only the folder's sync failed. */
+ * build the index again). SL_EFORMAT and SL_EVERSION of opening. SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (the
+ * builder does not serve), SL_ECANCELED, SL_ENOMEM, and those of work_path. The file is then as it was, unless the
+ * message says that only the folder's sync failed. */
 SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild_params *params,
                                               sl_rebuild_report *report);
 

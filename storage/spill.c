@@ -158,7 +158,7 @@ sl_status sl_spill_open(const sl_allocator *base, size_t limit, const char *path
                        sizeof spill->path - 1);
     }
     memcpy(spill->path, path, length);
-    memcpy(spill->folder, slash ? path : ".", slash > path ? (size_t)(slash - path) : 1);
+    memcpy(spill->folder, slash ? path : ".", slash && slash > path ? (size_t)(slash - path) : 1);
     return SL_OK;
 }
 
@@ -173,13 +173,14 @@ sl_allocator sl_spill_allocator(sl_spill *spill) {
 }
 
 sl_status sl_spill_explain(sl_spill *spill, sl_status status) {
-    if (!spill || status != SL_ENOMEM) return status;
+    if (!spill) return status;
     sl_spin_lock(&spill->lock);
     const size_t wanted = spill->wanted, wanted_file = spill->wanted_file;
     const int error = spill->error;
     spill->wanted = spill->wanted_file = 0;
     spill->error = 0;
     sl_spin_unlock(&spill->lock);
+    if (status != SL_ENOMEM) return status;
     if (error) {
         errno = error;
         status = sl_fail_errno("cannot set blocks aside beside", spill->path);

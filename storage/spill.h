@@ -14,15 +14,14 @@ typedef struct sl_spill sl_spill;
  * Parameters: `limit`: bytes that blocks take of main memory at most. Large ones take three quarters of them, so that
  * the others find room. `path`: blocks lie in files in the folder of its last part; NULL: all lie in memory. */
 sl_status sl_spill_open(const sl_allocator *base, size_t limit, const char *path, sl_spill **out);
-/* Frees what remains of the handle's memory. Takes NULL. */
+/* Frees the allocator itself: all its blocks were freed before. Takes NULL. */
 void sl_spill_close(sl_spill *spill);
 
 /* The allocator of the handle, valid until the close. A child of fork() shares blocks that lie in files. */
 sl_allocator sl_spill_allocator(sl_spill *spill);
 
-/* Says why an allocation failed, where the bound or a file was the reason. Returns the status with that message, or
- * `status` as it is. `spill` may be NULL.
- * Errors: SL_ENOMEM (the bound), SL_ENOSPC, SL_EIO. */
+/* Says why an allocation failed since the last call, where the bound or a file was the reason. Returns the status with
+ * that message, or `status` as it is. `spill` may be NULL. Errors: SL_ENOMEM (the bound), SL_ENOSPC, SL_EIO. */
 sl_status sl_spill_explain(sl_spill *spill, sl_status status);
 
 #endif

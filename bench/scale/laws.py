@@ -49,11 +49,20 @@ def line(sizes, values):
     return {"law": "a + b N", "a": a, "b": b, "off": off(lambda n: a + b * n, sizes, values)}
 
 
+MEMBERS, LOOKED_AT, FLAT = 48, 12, 2048
+
+
+def near(centres, are_heads=False):
+    """Centres that a vector is compared with: see hnsw/build/centre_groups.c."""
+    if are_heads and centres <= FLAT:
+        return centres
+    groups = centres // MEMBERS + 1
+    return near(groups, True) + min(1.0, LOOKED_AT / groups) * centres
+
+
 def compared(n):
-    """Comparisons of vectors with centres of leaves at ef_construction 200: see hnsw/build/centre_groups.c."""
-    centres = n * 4 // 800 + 1
-    groups = centres // 48 + 1
-    return 2.0 * n * (groups + min(1.0, 12 / groups) * centres)
+    """Comparisons of vectors with centres of leaves at ef_construction 200."""
+    return 2.0 * n * near(n * 4 // 800 + 1)
 
 
 def with_centres(sizes, values):

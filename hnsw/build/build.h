@@ -47,8 +47,9 @@ typedef struct sl_build_bytes {
 sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
                           const sl_add_params *params);
 
-/* add.c: links the build's nodes, which have all else. Fails only where the build asks for SL_BUILDER_LEAVES; lists are
- * then empty. */
+/* add.c: links the build's nodes, which have all else. AUTO inserts them where memory lacks for leaves, but not in
+ * bounded memory. The new nodes' lists are empty after a failure.
+ * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_build_link_rows(sl_build *build);
 /* add.c: tells whether n nodes from `first` on are linked at once, if this builder is asked for. */
 int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n);

@@ -17,7 +17,8 @@ int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n);
 /* Links the build's nodes on all layers, and sets the entry point. Their lists are empty before. They are empty again
  * after a failure. Nodes that are there already are joined with the new ones: their lists, and all of the upper
  * layers, are made anew. After a failure these are as they were. The lists depend on rows, seed, parameters and the
- * lists that are there: the number of threads changes nothing. Errors: SL_ENOMEM, SL_ECANCELED. */
+ * lists that are there: the number of threads changes nothing. Errors: SL_ENOMEM, SL_ECANCELED; with a work file also
+ * SL_ENOSPC and SL_EIO. */
 sl_status sl_from_leaves_link(sl_build *build);
 
 /* Bytes that linking all nodes of an index takes at most beside the index: of nodes whose codes all differ, or of nodes

@@ -5,10 +5,8 @@
 
 #include <string.h>
 
-/* The width of a walk over another graph, the nearest that are listed of what all walks find, and nodes that a thread
- * takes at once. */
-/* The nearest that a node takes from a much larger graph, and the most that it takes less from one of its own graph's
- * size: there the others' nodes tell it as many. A walk keeps twice what it is to find. */
+/* LISTED: the nearest that a node takes from a much larger graph. LESS: how many fewer it takes from one of its own
+ * graph's size, whose nodes tell it as many. KEPT: a walk's pool over what the walk is to find. */
 enum { LISTED = 40, LESS = 30, KEPT = 2 };
 /* Nodes that a thread takes at once. */
 enum { CHUNK = 64 };

@@ -17,7 +17,8 @@ typedef struct sl_join {
 } sl_join;
 
 /* Sets *kind to SL_JOIN_OVER_LARGER where n rows of several graphs are to be joined: the graphs were made as the new
- * index is, at least half of each is copied, and there are no more walks than rows. Errors: SL_ENOMEM. */
+ * index is, at least half of each is copied, and there are no more walks than rows. Else *kind stays
+ * as it is. Errors: SL_ENOMEM. */
 sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t n, sl_join_kind *kind);
 
 /* Makes the maps of nodes. The caller frees, also on failure. Errors: SL_ENOMEM. */

@@ -33,7 +33,7 @@ sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans) {
     kmeans->rows = sl_mem_array(allocator, sl_codec_rows_size(&kmeans->codec, kmeans->count), 1, &status);
     kmeans->codec.rows.base = kmeans->rows;
     SL_TRY(status);
-    return sl_centre_groups_init(&kmeans->groups, kmeans->graph, &kmeans->codec, kmeans->count);
+    return sl_centre_groups_init(&kmeans->groups, kmeans->graph, &kmeans->codec, kmeans->count, kmeans->threads);
 }
 
 void sl_kmeans_free_learners(sl_kmeans *kmeans) {
@@ -63,8 +63,9 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
     return status;
 }
 
-size_t sl_kmeans_bytes(const sl_codec *codec, size_t count) {
-    return 2 * count * sizeof(uint32_t) + sl_codec_rows_size(codec, count) + sl_centre_groups_bytes(codec, count);
+size_t sl_kmeans_bytes(const sl_codec *codec, size_t count, size_t threads) {
+    return 2 * count * sizeof(uint32_t) + sl_codec_rows_size(codec, count) +
+           sl_centre_groups_bytes(codec, count, threads);
 }
 
 size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count) {
@@ -184,8 +185,9 @@ static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t fir
     }
 }
 
-static void assign(sl_kmeans *kmeans) {
-    sl_centre_groups_arrange(&kmeans->groups);
+/* Assigns the rows of the sample, and sorts them by centroid. */
+static sl_status assign(sl_kmeans *kmeans) {
+    SL_TRY(sl_centre_groups_arrange(&kmeans->groups));
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t first = 0; first < kmeans->sampled; first += CHUNK) {
         size_t end = kmeans->sampled - first < CHUNK ? kmeans->sampled : first + CHUNK;
@@ -194,6 +196,8 @@ static void assign(sl_kmeans *kmeans) {
         assign_rows(kmeans, learner, first, end);
         sl_progress_step(kmeans->progress, 0);
     }
+    sl_sort_members(kmeans->of, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->members);
+    return SL_OK;
 }
 
 void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members) {
@@ -211,35 +215,29 @@ void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends,
         if (of[i] != SL_NONE) members[ends[of[i]]++] = (uint32_t)i;
 }
 
-static void sort_members(sl_kmeans *kmeans) {
-    sl_sort_members(kmeans->of, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->members);
-}
-
-static void turn(sl_kmeans *kmeans, uint64_t number) {
-    assign(kmeans);
-    sort_members(kmeans);
+static sl_status turn(sl_kmeans *kmeans, uint64_t number) {
+    SL_TRY(assign(kmeans));
     sl_centroids_move(kmeans);
     sl_centroids_refill(kmeans, number);
+    return SL_OK;
 }
 
-void sl_kmeans_learn(sl_kmeans *kmeans) {
+sl_status sl_kmeans_learn(sl_kmeans *kmeans) {
     const int served = sl_centroids_serve(kmeans);
     const uint64_t first = served ? SERVED_FROM : 0, end = served ? SERVED_END : TURNS;
     kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, 0);
     sl_centroids_start(kmeans);
     for (uint64_t number = first; number < end && !sl_progress_cancelled(kmeans->progress); number++) {
         kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, number);
-        turn(kmeans, number);
+        SL_TRY(turn(kmeans, number));
     }
     kmeans->sampled = kmeans->graph->n;
-    assign(kmeans);
-    sort_members(kmeans);
+    return assign(kmeans);
 }
 
-void sl_kmeans_learn_groups(sl_kmeans *groups) {
+sl_status sl_kmeans_learn_groups(sl_kmeans *groups) {
     sl_centroids_start(groups);
     for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(groups->progress); number++)
-        turn(groups, number);
-    assign(groups);
-    sort_members(groups);
+        SL_TRY(turn(groups, number));
+    return assign(groups);
 }

@@ -42,9 +42,9 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans);
 void sl_kmeans_free_learners(sl_kmeans *kmeans);
 sl_status sl_kmeans_alloc_centroids(sl_kmeans *kmeans);
 void sl_kmeans_free_centroids(sl_kmeans *kmeans);
-/* kmeans.c: bytes that sl_kmeans_alloc_centroids allocates, and those that sl_kmeans_alloc_learners does for a thread.
- */
-size_t sl_kmeans_bytes(const sl_codec *codec, size_t count);
+/* kmeans.c: bytes that sl_kmeans_alloc_centroids allocates, and what `threads` allocate while centroids are grouped.
+ * Bytes that sl_kmeans_alloc_learners allocates for a thread. */
+size_t sl_kmeans_bytes(const sl_codec *codec, size_t count, size_t threads);
 size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count);
 /* kmeans.c: counts the comparisons of rows with centroids while these are learnt from n rows, and all n assigned. */
 double sl_kmeans_compared(size_t n, size_t count);
@@ -66,9 +66,10 @@ void sl_kmeans_ahead(const sl_kmeans *kmeans, size_t i);
  * entries, which get the end of each centroid's numbers in `members`. */
 void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members);
 
-/* kmeans.c: learns in all turns. Then it assigns every row to the nearest centroid, and sorts the rows by centroid. */
-void sl_kmeans_learn(sl_kmeans *kmeans);
-void sl_kmeans_learn_groups(sl_kmeans *groups);
+/* kmeans.c: learns in all turns. Then it assigns every row to the nearest centroid, and sorts the rows by centroid.
+ * Errors: SL_ENOMEM. */
+sl_status sl_kmeans_learn(sl_kmeans *kmeans);
+sl_status sl_kmeans_learn_groups(sl_kmeans *groups);
 
 /* centroid.c: tells whether the index has nearly as many partitions already, whose centroids serve to begin at. */
 int sl_centroids_serve(const sl_kmeans *kmeans);

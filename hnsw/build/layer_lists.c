@@ -1,5 +1,7 @@
 #include "hnsw/build/layer_lists.h"
 
+#include "base/failure.h"
+
 #include <string.h>
 
 /* Members that a thread takes at once. */
@@ -217,12 +219,13 @@ static void choosing_free(choosing *c) {
 /* Chooses all lists: the first time with `near`, the second time without, where links go back. */
 static sl_status choose_all(const sl_layer_lists *lists, const sl_near_lists *near, tellings *t) {
     const sl_members *members = lists->members;
-    sl_status failed = SL_OK;
+    sl_failure failed;
+    sl_failure_init(&failed);
 #pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
     {
         choosing c;
         sl_status status = choosing_init(&c, lists, near ? near->width : 0);
-        if (status != SL_OK) __atomic_store_n(&failed, status, __ATOMIC_RELAXED);
+        sl_failure_keep(&failed, 0, status);
 #pragma omp for schedule(dynamic, CHUNK)
         for (size_t i = 0; i < members->n; i++) {
             if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
@@ -234,7 +237,7 @@ static sl_status choose_all(const sl_layer_lists *lists, const sl_near_lists *ne
         }
         choosing_free(&c);
     }
-    if (failed != SL_OK) return sl_fail(failed, "no memory to choose links");
+    SL_TRY(sl_failure_pass(&failed));
     return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
 }
 

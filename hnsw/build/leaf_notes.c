@@ -12,8 +12,12 @@ enum { PIECE = 1 << 18 };
 /* All that leaves and what they tell depend on, but the rows. */
 typedef struct depends {
     uint64_t n, folds, width, seed;
-    uint32_t metric, dim, leaf_rows, leaf_most;
+    uint32_t metric, dim, leaf_rows, leaf_most, partitionings, way; /* no padding, which the checksum would see */
 } depends;
+
+/* Stands for the way in which leaves are made and compared. A change of it gives another number, so that no build goes
+ * on with leaves of another way. */
+enum { WAY = 2 };
 
 /* The checksums of every other row are the halves of a word. */
 static uint64_t rows_key(const sl_members *members) {
@@ -26,8 +30,8 @@ static uint64_t rows_key(const sl_members *members) {
 
 sl_status sl_leaf_notes_begin(sl_work *work, const sl_members *members, size_t folds, size_t width) {
     const sl_codec *codec = members->codec;
-    const depends on = {members->n,           folds,        width,       members->graph->seed, (uint32_t)codec->metric,
-                        (uint32_t)codec->dim, SL_LEAF_ROWS, SL_LEAF_MOST};
+    const depends on = {members->n,           folds,        width,        members->graph->seed, (uint32_t)codec->metric,
+                        (uint32_t)codec->dim, SL_LEAF_ROWS, SL_LEAF_MOST, SL_PARTITIONINGS,     WAY};
     return sl_work_begin(work, (uint64_t[2]){rows_key(members), (uint64_t)sl_crc32c(0, &on, sizeof on) << 32 | on.dim});
 }
 
@@ -111,12 +115,10 @@ size_t sl_leaf_note_room(const sl_leaves *leaves, size_t most) {
     size_t largest = 0;
     for (size_t i = 0; i < leaves->count; i++)
         if (leaves->starts[i + 1] - leaves->starts[i] > largest) largest = leaves->starts[i + 1] - leaves->starts[i];
-    return largest * (most + 1);
+    return (largest < SL_LEAF_MOST ? largest : SL_LEAF_MOST) * (most + 1);
 }
 
-/* A leaf too large for a note is compared again. */
 sl_status sl_leaf_note_put(sl_work *work, size_t leaf, const sl_leaf_note *note) {
-    if (note->count > UINT32_MAX / sizeof *note->words) return SL_OK;
     return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
 }
 

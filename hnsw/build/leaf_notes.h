@@ -19,7 +19,8 @@ typedef struct sl_leaf_note {
     uint64_t *words;
     size_t count, room;
 } sl_leaf_note;
-/* Words of a note at most, where a member finds `most` others. */
+/* Words of a note at most, where a member finds `most` others. Leaves of more than SL_LEAF_MOST members, which there
+ * are under inner product, are not noted but compared again. */
 size_t sl_leaf_note_room(const sl_leaves *leaves, size_t most);
 /* Notes leaf number `leaf`. Threads: any. Errors: SL_ENOSPC, SL_EIO. */
 sl_status sl_leaf_note_put(sl_work *work, size_t leaf, const sl_leaf_note *note);

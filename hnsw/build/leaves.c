@@ -96,7 +96,7 @@ static sl_status assign(parting *p, const uint32_t *which, size_t n, size_t fold
     const sl_members *members = p->members;
     sl_failure failed;
     sl_failure_init(&failed);
-    sl_centre_groups_arrange(&p->groups);
+    SL_TRY(sl_centre_groups_arrange(&p->groups));
 #pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
     sl_failure_keep(&failed, 0, assign_rows(p, which, n, folds, to));
     return sl_failure_pass(&failed);
@@ -310,7 +310,9 @@ static sl_status parting_alloc(parting *p) {
     p->sorted = sl_mem_array(allocator, n * p->folds, sizeof *p->sorted, &status);
     p->sampled = sl_mem_array(allocator, n, sizeof *p->sampled, &status);
     p->starts = sl_mem_array(allocator, p->count + 1, sizeof *p->starts, &status);
-    return status == SL_OK ? sl_centre_groups_init(&p->groups, p->members->graph, &p->codec, p->count) : status;
+    return status == SL_OK
+               ? sl_centre_groups_init(&p->groups, p->members->graph, &p->codec, p->count, p->members->threads)
+               : status;
 }
 
 static void parting_free(parting *p) {
@@ -330,7 +332,7 @@ static size_t parting_bytes(const sl_members *members, size_t folds, size_t coun
     const size_t n = members->n, assigning = members->threads * sl_centre_finds_bytes(codec, count, folds);
     const size_t asking = sl_columns_bytes(codec, n) + members->threads * sl_finds_bytes(codec, SL_LEAF_ROWS);
     return sl_codec_rows_size(codec, count) + (2 * folds + 1) * n * sizeof(uint32_t) + (count + 1) * sizeof(uint32_t) +
-           sl_centre_groups_bytes(codec, count) +
+           sl_centre_groups_bytes(codec, count, members->threads) +
            (codec->metric == SL_METRIC_IP ? sl_larger(assigning, asking) : assigning);
 }
 

@@ -69,10 +69,10 @@ static inline const uint32_t *sl_leaf_asked(const sl_leaves *leaves, size_t leaf
  * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds);
 void sl_leaves_free(sl_leaves *leaves);
-/* The bytes of leaves, but for parting what is too large again: that takes less than what follows on leaves. */
+/* Bytes of leaves. Parting a leaf again is not counted: later steps take more. */
 sl_bytes sl_leaves_bytes(const sl_members *members, size_t folds);
-/* Counts the comparisons of members with centres. They grow as the square of n: under IP each centre is compared with
- * all members, else with one of each group of centres. */
+/* Counts the comparisons of members with centres. Under IP they grow as the square of n: each centre is compared with
+ * all members. */
 double sl_leaves_compared(size_t n, size_t folds, sl_metric metric);
 /* Counts the comparisons of members with those of their leaves, were every leaf of the usual size. */
 double sl_leaves_pairs(size_t n, size_t folds);

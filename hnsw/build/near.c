@@ -144,6 +144,7 @@ typedef struct pairing {
     sl_near *found;          /* what one leaf adds: scores, and places in the leaf */
     sl_near *told, *scratch; /* the same as entries of a list, and as much again */
     sl_leaf_note note;
+    int is_noted; /* the leaf that is compared */
 } pairing;
 
 /* One leaf adds one more than the width, for the member finds itself. */
@@ -239,7 +240,7 @@ static void join(pairing *p, const uint32_t *asked, uint32_t member, const sl_ne
 static void join_found(pairing *p, const uint32_t *asked, uint32_t member, size_t found) {
     sl_leaf_note *note = &p->note;
     join(p, asked, member, p->found, found);
-    if (!note->words) return;
+    if (!p->is_noted) return;
     note->words[note->count++] = found;
     memcpy(note->words + note->count, p->found, found * sizeof *note->words);
     note->count += found;
@@ -259,6 +260,7 @@ static void compare_leaf(pairing *p, const sl_leaves *leaves, size_t leaf) {
     const uint32_t *own = leaves->rows + leaves->starts[leaf], *asked = pack_asked(p, leaves, leaf);
     const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
     p->note.count = 0;
+    p->is_noted = p->note.words && size <= SL_LEAF_MOST;
     for (size_t first = 0; first < size; first += SL_PRODUCT_ROWS) {
         size_t count = size - first < SL_PRODUCT_ROWS ? size - first : SL_PRODUCT_ROWS;
         uint32_t rows[SL_PRODUCT_ROWS];
@@ -282,7 +284,7 @@ static int is_noted(const sl_pairs *pairs, size_t leaf) {
 static sl_status compare_and_note(pairing *p, size_t leaf) {
     if (is_noted(p->pairs, leaf)) return SL_OK;
     compare_leaf(p, p->pairs->leaves, leaf);
-    return p->note.words ? sl_leaf_note_put(p->members->work, leaf, &p->note) : SL_OK;
+    return p->is_noted ? sl_leaf_note_put(p->members->work, leaf, &p->note) : SL_OK;
 }
 
 static sl_status compare_leaves(const sl_pairs *pairs) {

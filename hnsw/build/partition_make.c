@@ -186,14 +186,14 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
 
 /* Makes centroids, and assigns all rows to them. */
 static sl_status make_partitions(sl_kmeans *kmeans) {
-    sl_kmeans_learn(kmeans);
+    SL_TRY(sl_kmeans_learn(kmeans));
     return sl_progress_cancelled(kmeans->progress) ? sl_progress_end(kmeans->progress) : restate(kmeans);
 }
 
 /* Makes the groups that queries look at, of centroids as queries are compared with them. */
 static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_init_groups(groups, kmeans, sl_partition_groups(kmeans->count)));
-    sl_kmeans_learn_groups(groups);
+    SL_TRY(sl_kmeans_learn_groups(groups));
     if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
     leave_out_empty(groups);
     return restate(groups);
@@ -235,12 +235,12 @@ sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *b
     SL_TRY(sl_partition_codec(graph, &codec));
     bytes->kept = parts_bytes(&codec, count) + (groups ? parts_bytes(&codec, groups) : 0) +
                   (banded ? count * SL_PARTITION_BANDS : 0);
-    bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) + sl_kmeans_bytes(&codec, count) +
-                  sl_codec_rows_size(&codec, count) + 5 * count * sizeof(uint32_t) +
-                  (banded ? graph->n * sizeof(sl_measured) : 0);
+    bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) +
+                  sl_kmeans_bytes(&codec, count, threads) + sl_codec_rows_size(&codec, count) +
+                  5 * count * sizeof(uint32_t) + (banded ? graph->n * sizeof(sl_measured) : 0);
     if (groups)
-        bytes->most +=
-            2 * count * sizeof(uint32_t) + sl_kmeans_bytes(&codec, groups) + sl_codec_rows_size(&codec, groups);
+        bytes->most += 2 * count * sizeof(uint32_t) + sl_kmeans_bytes(&codec, groups, threads) +
+                       sl_codec_rows_size(&codec, groups);
     return SL_OK;
 }
 

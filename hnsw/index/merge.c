@@ -66,7 +66,7 @@ static sl_status check_indexes(sl_merge *merge) {
         const sl_graph *graph = merge->graphs[i] = sl_view_of(merge->indexes[i], &merge->views[i]);
         const char *differs = difference(merge->graphs[0], graph);
         if (differs)
-            return sl_fail(SL_EINVAL, "indexes 0 and %zu have different %s; merge indexes that were made alike", i,
+            return sl_fail(SL_EINVAL, "index 0 and index %zu have different %s; merge indexes that were made alike", i,
                            differs);
         room += sl_undeleted_count(graph);
     }
@@ -122,7 +122,8 @@ static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
     if (may_clash) SL_TRY(find_later(merge, at, id, &later));
     if (later < merge->count && merge->params.clash == SL_CLASH_LATER) return SL_OK;
     if (later < merge->count)
-        return sl_fail(SL_EEXIST, "id %llu is in indexes %zu and %zu; delete it in one, or let the later one win",
+        return sl_fail(SL_EEXIST,
+                       "id %llu is in index %zu and in index %zu; delete it in one, or let the later one win",
                        (unsigned long long)id, at, later);
     if (!is_sound(merge, graph, node))
         return sl_fail(SL_ECORRUPT, "index %zu: the vector of id %llu is damaged; build that index again", at,

@@ -55,16 +55,24 @@ class Bounded(CommandTest):
                             says=["base.fbin", "--max-memory 100.0 KiB", "102400 are allowed"])
         self.assertRegex(said, r"takes \d{6} bytes of memory or more")
 
-    def kill(self, size):
-        """Kills a build once its notes have this size."""
-        build = subprocess.Popen([COMMAND, *BUILD, "-o", "x.sl", *BOUND], cwd=self.folder)
+    def end(self, arguments, size, number):
+        """Sends a signal once the notes of the work on x.sl or y.sl have this size; what was said."""
+        work = self.path(arguments[arguments.index("-o") + 1] + ".work")
+        process = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
         deadline = time.monotonic() + 60
-        while build.poll() is None and time.monotonic() < deadline:
-            work = self.path("x.sl.work")
+        while process.poll() is None and time.monotonic() < deadline:
             if os.path.exists(work) and os.path.getsize(work) > size:
                 break
-        build.send_signal(signal.SIGKILL)
-        self.assertEqual(build.wait(), -signal.SIGKILL)
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1 if number == signal.SIGINT else -number, said)
+        return said
+
+    def kill(self, size):
+        """Kills a build once its notes have this size."""
+        self.end((*BUILD, "-o", "x.sl", *BOUND), size, signal.SIGKILL)
         self.assertEqual(self.files(), ["base.fbin", "x.sl.work"])
         return os.path.getsize(self.path("x.sl.work"))
 
@@ -78,6 +86,19 @@ class Bounded(CommandTest):
         self.assertEqual(self.files(), ["base.fbin", "x.sl"])
         self.assertTrue(self.run_json("check", "x.sl")["ok"])
 
+    def test_interrupted(self):
+        said = "interrupted; no index was written, and notes beside it let the same command go on\n"
+        build = (*BUILD, "-o", "x.sl", *BOUND)
+        self.assertEqual(self.end(build, 2 * MB, signal.SIGINT), "shortlist build: " + said)
+        self.run_ok(*build)
+        self.assertEqual(self.read("x.sl"), self.whole)
+        merge = ("merge", "x.sl", "x.sl", "-o", "y.sl", "--clash", "later", "--builder", "leaves",
+                 "--max-memory", "8M")
+        self.assertEqual(self.end(merge, 2 * MB, signal.SIGINT), "shortlist merge: " + said)
+        self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl.work"])
+        self.run_ok(*merge)
+        self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl"])
+
     def test_merges_and_rebuilds(self):
         self.run_ok(*BUILD, "-o", "x.sl", *BOUND)
         for bound in ((), ("--max-memory", "7M")):
@@ -87,7 +108,24 @@ class Bounded(CommandTest):
             self.assertEqual(self.read("z.sl"), merged)
         self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl", "z.sl"])
         for command in (("merge", "x.sl", "-o", "w.sl"), ("rebuild", "x.sl")):
-            self.run_bad(1, *command, "--max-memory", "100K", says=["x.sl", "--max-memory 100.0 KiB", "are allowed"])
+            self.run_bad(1, *command, "--max-memory", "100K", says=["--max-memory 100.0 KiB", "are allowed"])
+
+    def test_a_base_that_is_unpacked(self):
+        """A .fvecs larger than an eighth of the bound is unpacked into a file."""
+        self.write("base.fvecs", encode(clustered(20000, 32, 3), ".fvecs"))
+        build = [word.replace(".fbin", ".fvecs") for word in BUILD]
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+        self.run_bad(1, *build, "-o", "x.sl", *BOUND, preexec_fn=limit,
+                     says=["base.fvecs: cannot unpack it into a file of 2560000 bytes beside x.sl", "make room"])
+        self.assertEqual(self.files(), ["base.fbin", "base.fvecs"])
+        self.run_ok(*build, "-o", "x.sl", *BOUND)
+        self.assertEqual(self.read("x.sl"), self.whole)
+        self.run_ok(*build, "-o", "x.sl")
+        self.assertEqual(self.read("x.sl"), self.whole)
+        self.assertEqual(self.files(), ["base.fbin", "base.fvecs", "x.sl"])
 
     def test_two_at_once(self):
         """One builds; the other waits for a moment, and is refused or builds the same."""

@@ -339,9 +339,9 @@ class Build(Indexed):
 
 
 class DryRun(CommandTest):
-    FIELDS = {"dry_run", "n", "dim", "metric", "codes", "refine", "m", "ef_build", "builder", "linked_at_once", "threads",
+    FIELDS = {"dry_run", "n", "dim", "metric", "codes", "refine", "m", "ef_build", "builder", "threads",
               "seconds", "read_s", "link_s", "number_s", "save_s", "samples", "peak_bytes", "peak_alike_bytes",
-              "index_bytes", "file_bytes", "old_file_bytes", "work_file_bytes", "spilled_bytes", "disk_bytes", "memory_bytes",
+              "index_bytes", "file_bytes", "old_file_bytes", "work_file_bytes", "spilled_bytes", "unpacked_bytes", "disk_bytes", "memory_bytes",
               "free_bytes", "fits_memory", "fits_folder"}
 
     def tell(self, *options, base="many.fbin"):
@@ -363,8 +363,7 @@ class DryRun(CommandTest):
     def test_memory_and_disk_by_leaves(self):
         self.vectors("many.fbin", clustered(5000, 16, 3))
         told = self.check("--builder", "leaves", "--codes", "i4")
-        self.assertEqual((told["n"], told["dim"], told["builder"], told["linked_at_once"], told["threads"]),
-                         (5000, 16, "leaves", 5000, 2))
+        self.assertEqual((told["n"], told["dim"], told["builder"], told["threads"]), (5000, 16, "leaves", 2))
         self.assertEqual([s["n"] for s in told["samples"]], [4096, 5000])
         self.assertEqual({s["builder"] for s in told["samples"]}, {"leaves"})
         self.assertGreater(told["peak_alike_bytes"], told["peak_bytes"])
@@ -398,20 +397,24 @@ class DryRun(CommandTest):
                 told = self.check(*options)
                 self.assertEqual(told["peak_bytes"], told["peak_alike_bytes"])
                 self.assertGreater(told["peak_bytes"], told["index_bytes"])
-                self.assertEqual((told["builder"], told["linked_at_once"]), ("insert", 0))
+                self.assertEqual(told["builder"], "insert")
                 self.assertEqual([s["n"] for s in told["samples"]], [1500])
 
-    def test_a_base_in_blocks(self):
-        self.vectors("many.fvecs", clustered(5000, 16, 3))
+    def test_a_base_that_is_unpacked(self):
+        rows = clustered(5000, 16, 3)
+        self.vectors("many.fvecs", rows)
+        self.vectors("many.fbin", rows)
         told = self.tell("--max-memory", "2M", base="many.fvecs")
-        self.assertEqual((told["builder"], told["linked_at_once"]), ("leaves", 4096))
-        self.assertEqual({s["builder"] for s in told["samples"]}, {"insert", "leaves"})
+        self.assertEqual(told["builder"], "leaves")
+        self.assertEqual(told["unpacked_bytes"], 5000 * 16 * 4)
+        building, saving = told["spilled_bytes"] + told["unpacked_bytes"], told["index_bytes"] + told["file_bytes"]
+        self.assertEqual(told["disk_bytes"], told["work_file_bytes"] + max(building, saving))
         self.assertGreater(told["read_s"], 0)
+        mapped, whole = self.tell(), self.tell(base="many.fvecs")
+        self.assertEqual((whole["unpacked_bytes"], mapped["unpacked_bytes"]), (0, 0))
+        self.assertEqual(whole["peak_bytes"], mapped["peak_bytes"] + 5000 * 16 * 4)
         self.assertTrue(self.tell("--max-memory", "64M", base="many.fvecs")["fits_memory"])
         self.assertFalse(self.tell("--max-memory", "100K", base="many.fvecs")["fits_memory"])
-        for dry in ((), ("--dry-run",)):
-            self.run_bad(1, "build", "many.fvecs", "-o", "x.sl", "--metric", "cosine", "--builder", "leaves",
-                         "--max-memory", "2M", *dry, says=["many.fvecs: --builder leaves", "blocks of"])
 
     def test_text_and_an_output_that_is_there(self):
         self.vectors("many.fbin", clustered(600, 16, 3))
@@ -445,13 +448,13 @@ class Merge(Indexed):
         self.assertEqual((self.read("x.sl"), self.read("b.sl")), before)
         self.assertTrue(self.run_json("check", "c.sl")["ok"])
         said = self.run_ok("merge", "x.sl", "-o", "d.sl", "--m", 8, "--room", 2 * N)
-        self.assertIn("merged from 1 indexes", said)
+        self.assertIn("merged from 1 index in", said)
         self.assertEqual(self.run_json("info", "d.sl")["m"], 8)
 
     def test_what_cannot_be_merged(self):
         self.build()
         self.run_ok("build", "base.fbin", "-o", "y.sl", "--metric", "l2")
-        self.run_bad(1, "merge", "x.sl", "x.sl", "-o", "c.sl", says=["id 0 is in indexes 0 and 1"])
+        self.run_bad(1, "merge", "x.sl", "x.sl", "-o", "c.sl", says=["id 0 is in index 0 (x.sl) and in index 1 (x.sl)"])
         self.run_bad(1, "merge", "x.sl", "y.sl", "-o", "c.sl", says=["different metrics"])
         self.run_bad(1, "merge", "x.sl", "none.sl", "-o", "c.sl", says=["none.sl"])
         self.run_bad(1, "merge", "x.sl", "-o", "x.sl", says=["x.sl"])

@@ -367,7 +367,7 @@ def test_merge(x, tmp_path):
 def test_merges_that_cannot_be(x):
     ix, other = shortlist.Index(dim=DIM), shortlist.Index(dim=DIM, metric="l2")
     ix.add(x)
-    with pytest.raises(ValueError, match="id 0 is in indexes 0 and 1"):
+    with pytest.raises(ValueError, match="id 0 is in index 0 and in index 1"):
         shortlist.merge([ix, ix])
     assert len(shortlist.merge([ix, ix], clash="later")) == len(ix)
     with pytest.raises(ValueError, match="different metrics"):

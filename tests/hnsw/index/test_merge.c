@@ -212,7 +212,7 @@ START_TEST(clashes_are_refused_or_the_later_wins) {
     params_of(&kinds[4], &params);
     sl_merge_params_init(&merge);
     sl_index *parts[] = {part(&params, &kinds[4], 0, HALF, 0), part(&params, &kinds[4], HALF, HALF, HALF / 2)}, *merged;
-    ck_fails(sl_index_merge(parts, 2, &merge, &merged), SL_EEXIST, "is in indexes 0 and 1");
+    ck_fails(sl_index_merge(parts, 2, &merge, &merged), SL_EEXIST, "is in index 0 and in index 1");
     ck_assert_ptr_null(merged);
     merge.clash = SL_CLASH_LATER;
     merged = merged_of(parts, 2, &merge);
