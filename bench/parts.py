@@ -40,7 +40,8 @@ def synthetic(build, folder, rows, dim):
 
 def make(build, data, folder, name, rows, dim=100):
     """A folder with base.fbin, queries.fbin and truth.ibin; made once."""
-    folder = pathlib.Path(folder) / f"{name}-{rows or 'all'}" + (f"-{dim}" if name == "synth" else "")
+    kind = f"{name}-{dim}" if name == "synth" else name
+    folder = pathlib.Path(folder) / f"{kind}-{rows or 'all'}"
     if (folder / "truth.ibin").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
