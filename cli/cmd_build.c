@@ -31,7 +31,7 @@ typedef struct build_state {
 
 static int report_build(void *ctx, sl_status status) {
     const build_state *state = ctx;
-    return report_bounded(state->base_path, state->options->max_memory, status);
+    return report_bounded(state->base_path, state->options->output, state->options->max_memory, status);
 }
 
 /* Without a limit of memory. */

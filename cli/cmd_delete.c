@@ -84,8 +84,8 @@ const command command_delete = {
                    "again. An INDEX that was built with --room is changed in its file. Any other INDEX is read into "
                    "memory, and the new whole takes its place.\n"
                    "A deleted vector is marked: the vector keeps its memory, and searches still walk through it. "
-                   "Searches take longer the more vectors are deleted. 'shortlist info' counts deleted vectors; build "
-                   "anew where they are most of the index.\n",
+                   "Searches take longer the more vectors are deleted. 'shortlist info' counts deleted vectors, and "
+                   "'shortlist rebuild' makes the file anew without them.\n",
     .examples = "shortlist delete base.sl --ids gone.npy\n"
                 "shortlist delete base.sl --ids gone.ibin --json\n",
     .operands = operands,

@@ -53,7 +53,7 @@ static int report_numbered(const merge_state *state, const char *message) {
 
 static int report_merge(const merge_state *state, sl_status status) {
     if (strstr(sl_last_error(), "index ")) return report_numbered(state, sl_last_error());
-    return report_bounded(state->options->output, state->options->max_memory, status);
+    return report_bounded(state->options->output, state->options->output, state->options->max_memory, status);
 }
 
 static int merge(merge_state *state) {
@@ -151,7 +151,8 @@ static const option merge_table[] = {
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(merge_options, builder),
      "How vectors get their links. auto (default) joins the graphs of two or three indexes of one size, or of a large "
      "one and small ones. All have the same m and ef_construction, and at least half of their vectors. Joining takes "
-     "about a third of the time. insert, leaves, and auto for other indexes: all links anew, as of 'shortlist build'."},
+     "a third to half of the time. insert, leaves, and auto for other indexes: all links anew, as of 'shortlist "
+     "build'."},
     OPTION_THREADS(merge_options, "Threads to merge with; 0 (default) takes all."),
     {0, "room", OPTION_COUNT, "N", 0, offsetof(merge_options, room),
      "Make a file with room for N vectors in all, as of 'shortlist build'."},

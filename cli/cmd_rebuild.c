@@ -24,7 +24,7 @@ typedef struct rebuild_state {
 static int report_rebuild(const rebuild_state *state, sl_status status) {
     if (status == SL_EBUSY && !strstr(sl_last_error(), ".work"))
         return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), state->options->wait);
-    return report_bounded(state->path, state->options->max_memory, status);
+    return report_bounded(state->path, state->output, state->options->max_memory, status);
 }
 
 static int rebuild(rebuild_state *state) {
@@ -117,7 +117,7 @@ static const option rebuild_table[] = {
      "How vectors get their links, as of 'shortlist build'."},
     OPTION_THREADS(rebuild_options, "Threads to link with; 0 (default) takes all."),
     {0, "room", OPTION_COUNT, "N", 0, offsetof(rebuild_options, room),
-     "Make a file with room for N vectors in all, as of 'shortlist build'; at least the room that INDEX has. 0 "
+     "Make a file with room for N vectors in all, as of 'shortlist build'; no less than INDEX has room for. 0 "
      "(default): as INDEX."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(rebuild_options, max_memory),
      "Memory that the rebuild takes at most, as of 'shortlist build'."},

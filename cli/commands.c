@@ -5,7 +5,9 @@
 #include "cli/system.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 size_text text_of_size(uint64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -125,9 +127,16 @@ int work_path(size_t max_memory, const char *output, char **path) {
     return EXIT_DONE;
 }
 
-int report_bounded(const char *path, size_t max_memory, sl_status status) {
-    if (status == SL_ECANCELED && max_memory)
-        return report_failure("interrupted; no index was written, and notes beside it let the same command go on");
+int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status) {
+    char *work;
+    if (status == SL_ECANCELED && max_memory && work_path(max_memory, output, &work) == EXIT_DONE) {
+        const int is_noted = access(work, F_OK) == 0;
+        const int told =
+            is_noted ? report_failure("interrupted; no index was written, and %s lets the same command go on", work)
+                     : report_interrupted();
+        free(work);
+        return told;
+    }
     if (status != SL_ENOMEM || !max_memory) return report_status(path, status);
     return report_failure("%s: --max-memory %s: %s", path, text_of_size(max_memory).text, sl_last_error());
 }
@@ -196,7 +205,7 @@ void print_index(const sl_index_stats *stats) {
     printf("%zu vectors of %zu %s, %s, codes %s%s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
            text_of_clip(stats).text, sl_refine_name(stats->refine), stats->m, stats->ef_construction);
-    if (stats->deleted) printf("%zu more are deleted, and take up their memory\n", stats->deleted);
+    if (stats->deleted) printf("%zu deleted in all still take memory; 'shortlist rebuild' frees it\n", stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }
 

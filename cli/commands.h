@@ -81,7 +81,7 @@ int save_index(saving saving, const char *path, int progress, double *seconds);
  * status. */
 int work_path(size_t max_memory, const char *output, char **path);
 /* Reports a failure of a call that --max-memory bounds (0: nothing does). Returns an exit status. */
-int report_bounded(const char *path, size_t max_memory, sl_status status);
+int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status);
 
 /* Opens an index to be changed. A file with room is opened for writing in place. Any other file is opened with this
  * place and claimed, so that nobody changes it meanwhile. `wait`: seconds to wait for another changer. */

@@ -412,6 +412,14 @@ static const char *verdict(uint64_t needed, uint64_t there) {
     return !there ? "not known" : needed <= there ? "fits" : "does not fit";
 }
 
+/* Beyond --max-memory large blocks go to files, so that a build needs no more. */
+static const char *memory_verdict(const dry_run *dry, const estimate *e) {
+    const uint64_t limit = memory_limit_of(dry, e);
+    if (dry->max_memory && limit == dry->max_memory && e->peak_alike > limit)
+        return "large blocks go to temporary files";
+    return verdict(e->peak_alike, limit);
+}
+
 static void print_estimate(const dry_run *dry, const estimate *e) {
     const law *law = &e->laws[e->plan.builder];
     const uint64_t limit = memory_limit_of(dry, e);
@@ -424,12 +432,12 @@ static void print_estimate(const dry_run *dry, const estimate *e) {
     printf(" of them\n");
     printf("memory  %s at most; %s where vectors are alike; %s of them for the index; there are %s: %s\n",
            text_of_size(e->peak).text, text_of_size(e->peak_alike).text, text_of_size(e->index_bytes).text,
-           text_of_size(limit).text, verdict(e->peak_alike, limit));
+           text_of_size(limit).text, memory_verdict(dry, e));
     printf("disk    %llu bytes; free there %s: %s", (unsigned long long)e->file_bytes, text_of_size(e->space).text,
            verdict(room_needed(e), e->space));
-    if (e->work_bytes) printf("; until then notes of leaves take %s", text_of_size(e->work_bytes).text);
+    if (e->work_bytes) printf("; until then the work file takes %s", text_of_size(e->work_bytes).text);
     if (e->spilled + e->unpacked)
-        printf("; until then files without names take %s at most", text_of_size(e->spilled + e->unpacked).text);
+        printf("; until then temporary files take %s at most", text_of_size(e->spilled + e->unpacked).text);
     if (e->old_bytes) printf("; until then the file that is there keeps its %s", text_of_size(e->old_bytes).text);
     printf("\n");
 }

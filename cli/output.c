@@ -79,8 +79,8 @@ int output_check(const char *path, const char *const *inputs) {
     if (!folder) return report_failure("out of memory");
     int status = EXIT_DONE;
     if (stat(folder, &info) != 0 || access(folder, W_OK | X_OK) != 0)
-        status = report_failure("%s: cannot write into folder %s: %s; allow it, or name another output", path, folder,
-                                strerror(errno));
+        status = report_failure("%s: cannot write into folder %s: %s; %s, or name another output", path, folder,
+                                strerror(errno), errno == ENOENT ? "make it" : "allow it");
     else if (!S_ISDIR(info.st_mode))
         status = report_failure("%s: cannot write: %s is not a folder; name another output", path, folder);
     free(folder);

@@ -350,13 +350,12 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
  * tags and keys are copied exactly. Deleted vectors are left out. The graph of one index is built anew, so that a merge
  * rebuilds it. Builder AUTO joins the graphs of two or three indexes of one size, or of a large one and small ones.
  * These have the new m, at least the new ef_construction, and half or more of their vectors left. Else the graph is
- * built anew. Other parameters are those of the first index; stored settings of a tuning are not taken over. The caller
- * frees *out, which has the first index's allocator and log, and no NUMA policy. Nobody changes the indexes through
- * their handles meanwhile. Searches may go on.
- * Errors: SL_EINVAL (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi).
- * SL_EEXIST (names the id and the indexes). SL_ECORRUPT (a damaged vector). SL_EBUSY (an index that another process
- * writes). SL_ELIMIT, SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory and work_path. *out is then
- * NULL. */
+ * built anew. Other parameters are those of the first index; stored settings of a tuning are not taken over. Files that
+ * indexes were opened from are verified first. The caller frees *out, which has the first index's allocator and log,
+ * and no NUMA policy. Nobody changes the indexes through their handles meanwhile. Searches may go on. Errors: SL_EINVAL
+ * (the indexes differ in metric, dimension, type, codes, refinement, tags, keys or multi). SL_EEXIST (names the id and
+ * the indexes). SL_ECORRUPT (a damaged file or vector). SL_EBUSY (an index that another process writes). SL_ELIMIT,
+ * SL_EUNSUPPORTED, SL_ECANCELED, SL_ENOMEM, and those of max_memory and work_path. *out is then NULL. */
 SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
                                             sl_index **out);
 

@@ -14,8 +14,9 @@ sl_status sl_index_reserve(sl_index *index, size_t n) {
     SL_TRY(sl_index_writable(index));
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
     if (n > index->graph.capacity && index->writer)
-        return sl_fail(SL_ELIMIT,
-                       "%s has room for %zu vectors, not for %zu; save the index to another file with more room",
-                       index->store->path, index->graph.capacity, n);
+        return sl_fail(
+            SL_ELIMIT,
+            "%s has room for %zu vectors, not for %zu; make more with 'shortlist rebuild --room' or sl_index_rebuild",
+            index->store->path, index->graph.capacity, n);
     return n > index->graph.capacity ? sl_spill_explain(index->spill, sl_arrays_reserve(index, n)) : SL_OK;
 }

@@ -76,6 +76,27 @@ static sl_status check_indexes(sl_merge *merge) {
     return SL_OK;
 }
 
+/* The progress counts vectors, and files are verified before any is taken: it is only asked whether to go on. */
+static int ask_on(void *ctx, uint64_t done, uint64_t total) {
+    const sl_merge *merge = ctx;
+    (void)done, (void)total;
+    return merge->params.progress ? merge->params.progress(merge->params.progress_ctx, 0, merge->room) : 0;
+}
+
+/* Verifies the files before their bytes get new checksums in another. */
+static sl_status verify_files(sl_merge *merge) {
+    for (size_t i = 0; i < merge->count; i++) {
+        const sl_store *store = merge->indexes[i]->store;
+        sl_verified found;
+        sl_progress progress;
+        if (!store) continue;
+        sl_progress_start(&progress, ask_on, merge, store->size);
+        SL_TRY(sl_store_verify_all(store, &found, &progress));
+        SL_TRY(sl_progress_end(&progress));
+    }
+    return SL_OK;
+}
+
 static sl_status merge_alloc(sl_merge *merge) {
     const sl_allocator *allocator = &merge->rows;
     const sl_graph *first = merge->graphs[0];
@@ -122,9 +143,10 @@ static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
     if (may_clash) SL_TRY(find_later(merge, at, id, &later));
     if (later < merge->count && merge->params.clash == SL_CLASH_LATER) return SL_OK;
     if (later < merge->count)
-        return sl_fail(SL_EEXIST,
-                       "id %llu is in index %zu and in index %zu; delete it in one, or let the later one win",
-                       (unsigned long long)id, at, later);
+        return sl_fail(
+            SL_EEXIST,
+            "id %llu is in index %zu and in index %zu; delete it in one, give ids of their own, or let the later win",
+            (unsigned long long)id, at, later);
     if (!is_sound(merge, graph, node))
         return sl_fail(SL_ECORRUPT, "index %zu: the vector of id %llu is damaged; build that index again", at,
                        (unsigned long long)id);
@@ -199,6 +221,7 @@ static sl_status merge_run(sl_merge *merge, sl_index **out) {
     merge->views = sl_mem_array(allocator, merge->count, sizeof *merge->views, &status);
     merge->graphs = sl_mem_array(allocator, merge->count, sizeof *merge->graphs, &status);
     if (status == SL_OK) status = check_indexes(merge);
+    if (status == SL_OK) status = verify_files(merge);
     if (status == SL_OK) status = make_alike(merge, out);
     if (status != SL_OK) return status;
     merge->rows = (*out)->graph.allocator;

@@ -62,15 +62,6 @@ static sl_status look_at_old(sl_rebuild *rebuild) {
     return SL_OK;
 }
 
-/* Verifies the old file before its bytes get new checksums in the new one. */
-static sl_status verify_old(const sl_rebuild *rebuild) {
-    sl_verified found;
-    sl_progress progress;
-    sl_progress_start(&progress, rebuild->params.progress, rebuild->params.progress_ctx, rebuild->old->store->size);
-    SL_TRY(sl_store_verify_all(rebuild->old->store, &found, &progress));
-    return sl_progress_end(&progress);
-}
-
 static sl_status link_anew(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_merge_params merge;
@@ -119,7 +110,6 @@ static void look_at_new(sl_rebuild *rebuild) {
 static sl_status run(sl_rebuild *rebuild) {
     SL_TRY(open_claimed(rebuild));
     SL_TRY(look_at_old(rebuild));
-    SL_TRY(verify_old(rebuild));
     SL_TRY(link_anew(rebuild));
     SL_TRY(save(rebuild));
     look_at_new(rebuild);

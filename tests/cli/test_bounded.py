@@ -87,14 +87,14 @@ class Bounded(CommandTest):
         self.assertTrue(self.run_json("check", "x.sl")["ok"])
 
     def test_interrupted(self):
-        said = "interrupted; no index was written, and notes beside it let the same command go on\n"
+        said = "interrupted; no index was written, and {}.work lets the same command go on\n"
         build = (*BUILD, "-o", "x.sl", *BOUND)
-        self.assertEqual(self.end(build, 2 * MB, signal.SIGINT), "shortlist build: " + said)
+        self.assertEqual(self.end(build, 2 * MB, signal.SIGINT), "shortlist build: " + said.format("x.sl"))
         self.run_ok(*build)
         self.assertEqual(self.read("x.sl"), self.whole)
         merge = ("merge", "x.sl", "x.sl", "-o", "y.sl", "--clash", "later", "--builder", "leaves",
                  "--max-memory", "8M")
-        self.assertEqual(self.end(merge, 2 * MB, signal.SIGINT), "shortlist merge: " + said)
+        self.assertEqual(self.end(merge, 2 * MB, signal.SIGINT), "shortlist merge: " + said.format("y.sl"))
         self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl.work"])
         self.run_ok(*merge)
         self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl"])

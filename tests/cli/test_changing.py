@@ -107,7 +107,7 @@ class Delete(Changing):
         self.assertNotIn("deleted", self.run_ok("info", "x.sl"))
         self.assertIn("3 deleted now", self.run_ok("delete", "x.sl", "--ids", self.ids([1, 2, 3])))
         self.assertEqual(self.run_json("info", "x.sl")["deleted"], 3)
-        self.assertIn("3 more are deleted", self.run_ok("info", "x.sl"))
+        self.assertIn("3 deleted in all", self.run_ok("info", "x.sl"))
 
     def test_eval_and_tune(self):
         self.delete(range(0, N, 3))
@@ -200,7 +200,7 @@ class AddInPlace(InPlace, Add):
     def test_room_ends(self):
         for _ in range(5):
             self.run_ok("add", "x.sl", "more.fbin")
-        self.run_bad(1, "add", "x.sl", "more.fbin", says=["room for 900 vectors", "more room"])
+        self.run_bad(1, "add", "x.sl", "more.fbin", says=["room for 900 vectors", "rebuild --room"])
         self.run_bad(1, "build", "base.fbin", "-o", "y.sl", "--metric", "l2", "--room", N - 1, says=["--room 399"])
 
 

@@ -338,6 +338,28 @@ START_TEST(damage_is_told) {
 }
 END_TEST
 
+/* A vector of wrong codes may be sound: the file's checksum tells. */
+START_TEST(damaged_files_are_refused) {
+    size_t size;
+    char path[SCRATCH_PATH];
+    sl_index_params params;
+    params_of(&kinds[0], &params);
+    sl_index *sound = part(&params, &kinds[0], 0, HALF, 0);
+    scratch_name(&place, "damaged.sl", path);
+    ck_ok(sl_index_save(sound, path, NULL));
+    unsigned char *bytes = file_read(path, &size);
+    bytes[5000] ^= 4;
+    file_write(path, bytes, size);
+    free(bytes);
+    sl_index *damaged = indexes_open(path, SL_PLACE_MAP), *both[] = {sound, damaged}, *merged;
+    ck_fails(sl_index_merge(&damaged, 1, NULL, &merged), SL_ECORRUPT, "damaged.sl");
+    ck_fails(sl_index_merge(both, 2, NULL, &merged), SL_ECORRUPT, "damaged.sl");
+    ck_assert_ptr_null(merged);
+    sl_index_free(damaged);
+    sl_index_free(sound);
+}
+END_TEST
+
 START_TEST(a_merge_can_be_cancelled) {
     sl_index_params params;
     sl_merge_params merge;
@@ -394,6 +416,7 @@ int main(void) {
     tcase_add_loop_test(tests, different_indexes_are_refused, 0, sizeof changes / sizeof *changes);
     tcase_add_test(tests, empty_indexes_merge);
     tcase_add_loop_test(tests, damage_is_told, 0, 3);
+    tcase_add_test(tests, damaged_files_are_refused);
     tcase_add_test(tests, a_merge_can_be_cancelled);
     tcase_add_test(tests, memory_may_run_out);
     return check_main("merge", &tests, 1);
