@@ -245,7 +245,8 @@ static const option build_table[] = {
      "keeps so many candidates. With leaves it is in a 50th as many leaves of each of two partitionings."},
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
      "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
-     "near vectors compare all their pairs; for 4,096 vectors or more. auto (default): leaves "
+     "near vectors compare all their pairs; for 4,096 vectors or more. Leaves give the same INDEX on any number of "
+     "threads; insert on several gives another each time. auto (default): leaves "
      "where that serves, with --m from 16 to 24 and --ef-build 200 or more."},
     OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
@@ -269,8 +270,8 @@ static const option build_table[] = {
      "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside "
      "INDEX. The system caches these files while memory is free. INDEX.work notes what leaves have told: the same "
      "command, given "
-     "again after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is the same, byte for "
-     "byte."},
+     "again after an interruption, goes on there, and the file goes when INDEX is whole. INDEX is as without "
+     "this option: by leaves byte for byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),
