@@ -83,7 +83,7 @@ static int check_settings(const build_options *options) {
     return EXIT_DONE;
 }
 
-/* What the command holds itself counts towards --max-memory. */
+/* The command's own ids, words and rows count towards --max-memory. */
 static int prepare_rows(build_state *state) {
     const build_options *options = state->options;
     const size_t limit = options->max_memory;

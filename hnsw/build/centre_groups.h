@@ -1,5 +1,5 @@
 /* Groups of many centres. A row is compared with one centre of each group, and then with the centres of the groups
- * nearest to it alone: so an inverted file searches its lists. Where groups are many, their heads are in groups too.
+ * nearest to it alone: so an inverted file searches its lists. Heads of many groups are in groups too.
  * A row is then compared with up to 2,048 heads, and with some 576 centres on each level. */
 #ifndef SL_HNSW_BUILD_CENTRE_GROUPS_H
 #define SL_HNSW_BUILD_CENTRE_GROUPS_H

@@ -165,7 +165,7 @@ static sl_status pairing_init(pairing *p, const sl_pairs *pairs) {
     p->rows = sl_mem_array(&lists->allocator, SL_LEAF_MOST, sizeof *p->rows, &status);
     p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
     p->told = sl_mem_array(&lists->allocator, 2 * most_found(lists->width), sizeof *p->told, &status);
-    p->scratch = p->told + most_found(lists->width);
+    p->scratch = p->told ? p->told + most_found(lists->width) : NULL;
     if (members->work) {
         p->note.room = sl_leaf_note_room(pairs->leaves, most_found(lists->width));
         p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);

@@ -108,7 +108,8 @@ class Bounded(CommandTest):
             self.assertEqual(self.read("z.sl"), merged)
         self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl", "z.sl"])
         for command in (("merge", "x.sl", "-o", "w.sl"), ("rebuild", "x.sl")):
-            self.run_bad(1, *command, "--max-memory", "100K", says=["--max-memory 100.0 KiB", "are allowed"])
+            self.run_bad(1, *command, "--max-memory", "100K",
+                         says=[command[-1] + ":", "--max-memory 100.0 KiB", "are allowed"])
 
     def test_a_base_that_is_unpacked(self):
         """A .fvecs larger than an eighth of the bound is unpacked into a file."""
