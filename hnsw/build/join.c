@@ -1,6 +1,7 @@
 #include "hnsw/build/join.h"
 
 #include "base/failure.h"
+#include "hnsw/build/met.h"
 #include "hnsw/graph/links.h"
 
 #include <string.h>

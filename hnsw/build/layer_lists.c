@@ -1,6 +1,7 @@
 #include "hnsw/build/layer_lists.h"
 
 #include "base/failure.h"
+#include "hnsw/build/met.h"
 
 #include <string.h>
 
