@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "base/cpu.h"
 
 #include <stdlib.h>
@@ -5,6 +6,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #ifndef HWCAP_CRC32
@@ -19,6 +24,7 @@ static const char *const isa_names[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = "scalar",         [SL_ISA_AVX2] = "avx2",
     [SL_ISA_AVXVNNI] = "avxvnni",       [SL_ISA_AVX512BW] = "avx512bw",
     [SL_ISA_AVX512VNNI] = "avx512vnni", [SL_ISA_NEON] = "neon",
+    [SL_ISA_AMXINT8] = "amxint8",
 };
 
 const char *sl_isa_name(sl_isa isa) {
@@ -27,6 +33,43 @@ const char *sl_isa_name(sl_isa isa) {
 
 static unsigned bit(sl_isa isa) {
     return 1u << isa;
+}
+
+/* The word of the environment: a tier, or one of these. */
+enum { CAP_UNSET = SL_ISA_COUNT, CAP_UNKNOWN_WORD, CAP_NOT_READ };
+
+static int read_cap(void) {
+    const char *word = getenv("SHORTLIST_MAX_ISA");
+    if (!word || !*word) return CAP_UNSET;
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+        if (strcmp(word, isa_names[isa]) == 0) return isa;
+    return CAP_UNKNOWN_WORD;
+}
+
+/* The first reader decides. A later change of the environment therefore cannot give two threads two answers. */
+static int cap(void) {
+    static int known = CAP_NOT_READ;
+    int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (value == CAP_NOT_READ) {
+        int read = read_cap();
+        int unread = CAP_NOT_READ;
+        value =
+            __atomic_compare_exchange_n(&known, &unread, read, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? read : unread;
+    }
+    return value;
+}
+
+sl_isa sl_cpu_cap(void) {
+    int value = cap();
+    return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
+}
+
+/* The x86 tiers are a ladder, each above the one before. NEON stands on scalar alone, and AMX on all of x86. */
+static unsigned not_above(int cap_value) {
+    if (cap_value == CAP_UNSET) return ~0u;
+    if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);
+    if (cap_value == SL_ISA_NEON) return bit(SL_ISA_SCALAR) | bit(SL_ISA_NEON);
+    return (2u << cap_value) - 1;
 }
 
 /* The findings of cpuid. Bits of single instructions lie above the bits of the tiers. */
@@ -47,16 +90,29 @@ static unsigned long long saved_state(void) {
 }
 #define STATE_YMM 0x06u /* SSE and AVX */
 #define STATE_ZMM 0xe6u /* and mask registers, upper halves, upper registers */
+#define STATE_AMX 0x60000u
 
 /* Bits of leaf 7 that the compiler's header does not name. */
 #define LEAF7_EBX_AVX2      (1u << 3 | 1u << 5 | 1u << 8)               /* and BMI1, BMI2 */
 #define LEAF7_EBX_AVX512    (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
 #define LEAF7_ECX_VNNI      (1u << 11)
+#define LEAF7_EDX_AMX       (1u << 24 | 1u << 25) /* TILE, INT8 */
 #define LEAF7_1_EAX_AVXVNNI (1u << 4)
 #define LEAF7_1_EAX_BF16    (1u << 5)
 #define LEAF1_ECX_OSXSAVE   (1u << 27)
 #define LEAF1_ECX_AVX2_KIN  (1u << 12 | 1u << 28 | 1u << 29) /* FMA, AVX, F16C */
 #define LEAF1_ECX_SSE42     (1u << 20)
+
+/* Linux saves the matrix registers of a process only after it was asked to. Signal stacks that are too small for them
+ * make it refuse, and later it refuses such stacks: a cap below AMX asks for nothing. */
+static int matrices_allowed(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    enum { ASK_FOR_STATE = 0x1023, AMX_DATA = 18 };
+    return (not_above(cap()) & bit(SL_ISA_AMXINT8)) && syscall(SYS_arch_prctl, ASK_FOR_STATE, AMX_DATA) == 0;
+#else
+    return 0;
+#endif
+}
 
 static unsigned read_processor(void) {
     unsigned found = bit(SL_ISA_SCALAR);
@@ -72,6 +128,8 @@ static unsigned read_processor(void) {
         found |= bit(SL_ISA_AVX512BW);
         if (c & LEAF7_ECX_VNNI) found |= bit(SL_ISA_AVX512VNNI);
     }
+    if ((found & bit(SL_ISA_AVX512VNNI)) && ALL_OF(state, STATE_AMX) && ALL_OF(d, LEAF7_EDX_AMX) && matrices_allowed())
+        found |= bit(SL_ISA_AMXINT8);
     unsigned subleaves = a;
     if (subleaves < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
     if (a & LEAF7_1_EAX_AVXVNNI) found |= bit(SL_ISA_AVXVNNI);
@@ -118,43 +176,6 @@ int sl_cpu_has_crc32c(void) {
 
 int sl_cpu_has_avx512bf16(void) {
     return (processor() & HAS_AVX512BF16) != 0;
-}
-
-/* The word of the environment: a tier, or one of these. */
-enum { CAP_UNSET = SL_ISA_COUNT, CAP_UNKNOWN_WORD, CAP_NOT_READ };
-
-static int read_cap(void) {
-    const char *word = getenv("SHORTLIST_MAX_ISA");
-    if (!word || !*word) return CAP_UNSET;
-    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
-        if (strcmp(word, isa_names[isa]) == 0) return isa;
-    return CAP_UNKNOWN_WORD;
-}
-
-/* The first reader decides. A later change of the environment therefore cannot give two threads two answers. */
-static int cap(void) {
-    static int known = CAP_NOT_READ;
-    int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (value == CAP_NOT_READ) {
-        int read = read_cap();
-        int unread = CAP_NOT_READ;
-        value =
-            __atomic_compare_exchange_n(&known, &unread, read, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? read : unread;
-    }
-    return value;
-}
-
-sl_isa sl_cpu_cap(void) {
-    int value = cap();
-    return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
-}
-
-/* The x86 tiers are a ladder, each above the one before. NEON stands on scalar alone. */
-static unsigned not_above(int cap_value) {
-    if (cap_value == CAP_UNSET) return ~0u;
-    if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);
-    if (cap_value == SL_ISA_NEON) return bit(SL_ISA_SCALAR) | bit(SL_ISA_NEON);
-    return (2u << cap_value) - 1;
 }
 
 sl_isa sl_cpu_tier(void) {

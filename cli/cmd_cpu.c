@@ -97,7 +97,7 @@ const command command_cpu = {
     .description = "Prints the instruction-set tier the kernels run on and the available tiers. It also prints the "
                    "CPUs, the NUMA nodes with the CPUs and the memory of each, and the page sizes. Last come the "
                    "optional parts this build was made with; no version has MPI yet. SHORTLIST_MAX_ISA caps the tier: "
-                   "scalar, avx2, avxvnni, avx512bw, avx512vnni or neon; any other word caps it at scalar.\n",
+                   "scalar, avx2, avxvnni, avx512bw, avx512vnni, amxint8 or neon; any other word caps it at scalar.\n",
     .examples = "shortlist cpu\nSHORTLIST_MAX_ISA=avx2 shortlist cpu --json\n",
     .operands = operands,
     .options = cpu_table,

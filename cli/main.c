@@ -35,9 +35,10 @@ static int print_overview(void) {
     printf("       %-10s %s\n", "help", "print this page, or that of a command");
     printf("\nENVIRONMENT\n");
     printf("       SHORTLIST_MAX_ISA\n");
-    options_wrap("Highest instruction-set tier to use: scalar, avx2, avxvnni, avx512bw, avx512vnni or neon; any other "
-                 "word means scalar.\n",
-                 15);
+    options_wrap(
+        "Highest instruction-set tier to use: scalar, avx2, avxvnni, avx512bw, avx512vnni, amxint8 or neon; any other "
+        "word means scalar.\n",
+        15);
     printf("       SHORTLIST_LOG\n");
     options_wrap("Print what the library tells on stderr: error, warn, info or debug.\n", 15);
     printf("       OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES\n");

@@ -626,9 +626,76 @@ static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *
     }
 }
 
+#ifdef LANE_MATRIX
+
+/* Fewer queries are scanned without matrices, and rows of fewer or more steps: to shape and to store registers takes
+ * longer than to multiply a short row, and a long one would need a larger panel. */
+enum { LEAST_QUERIES = 8, LEAST_STEPS = 48, PANEL_BYTES = 2048 };
+
+typedef int32_t matrix_sums[LANE_TILE][LANE_MATRIX][LANE_F];
+
+/* Queries from `first` on, LANE_MATRIX at most, beside LANE_TILE groups of rows from `row` on. */
+typedef struct matrix_part {
+    size_t first, queries, row, wide;
+} matrix_part;
+
+static AI void take_sums(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, matrix_part block,
+                         matrix_sums sums) {
+    for (size_t q = 0; q < block.queries; q++) {
+        sl_scan *scan = scans[block.first + q];
+        const int32_t offset = (int32_t)scan->query.offset;
+        for (size_t i = 0; i < block.wide; i++)
+            scan_take(tile, scan, block.row + i * LANE_F,
+                      lane_totals((R8)lane_load(sums[i][q], LANE_8), codes == SL_CODES_I4 ? 2 : 1, offset));
+    }
+}
+
+static AI void prefetch_ahead(sl_tile *tile, size_t lines) {
+    for (; lines > 0 && tile->ahead < tile->ahead_end; lines--, tile->ahead += SL_CACHE_LINE)
+        sl_prefetch(tile->ahead, 1);
+}
+
+/* Scans the tile for n queries. Sums of a block are taken while the next block's are made. */
+static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
+    _Alignas(64) uint8_t panel[LANE_MATRIX * PANEL_BYTES];
+    _Alignas(64) matrix_sums sums;
+    const size_t bytes = (4 * tile->steps + SL_ROW_STEP - 1) / SL_ROW_STEP * SL_ROW_STEP;
+    matrix_part block = {0}, before = {0};
+    matrix_begin(n < LANE_MATRIX ? n : LANE_MATRIX, tile->steps);
+    for (; block.first < n; block.first += LANE_MATRIX) {
+        block.queries = n - block.first < LANE_MATRIX ? n - block.first : LANE_MATRIX;
+        for (size_t q = 0; q < block.queries; q++)
+            memcpy(panel + q * bytes, scans[block.first + q]->query.code, bytes);
+        for (block.row = 0; block.row < tile->rows; block.row += LANE_TILE * LANE_F) {
+            const size_t groups = (tile->rows - block.row + LANE_F - 1) / LANE_F;
+            block.wide = groups < LANE_TILE ? groups : LANE_TILE;
+            prefetch_ahead(tile, block.wide * tile->steps);
+            matrix_product(tile->bytes + block.row * 4 * tile->steps, block.wide, tile->steps, panel, bytes);
+            take_sums(codes, tile, scans, before, sums);
+            matrix_store(block.wide, sums);
+            before = block;
+        }
+    }
+    matrix_end();
+    take_sums(codes, tile, scans, before, sums);
+}
+
+/* Tells whether matrices serve. */
+static AI int matrices_serve(const sl_tile *tile, size_t n) {
+    return n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS && 4 * tile->steps <= PANEL_BYTES;
+}
+
+#endif
+
 /* Each number of queries has a loop of its own too: the last queries of a partition are as often one as four. */
 static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
     size_t q = 0;
+#ifdef LANE_MATRIX
+    if (matrices_serve(tile, n)) {
+        scan_matrices(codes, tile, scans, n);
+        return;
+    }
+#endif
     for (; n - q >= 4; q += 4)
         scan_few(codes, 4, tile, scans + q);
     if (n - q == 3)

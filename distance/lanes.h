@@ -40,5 +40,6 @@ extern const sl_kernels sl_kernels_avxvnni;
 extern const sl_kernels sl_kernels_avx512bw;
 extern const sl_kernels sl_kernels_avx512vnni;
 extern const sl_kernels sl_kernels_neon;
+extern const sl_kernels sl_kernels_amxint8;
 
 #endif

@@ -7,6 +7,7 @@ static const sl_kernels *const tables[SL_ISA_COUNT] = {
 #if defined(__x86_64__)
     [SL_ISA_AVX2] = &sl_kernels_avx2,         [SL_ISA_AVXVNNI] = &sl_kernels_avxvnni,
     [SL_ISA_AVX512BW] = &sl_kernels_avx512bw, [SL_ISA_AVX512VNNI] = &sl_kernels_avx512vnni,
+    [SL_ISA_AMXINT8] = &sl_kernels_amxint8,
 #elif defined(__aarch64__)
     [SL_ISA_NEON] = &sl_kernels_neon,
 #endif

@@ -1117,7 +1117,8 @@ typedef enum sl_isa {
     SL_ISA_AVX512BW = 3,
     SL_ISA_AVX512VNNI = 4,
     SL_ISA_NEON = 5,
-    SL_ISA_COUNT = 6
+    SL_ISA_AMXINT8 = 6, /* AVX512VNNI and matrices */
+    SL_ISA_COUNT = 7
 } sl_isa;
 
 /* The words of SHORTLIST_MAX_ISA. */

@@ -7,6 +7,7 @@ static const sl_bf16_loops *const tables[SL_ISA_COUNT] = {
 #if defined(__x86_64__)
     [SL_ISA_AVX2] = &sl_bf16_avx2,         [SL_ISA_AVXVNNI] = &sl_bf16_avx2,
     [SL_ISA_AVX512BW] = &sl_bf16_avx512bw, [SL_ISA_AVX512VNNI] = &sl_bf16_avx512bw,
+    [SL_ISA_AMXINT8] = &sl_bf16_avx512bw,
 #elif defined(__aarch64__)
     [SL_ISA_NEON] = &sl_bf16_scalar,
 #endif
@@ -14,7 +15,7 @@ static const sl_bf16_loops *const tables[SL_ISA_COUNT] = {
 
 static const sl_bf16_loops *table_of(sl_isa isa) {
 #if defined(__x86_64__)
-    if (isa == SL_ISA_AVX512VNNI && sl_cpu_has_avx512bf16()) return &sl_bf16_avx512bf16;
+    if ((isa == SL_ISA_AVX512VNNI || isa == SL_ISA_AMXINT8) && sl_cpu_has_avx512bf16()) return &sl_bf16_avx512bf16;
 #endif
     return tables[isa];
 }

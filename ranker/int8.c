@@ -7,8 +7,9 @@
 static const sl_int8_loops *const tables[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = &sl_int8_scalar,
 #if defined(__x86_64__)
-    [SL_ISA_AVX2] = &sl_int8_avx2,         [SL_ISA_AVXVNNI] = &sl_int8_avxvnni,
-    [SL_ISA_AVX512BW] = &sl_int8_avx512bw, [SL_ISA_AVX512VNNI] = &sl_int8_avx512vnni,
+    [SL_ISA_AVX2] = &sl_int8_avx2,          [SL_ISA_AVXVNNI] = &sl_int8_avxvnni,
+    [SL_ISA_AVX512BW] = &sl_int8_avx512bw,  [SL_ISA_AVX512VNNI] = &sl_int8_avx512vnni,
+    [SL_ISA_AMXINT8] = &sl_int8_avx512vnni,
 #elif defined(__aarch64__)
     [SL_ISA_NEON] = &sl_int8_scalar,
 #endif

@@ -7,8 +7,8 @@
 static const sl_loops *const tables[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = &sl_loops_scalar,
 #if defined(__x86_64__)
-    [SL_ISA_AVX2] = &sl_loops_avx2,       [SL_ISA_AVXVNNI] = &sl_loops_avx2,
-    [SL_ISA_AVX512BW] = &sl_loops_avx512, [SL_ISA_AVX512VNNI] = &sl_loops_avx512,
+    [SL_ISA_AVX2] = &sl_loops_avx2,         [SL_ISA_AVXVNNI] = &sl_loops_avx2,   [SL_ISA_AVX512BW] = &sl_loops_avx512,
+    [SL_ISA_AVX512VNNI] = &sl_loops_avx512, [SL_ISA_AMXINT8] = &sl_loops_avx512,
 #elif defined(__aarch64__)
     [SL_ISA_NEON] = &sl_loops_scalar,
 #endif

@@ -178,7 +178,7 @@ class Build(Indexed):
         self.assertGreater(told["build_s"], 0)
         self.assertGreater(told["quant_error_mean"], 0)
         self.assertLess(told["quant_error_max"], 0.05)
-        self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "neon"))
+        self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "amxint8", "neon"))
 
     @unittest.skipIf(SANITIZER, "test_leaves runs that")
     def test_threads_and_tiers_change_no_byte_of_leaves(self):

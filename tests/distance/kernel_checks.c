@@ -15,7 +15,7 @@
  * Values
  * ------------------------------------------------------------------------------------------------------------- */
 
-static const size_t long_dims[] = {100, 127, 128, 129, 200, 240, 256, 384, 768, 1000, 33026, 65536};
+static const size_t long_dims[] = {100, 127, 128, 129, 200, 240, 256, 384, 768, 1000, 2049, 33026, 65536};
 #define SHORT_DIMS 67u
 #define DIM_COUNT  (SHORT_DIMS + sizeof long_dims / sizeof *long_dims)
 
@@ -345,7 +345,7 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
  * Many rows and many queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-#define SCANS     9u
+#define SCANS     35u
 #define SCAN_ROOM (2 * SL_TILE_ROWS + 16)
 
 /* Rows of a scene, and room for what its queries find among them. */
@@ -472,7 +472,7 @@ void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count) 
                sl_isa_name(kernels->isa));
         return;
     }
-    for (size_t d = 0; d < DIM_COUNT && dim_at(d) <= 1000; d++) {
+    for (size_t d = 0; d < DIM_COUNT && dim_at(d) <= 2049; d++) {
         /* Tiles of every size at some dims, full and ragged ones at all; the last rows of the array each time. */
         size_t step = d % 16 == 3 ? 1 : 85;
         for (size_t rows = 1; rows <= SL_TILE_ROWS; rows += step) {

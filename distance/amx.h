@@ -1,0 +1,101 @@
+/*
+ * Products of matrices by AMX-INT8. A matrix register has up to 16 rows of 64 bytes.
+ *
+ *   TDPBSUD   adds to a matrix of sums, a row a query and a column a row of codes, the products of the queries' signed
+ *             bytes with unsigned bytes. It takes the bytes of a tile as they lie: four elements of each of 16 rows,
+ *             then their next four.
+ *
+ * Sums are added in 32 bits without saturation, as by vpdpbusd: the bounds of x86.h hold. Intel 64 and IA-32
+ * Architectures Software Developer's Manual, volume 1, chapter 18.
+ */
+#ifndef SL_DISTANCE_AMX_H
+#define SL_DISTANCE_AMX_H
+
+#include "distance/x86.h"
+
+#define LANE_MATRIX 16u /* queries of a matrix */
+
+/* Steps of four elements that a register holds of each query, and of each of 16 rows. */
+enum { MATRIX_STEPS = 16, MATRIX_BYTES = 4 * MATRIX_STEPS };
+
+/* Registers: sums of four groups of rows; whole blocks of steps; the rest of the steps. */
+enum { OF_SUMS = 0, OF_QUERIES = 4, OF_ROWS = 5, OF_LAST_QUERIES = 6, OF_LAST_ROWS = 7, MATRIX_REGISTERS = 8 };
+_Static_assert(LANE_TILE == OF_QUERIES, "sums of each group of rows");
+
+/* What LDTILECFG reads. A register without rows is not used. */
+typedef struct matrix_shapes {
+    uint8_t palette, start[15];
+    uint16_t bytes[16]; /* of a row of each register */
+    uint8_t rows[16];
+} matrix_shapes;
+_Static_assert(sizeof(matrix_shapes) == 64, "as the instruction reads it");
+
+static AI void matrix_shape(matrix_shapes *shapes, size_t which, size_t rows, size_t bytes) {
+    shapes->rows[which] = (uint8_t)(bytes ? rows : 0);
+    shapes->bytes[which] = (uint16_t)(rows ? bytes : 0);
+}
+
+/* Shapes the registers for so many queries and steps. matrix_end must follow. */
+static AI void matrix_begin(size_t queries, size_t steps) {
+    const size_t rest = steps % MATRIX_STEPS;
+    matrix_shapes shapes = {.palette = 1};
+    for (size_t i = 0; i < LANE_TILE; i++)
+        matrix_shape(&shapes, OF_SUMS + i, queries, MATRIX_BYTES);
+    matrix_shape(&shapes, OF_QUERIES, queries, MATRIX_BYTES);
+    matrix_shape(&shapes, OF_ROWS, MATRIX_STEPS, MATRIX_BYTES);
+    matrix_shape(&shapes, OF_LAST_QUERIES, queries, 4 * rest);
+    matrix_shape(&shapes, OF_LAST_ROWS, rest, MATRIX_BYTES);
+    _tile_loadconfig(&shapes);
+}
+
+static AI void matrix_end(void) {
+    _tile_release();
+}
+
+/* The registers' numbers are parts of instructions. `group` is the distance in bytes from group to group. */
+#define MATRIX_GROUP(i, of_rows, of_queries)                                                                           \
+    if (wide > (i)) {                                                                                                  \
+        _tile_loadd(of_rows, rows + (i)*group, MATRIX_BYTES);                                                          \
+        _tile_dpbsud(i, of_queries, of_rows);                                                                          \
+    }
+
+static AI void matrix_block(const uint8_t *rows, size_t wide, size_t group, const uint8_t *queries, size_t pitch) {
+    _tile_loadd(4, queries, pitch);
+    MATRIX_GROUP(0, 5, 4)
+    MATRIX_GROUP(1, 5, 4)
+    MATRIX_GROUP(2, 5, 4)
+    MATRIX_GROUP(3, 5, 4)
+}
+
+static AI void matrix_last(const uint8_t *rows, size_t wide, size_t group, const uint8_t *queries, size_t pitch) {
+    _tile_loadd(6, queries, pitch);
+    MATRIX_GROUP(0, 7, 6)
+    MATRIX_GROUP(1, 7, 6)
+    MATRIX_GROUP(2, 7, 6)
+    MATRIX_GROUP(3, 7, 6)
+}
+
+/* Sums the products of `wide` groups of rows with the queries that matrix_begin was told of. `queries`: their codes,
+ * each `pitch` bytes behind the one before. */
+static AI void matrix_product(const uint8_t *rows, size_t wide, size_t steps, const uint8_t *queries, size_t pitch) {
+    const size_t group = steps * MATRIX_BYTES / MATRIX_STEPS * LANE_F;
+    size_t k = 0;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    __asm__ volatile("" ::: "memory"); /* gcc's loads of matrices do not say that they read memory */
+    for (; k + MATRIX_STEPS <= steps; k += MATRIX_STEPS)
+        matrix_block(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
+    if (k < steps) matrix_last(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
+}
+
+/* Stores the sums of `wide` groups. */
+static AI void matrix_store(size_t wide, int32_t (*sums)[LANE_MATRIX][LANE_F]) {
+    _tile_stored(0, sums[0], MATRIX_BYTES);
+    if (wide > 1) _tile_stored(1, sums[1], MATRIX_BYTES);
+    if (wide > 2) _tile_stored(2, sums[2], MATRIX_BYTES);
+    if (wide > 3) _tile_stored(3, sums[3], MATRIX_BYTES);
+}
+
+#endif
