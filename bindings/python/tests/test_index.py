@@ -392,3 +392,31 @@ def test_a_builder_that_does_not_serve(x):
     with pytest.raises(shortlist.Error, match="builder leaves needs 4,096 vectors or more; take builder auto"):
         ix.add(x, builder="leaves")
     assert len(ix) == 0
+
+
+def test_a_plan_tells_what_a_build_takes(tmp_path):
+    rows = np.random.default_rng(4).standard_normal((6000, 24), np.float32)
+    ix = shortlist.Index(dim=24, codes="i4", refine="f32", tags=True)
+    plan = ix.plan(len(rows), threads=1)
+    assert plan.builder == "leaves" and plan.bytes_peak_alike >= plan.bytes_peak >= plan.bytes_index
+    assert ix.plan(len(rows), builder="insert").builder == ix.plan(100).builder == "insert"
+    assert len(ix) == 0
+    ix.add(rows, tags=np.arange(len(rows)), threads=1)
+    ix.save(tmp_path / "a.sl")
+    size = (tmp_path / "a.sl").stat().st_size
+    assert 0.99 * plan.bytes_file <= size <= plan.bytes_file
+    assert ix.plan(len(rows), threads=1) == plan  # of a new index
+    ix.save(tmp_path / "room.sl", room=9000, layout="records")
+    roomy = ix.plan(len(rows), room=9000, layout="records").bytes_file
+    assert 0.99 * roomy <= (tmp_path / "room.sl").stat().st_size <= roomy
+
+    with pytest.raises(ValueError, match="opened or merged"):
+        shortlist.open(tmp_path / "a.sl").plan(10)
+    with pytest.raises(ValueError, match="room"):
+        ix.plan(10, room=5)
+    with pytest.raises(ValueError, match="holds up to"):
+        ix.plan(2**50)
+    assert ix.plan(0).bytes_file > 0
+    ix.close()
+    with pytest.raises(ValueError, match="closed"):
+        ix.plan(10)

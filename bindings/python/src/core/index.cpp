@@ -47,7 +47,35 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
     if (!work_path.is_none()) params.work_path = path_text(nb::cast<nb::bytes>(work_path));
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
-    return new Index(handle);
+    auto *index = new Index(handle);
+    params.work_path = nullptr; // of the caller
+    index->created_ = params;
+    return index;
+}
+
+nb::dict Index::plan(uint64_t n, int builder, size_t threads, size_t room, int layout) {
+    static const char *const builders[] = {"auto", "insert", "leaves"};
+    if (!created_) throw nb::value_error("plan tells of an index that Index() made, not of an opened or merged one");
+    sl_add_params add;
+    sl_add_params_init(&add);
+    add.builder = static_cast<sl_builder>(builder);
+    add.threads = batch_threads(threads);
+    sl_save_params save;
+    sl_save_params_init(&save);
+    save.room = room;
+    save.layout = static_cast<sl_layout>(layout);
+    sl_build_plan plan{};
+    plan.struct_size = sizeof plan;
+    ::check(
+        use(Access::shared, [&] { return Outcome(sl_index_plan_build(&*created_, n, nullptr, &add, &save, &plan)); }));
+    nb::dict out;
+    out["n"] = plan.n;
+    out["builder"] = builders[plan.builder];
+    out["bytes_index"] = plan.bytes_index;
+    out["bytes_peak"] = plan.bytes_peak;
+    out["bytes_peak_alike"] = plan.bytes_peak_alike;
+    out["bytes_file"] = plan.bytes_file;
+    return out;
 }
 
 Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t numa_node, int tier, size_t threads,

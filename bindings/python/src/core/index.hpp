@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 class Index {
   public:
@@ -54,6 +55,8 @@ class Index {
     size_t list(nb::handle ids_out, size_t room);
     // room above 0 makes a file that can be opened for writing in place.
     void save(nb::bytes path, size_t room, int layout, nb::handle progress);
+    // What adding n vectors to a new index of these parameters, and saving it, takes. The index was created here.
+    nb::dict plan(uint64_t n, int builder, size_t threads, size_t room, int layout);
     // Makes the changes of an index that is written in place durable.
     void sync();
     // The report as a dict. Damage is in its "status" and "message", and is not raised.
@@ -110,6 +113,7 @@ class Index {
     void search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores);
 
     std::shared_ptr<sl_index> handle_;
+    std::optional<sl_index_params> created_; // those of create()
     Gate gate_;
     size_t dim_;
     sl_dtype dtype_; // SL_F32 for all floating-point types

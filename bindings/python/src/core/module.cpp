@@ -106,6 +106,8 @@ NB_MODULE(_core, m) {
         .def("contains", &Index::contains, nb::arg("id"))
         .def("list", &Index::list, nb::arg("ids_out"), nb::arg("room"))
         .def("save", &Index::save, nb::arg("path"), nb::arg("room"), nb::arg("layout"), nb::arg("progress").none())
+        .def("plan", &Index::plan, nb::arg("n"), nb::arg("builder"), nb::arg("threads"), nb::arg("room"),
+             nb::arg("layout"))
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("scrub"), nb::arg("progress").none())

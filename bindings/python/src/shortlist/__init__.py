@@ -25,6 +25,7 @@ from ._errors import Error
 from ._exact import exact
 from ._filter import Filter
 from ._index import (
+    BuildPlan,
     CheckReport,
     Index,
     IndexStats,
@@ -61,6 +62,7 @@ __version__: str = _core.version()
 
 __all__ = [
     "NO_ID",
+    "BuildPlan",
     "CheckReport",
     "Embedding",
     "Encoded",

@@ -223,6 +223,26 @@ class CheckReport:
 
 
 @dataclass(frozen=True)
+class BuildPlan:
+    """Result of ``Index.plan``.
+
+    n: vectors.
+    builder: "insert" or "leaves", the one that links them.
+    bytes_index: memory after the add.
+    bytes_peak: memory at most at once, of vectors whose codes all differ.
+    bytes_peak_alike: the same, where some vectors have the same codes.
+    bytes_file: bytes of the saved file. Partitions without vectors are left out of it.
+    """
+
+    n: int
+    builder: str
+    bytes_index: int
+    bytes_peak: int
+    bytes_peak_alike: int
+    bytes_file: int
+
+
+@dataclass(frozen=True)
 class RebuildReport:
     """Result of ``rebuild``.
 
@@ -827,6 +847,27 @@ class Index:
         way = choice("layout", layout, _core.LAYOUTS)
         with shown(progress, "saving", "B") as tell:
             self._core.save(os.fsencode(path), count("room", room), way, tell)
+
+    def plan(
+        self, n: int, threads: int = 0, builder: Builder = "auto", room: int = 0, layout: Layout = "arrays"
+    ) -> BuildPlan:
+        """Tells what one ``add`` of n vectors to a new index of these parameters, and one ``save``, will take.
+
+        Nothing is built. The call takes time in proportion to n. max_memory, ids and the memory of x itself do not
+        count.
+        threads, builder: as they will be given to ``add``; room, layout: as they will be given to ``save``.
+
+        Raises ValueError for an index that was opened or merged.
+        """
+        return BuildPlan(
+            **self._core.plan(
+                count("n", n),
+                choice("builder", builder, _BUILDERS),
+                count("threads", threads),
+                count("room", room),
+                choice("layout", layout, _core.LAYOUTS),
+            )
+        )
 
     def sync(self) -> None:
         """Makes changes durable in an index opened with place="map" or "pmem", read_only=False.
