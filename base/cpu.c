@@ -178,10 +178,21 @@ int sl_cpu_has_avx512bf16(void) {
     return (processor() & HAS_AVX512BF16) != 0;
 }
 
-sl_isa sl_cpu_tier(void) {
+static sl_isa best_tier(void) {
     unsigned tiers = sl_cpu_tiers() & not_above(cap());
     sl_isa best = SL_ISA_SCALAR;
     for (int isa = 0; isa < SL_ISA_COUNT; isa++)
         if (tiers & bit((sl_isa)isa)) best = (sl_isa)isa;
     return best;
+}
+
+/* Every row that is encoded asks. */
+sl_isa sl_cpu_tier(void) {
+    static unsigned known = SL_ISA_COUNT;
+    unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (value == SL_ISA_COUNT) {
+        value = best_tier();
+        __atomic_store_n(&known, value, __ATOMIC_RELAXED);
+    }
+    return (sl_isa)value;
 }

@@ -12,7 +12,7 @@ typedef struct sl_select {
     size_t count;
     float *scores;    /* of each candidate against the base */
     float *units;     /* sl_nearness_unit of each of `chosen` */
-    uint32_t *chosen; /* the selection, best first; copies of the base come last */
+    uint32_t *chosen; /* the selection, best first; copies of the base come last. The base lies before the first */
     size_t chosen_count;
     sl_nearness nearness; /* of the vector that candidates are compared with */
 } sl_select;
