@@ -30,6 +30,11 @@ typedef struct matrix_shapes {
 } matrix_shapes;
 _Static_assert(sizeof(matrix_shapes) == 64, "as the instruction reads it");
 
+/* gcc's intrinsics do not say what memory they read: stores before them stay, and stores behind them wait. */
+static AI void matrix_fence(void) {
+    __asm__ volatile("" ::: "memory");
+}
+
 static AI void matrix_shape(matrix_shapes *shapes, size_t which, size_t rows, size_t bytes) {
     shapes->rows[which] = (uint8_t)(bytes ? rows : 0);
     shapes->bytes[which] = (uint16_t)(rows ? bytes : 0);
@@ -45,6 +50,7 @@ static AI void matrix_begin(size_t queries, size_t steps) {
     matrix_shape(&shapes, OF_ROWS, MATRIX_STEPS, MATRIX_BYTES);
     matrix_shape(&shapes, OF_LAST_QUERIES, queries, 4 * rest);
     matrix_shape(&shapes, OF_LAST_ROWS, rest, MATRIX_BYTES);
+    matrix_fence();
     _tile_loadconfig(&shapes);
 }
 
@@ -75,19 +81,24 @@ static AI void matrix_last(const uint8_t *rows, size_t wide, size_t group, const
     MATRIX_GROUP(3, 7, 6)
 }
 
-/* Sums the products of `wide` groups of rows with the queries that matrix_begin was told of. `queries`: their codes,
- * each `pitch` bytes behind the one before. */
-static AI void matrix_product(const uint8_t *rows, size_t wide, size_t steps, const uint8_t *queries, size_t pitch) {
-    const size_t group = steps * MATRIX_BYTES / MATRIX_STEPS * LANE_F;
-    size_t k = 0;
+static AI void matrix_zero(void) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    __asm__ volatile("" ::: "memory"); /* gcc's loads of matrices do not say that they read memory */
+}
+
+/* Adds the products of `wide` groups of rows with the queries that matrix_begin was told of, over some steps: whole
+ * blocks, and at the end of all steps the rest. `group`: bytes from group to group. `queries`: their codes over these
+ * steps, each `pitch` bytes behind the one before. */
+static AI void matrix_add(const uint8_t *rows, size_t wide, size_t group, size_t steps, const uint8_t *queries,
+                          size_t pitch) {
+    size_t k = 0;
+    matrix_fence();
     for (; k + MATRIX_STEPS <= steps; k += MATRIX_STEPS)
         matrix_block(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
     if (k < steps) matrix_last(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
+    matrix_fence();
 }
 
 /* Stores the sums of `wide` groups. */

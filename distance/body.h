@@ -628,9 +628,11 @@ static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *
 
 #ifdef LANE_MATRIX
 
-/* Fewer queries are scanned without matrices, and rows of fewer or more steps: to shape and to store registers takes
- * longer than to multiply a short row, and a long one would need a larger panel. */
-enum { LEAST_QUERIES = 8, LEAST_STEPS = 48, PANEL_BYTES = 2048 };
+/* Fewer queries are scanned without matrices, and rows of fewer steps: to shape and to store registers takes longer
+ * than to multiply a short row. */
+enum { LEAST_QUERIES = 8, LEAST_STEPS = 48 };
+/* Steps of a panel, in which queries lie side by side. Stacks of threads are small. */
+enum { PANEL_STEPS = 4 * MATRIX_STEPS };
 
 typedef int32_t matrix_sums[LANE_TILE][LANE_MATRIX][LANE_F];
 
@@ -639,13 +641,13 @@ typedef struct matrix_part {
     size_t first, queries, row, wide;
 } matrix_part;
 
-static AI void take_sums(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, matrix_part block,
+static AI void take_sums(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, matrix_part part,
                          matrix_sums sums) {
-    for (size_t q = 0; q < block.queries; q++) {
-        sl_scan *scan = scans[block.first + q];
+    for (size_t q = 0; q < part.queries; q++) {
+        sl_scan *scan = scans[part.first + q];
         const int32_t offset = (int32_t)scan->query.offset;
-        for (size_t i = 0; i < block.wide; i++)
-            scan_take(tile, scan, block.row + i * LANE_F,
+        for (size_t i = 0; i < part.wide; i++)
+            scan_take(tile, scan, part.row + i * LANE_F,
                       lane_totals((R8)lane_load(sums[i][q], LANE_8), codes == SL_CODES_I4 ? 2 : 1, offset));
     }
 }
@@ -655,25 +657,39 @@ static AI void prefetch_ahead(sl_tile *tile, size_t lines) {
         sl_prefetch(tile->ahead, 1);
 }
 
-/* Scans the tile for n queries. Sums of a block are taken while the next block's are made. */
+/* Multiplies a part of the tile by its queries, panel by panel. */
+static AI void multiply_part(const sl_tile *tile, sl_scan *const *scans, matrix_part part) {
+    _Alignas(64) uint8_t panel[LANE_MATRIX * 4 * PANEL_STEPS];
+    const size_t group = tile->steps * LANE_8;
+    const uint8_t *rows = tile->bytes + part.row * 4 * tile->steps;
+    matrix_zero();
+    for (size_t k = 0; k < tile->steps; k += PANEL_STEPS) {
+        const size_t steps = tile->steps - k < PANEL_STEPS ? tile->steps - k : PANEL_STEPS;
+        const size_t bytes = (4 * steps + SL_ROW_STEP - 1) / SL_ROW_STEP * SL_ROW_STEP;
+        for (size_t q = 0; q < part.queries; q++) {
+            const uint8_t *code = (const uint8_t *)scans[part.first + q]->query.code + 4 * k;
+            for (size_t at = 0; at < bytes; at += LANE_8)
+                lane_store(panel + q * bytes + at, lane_load(code + at, LANE_8));
+        }
+        matrix_add(rows + k * LANE_8, part.wide, group, steps, panel, bytes);
+    }
+}
+
+/* Scans the tile for n queries. Sums of a part are taken while the next part's are made. */
 static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
-    _Alignas(64) uint8_t panel[LANE_MATRIX * PANEL_BYTES];
     _Alignas(64) matrix_sums sums;
-    const size_t bytes = (4 * tile->steps + SL_ROW_STEP - 1) / SL_ROW_STEP * SL_ROW_STEP;
-    matrix_part block = {0}, before = {0};
+    matrix_part part = {0}, before = {0};
     matrix_begin(n < LANE_MATRIX ? n : LANE_MATRIX, tile->steps);
-    for (; block.first < n; block.first += LANE_MATRIX) {
-        block.queries = n - block.first < LANE_MATRIX ? n - block.first : LANE_MATRIX;
-        for (size_t q = 0; q < block.queries; q++)
-            memcpy(panel + q * bytes, scans[block.first + q]->query.code, bytes);
-        for (block.row = 0; block.row < tile->rows; block.row += LANE_TILE * LANE_F) {
-            const size_t groups = (tile->rows - block.row + LANE_F - 1) / LANE_F;
-            block.wide = groups < LANE_TILE ? groups : LANE_TILE;
-            prefetch_ahead(tile, block.wide * tile->steps);
-            matrix_product(tile->bytes + block.row * 4 * tile->steps, block.wide, tile->steps, panel, bytes);
+    for (; part.first < n; part.first += LANE_MATRIX) {
+        part.queries = n - part.first < LANE_MATRIX ? n - part.first : LANE_MATRIX;
+        for (part.row = 0; part.row < tile->rows; part.row += LANE_TILE * LANE_F) {
+            const size_t groups = (tile->rows - part.row + LANE_F - 1) / LANE_F;
+            part.wide = groups < LANE_TILE ? groups : LANE_TILE;
+            prefetch_ahead(tile, part.wide * tile->steps);
+            multiply_part(tile, scans, part);
             take_sums(codes, tile, scans, before, sums);
-            matrix_store(block.wide, sums);
-            before = block;
+            matrix_store(part.wide, sums);
+            before = part;
         }
     }
     matrix_end();
@@ -682,7 +698,7 @@ static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, 
 
 /* Tells whether matrices serve. */
 static AI int matrices_serve(const sl_tile *tile, size_t n) {
-    return n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS && 4 * tile->steps <= PANEL_BYTES;
+    return n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS;
 }
 
 #endif

@@ -15,7 +15,10 @@
  *     struct_size of a struct that a call fills.
  *   - NULL means the default allocator, no log, the system's operations. `threads` 0 means as many as OpenMP gives
  *     (OMP_NUM_THREADS).
- *   - The library never prints, aborts, throws, installs signal handlers or changes global state.
+ *   - The library never prints, aborts, throws or installs signal handlers. It changes no global state, with one
+ *     exception: its first call asks Linux for AMX where the processor has it. From then on the process is refused
+ *     alternate signal stacks below some 12 KB. SHORTLIST_MAX_ISA below amxint8 prevents that.
+ *   - Calls of an index take less than 64 KB of their thread's stack.
  */
 #ifndef SHORTLIST_H
 #define SHORTLIST_H
@@ -1127,7 +1130,7 @@ SL_API const char *sl_isa_name(sl_isa isa);
 typedef struct sl_system {
     size_t struct_size;
     sl_isa isa;             /* in use: the best available, up to SHORTLIST_MAX_ISA */
-    unsigned isa_available; /* bit (1 << tier) for each that machine and build can run */
+    unsigned isa_available; /* bit (1 << tier) for each that process and build can run; AMXINT8 only up to the cap */
     size_t cpus;            /* of this process */
     size_t numa_nodes;      /* 1 where the system does not tell */
     size_t page_size;

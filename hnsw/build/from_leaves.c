@@ -6,6 +6,7 @@
 #include "hnsw/build/join.h"
 #include "hnsw/build/layer_lists.h"
 #include "hnsw/build/leaf_notes.h"
+#include "hnsw/build/lost.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/upper.h"
@@ -15,9 +16,8 @@
 
 /* Of ef_construction: leaves of one partitioning that a node is in. */
 enum { EF_A_FOLD = 50 };
-/* The largest sample is all nodes, halved so often: where the lists have much room, and elsewhere. They have much where
- * less than FULL / FULL_OF of their places is taken. */
-enum { ROOM_HALVINGS = 3, HALVINGS = 4, FULL = 5, FULL_OF = 8 };
+/* The largest sample is all nodes, halved so often. */
+enum { FIRST_HALVINGS = 3 };
 enum { LEAST_FOLDS = 4, LEAST_M = 16, MOST_M = 24 };
 
 /* The rows that are compared: the index's own where those have codes I8, else copies. */
@@ -192,8 +192,8 @@ static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings, un
 
 /* Samples of one size. Only samples in which a cluster has few nodes lead out of it: the larger clusters are, the
  * smaller. So small samples are drawn more often. Twice as many of a quarter the size take half the time. */
-static unsigned draws_of(unsigned halvings, int roomy) {
-    return roomy ? 1u << (halvings - ROOM_HALVINGS) / 2 : 1;
+static unsigned draws_of(unsigned halvings) {
+    return 1u << (halvings - FIRST_HALVINGS) / 2;
 }
 
 /* Links the nodes of a sample among themselves, beside the links that they have. */
@@ -211,16 +211,6 @@ static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes
     return status;
 }
 
-/* Tells whether the new nodes' lists of layer 0 have much room. */
-static int has_room(const sl_build *build) {
-    const sl_graph *graph = &build->index->graph;
-    uint64_t links = 0;
-    for (size_t node = build->first; node < graph->n; node++)
-        for (size_t i = 0; i < graph->m0 && sl_links(graph, node)[i] != SL_NONE; i++)
-            links++;
-    return links * FULL_OF < (uint64_t)build->n * graph->m0 * FULL;
-}
-
 /* Gives layer 0 links that lead out of clusters: ever smaller samples of the new nodes are linked. Each is a sample of
  * its own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
 static sl_status link_samples(sl_build *build, const compared *c) {
@@ -228,9 +218,8 @@ static sl_status link_samples(sl_build *build, const compared *c) {
     sl_status status = SL_OK;
     uint32_t *nodes = sl_mem_array(&graph->allocator, build->n, sizeof *nodes, &status);
     size_t count = build->n;
-    const int roomy = has_room(build);
-    for (unsigned halvings = roomy ? ROOM_HALVINGS : HALVINGS; status == SL_OK && count > graph->m0; halvings++) {
-        for (unsigned draw = 0; draw < draws_of(halvings, roomy) && status == SL_OK; draw++) {
+    for (unsigned halvings = FIRST_HALVINGS; status == SL_OK && count > graph->m0; halvings++) {
+        for (unsigned draw = 0; draw < draws_of(halvings) && status == SL_OK; draw++) {
             count = 0;
             for (uint32_t node = (uint32_t)build->first; node < graph->n; node++)
                 if (in_sample(graph, node, halvings, draw)) nodes[count++] = node;
@@ -277,11 +266,13 @@ static sl_status link_all(sl_build *build, const compared *c) {
     if (is_joined(build)) {
         SL_TRY(link_joined(c, &members, build->copied));
         SL_TRY(sl_join_partitions(build->copied, build->n, graph));
-    } else {
-        SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
-        SL_TRY(link_samples(build, c));
+        return link_all_upper(build, c);
     }
-    return link_all_upper(build, c);
+    int many;
+    SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
+    SL_TRY(link_all_upper(build, c));
+    SL_TRY(sl_lost_many(&c->graph, sl_entry_get(graph), build->threads, &build->progress, &many));
+    return many ? link_samples(build, c) : SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

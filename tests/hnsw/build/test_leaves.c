@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
+#include "hnsw/build/lost.h"
 #include "hnsw/build/near.h"
 #include "hnsw/build/nearness.h"
 #include "tests/support/check_main.h"
@@ -222,6 +223,49 @@ START_TEST(clusters_stay_in_touch) {
 }
 END_TEST
 
+static int loses_many(const sl_index *index) {
+    sl_progress progress = {0};
+    int many;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    ck_ok(sl_lost_many(&index->graph, sl_entry_get(&index->graph), 2, &progress, &many));
+    return many;
+}
+
+/* Cuts all links of layer 0 that lead from one cluster into another. A cluster has each so-many-th vector. */
+static void cut_between(sl_index *index, size_t clusters) {
+    const sl_graph *graph = &index->graph;
+    for (size_t node = 0; node < graph->n; node++) {
+        uint32_t *links = sl_links(graph, node);
+        size_t kept = 0;
+        for (size_t i = 0; i < graph->m0 && links[i] != SL_NONE; i++)
+            if ((sl_id_of(graph, (uint32_t)node) - sl_id_of(graph, links[i])) % clusters == 0) links[kept++] = links[i];
+        while (kept < graph->m0)
+            links[kept++] = SL_NONE;
+    }
+}
+
+/* Walks find all clusters by links between them, and few clusters without these. */
+START_TEST(lost_nodes_are_noticed) {
+    enum { CLUSTERS = 500 };
+    const sl_metric metric = (sl_metric)_i;
+    sl_index_params params;
+    params_of(&params, metric, SL_CODES_I8);
+    const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2);
+    sl_index *index = make(&params, &leaves, x, SL_F32);
+    ck_assert(!loses_many(index));
+    sl_index_free(index);
+    float *centres = clusters_make(CLUSTERS, DIM, 0, 11);
+    for (size_t i = 0; i < (size_t)N * DIM; i++)
+        x[i] = centres[i / DIM % CLUSTERS * DIM + i % DIM] + (float)(sl_random_unit(13, i) - 0.5) / 4;
+    free(centres);
+    index = make(&params, &leaves, x, SL_F32);
+    ck_assert(!loses_many(index));
+    cut_between(index, CLUSTERS);
+    ck_assert(loses_many(index));
+    sl_index_free(index);
+}
+END_TEST
+
 /* AUTO takes leaves where they give the better graph: two runs on several threads then have the same bytes. */
 START_TEST(auto_chooses) {
     sl_index_params params;
@@ -408,6 +452,7 @@ int main(void) {
     tcase_add_loop_test(tests[0], finds_what_inserting_finds, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests[0], long_vectors_are_found);
     tcase_add_test(tests[0], clusters_stay_in_touch);
+    tcase_add_loop_test(tests[0], lost_nodes_are_noticed, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests[0], auto_chooses, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests[0], copies_hide_nothing, 0, 2);
     tcase_add_test(tests[0], all_may_be_alike);
