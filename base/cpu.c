@@ -69,7 +69,7 @@ static unsigned not_above(int cap_value) {
     if (cap_value == CAP_UNSET) return ~0u;
     if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);
     if (cap_value == SL_ISA_NEON) return bit(SL_ISA_SCALAR) | bit(SL_ISA_NEON);
-    return (2u << cap_value) - 1;
+    return ((2u << cap_value) - 1) & ~bit(SL_ISA_NEON);
 }
 
 /* The findings of cpuid. Bits of single instructions lie above the bits of the tiers. */
@@ -103,8 +103,8 @@ static unsigned long long saved_state(void) {
 #define LEAF1_ECX_AVX2_KIN  (1u << 12 | 1u << 28 | 1u << 29) /* FMA, AVX, F16C */
 #define LEAF1_ECX_SSE42     (1u << 20)
 
-/* Linux saves the matrix registers of a process only after it was asked to. Signal stacks that are too small for them
- * make it refuse, and later it refuses such stacks: a cap below AMX asks for nothing. */
+/* Linux saves the matrix registers of a process only after it was asked to. It refuses where a thread's signal stack is
+ * too small for them. After it has allowed them, it refuses such stacks. So nothing is asked under a cap below AMX. */
 static int matrices_allowed(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
     enum { ASK_FOR_STATE = 0x1023, AMX_DATA = 18 };
@@ -155,13 +155,14 @@ static unsigned read_processor(void) {
 
 #endif
 
-/* No lock is needed: threads that run this at the same time find out the same. */
+/* The first to find out decides: Linux may refuse AMX to one thread and allow it to the next. */
 static unsigned processor(void) {
     static unsigned known;
     unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (!value) {
-        value = read_processor() | IS_KNOWN;
-        __atomic_store_n(&known, value, __ATOMIC_RELAXED);
+        const unsigned found = read_processor() | IS_KNOWN;
+        const int first = __atomic_compare_exchange_n(&known, &value, found, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        if (first) value = found;
     }
     return value;
 }
@@ -186,7 +187,7 @@ static sl_isa best_tier(void) {
     return best;
 }
 
-/* Every row that is encoded asks. */
+/* Encoding calls this for each row, so that the tier is kept. */
 sl_isa sl_cpu_tier(void) {
     static unsigned known = SL_ISA_COUNT;
     unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);

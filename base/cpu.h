@@ -5,7 +5,7 @@
 #include <shortlist.h>
 
 /* Returns bit (1 << tier) for each tier that this process can run and this build holds. Scalar is always among them.
- * AMX is asked of the system the first time, unless the cap is below it. */
+ * The first call asks Linux for AMX, unless the cap is below it. */
 unsigned sl_cpu_tiers(void);
 
 /* Returns the best available tier that is not above the cap. An unknown word in SHORTLIST_MAX_ISA caps at scalar. */

@@ -270,7 +270,7 @@ static const option build_table[] = {
      "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside "
      "INDEX. The system caches these files while memory is free. INDEX.work notes what leaves have told: the same "
      "command, given again after an interruption or a refusal, goes on there, and then removes the file. Nothing else "
-     "removes it. INDEX is as without this option: by leaves byte for byte."},
+     "removes a file with notes. INDEX is as without this option: by leaves byte for byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),

@@ -19,10 +19,10 @@
 enum { MATRIX_STEPS = 16, MATRIX_BYTES = 4 * MATRIX_STEPS };
 
 /* Registers: sums of four groups of rows; whole blocks of steps; the rest of the steps. */
-enum { OF_SUMS = 0, OF_QUERIES = 4, OF_ROWS = 5, OF_LAST_QUERIES = 6, OF_LAST_ROWS = 7, MATRIX_REGISTERS = 8 };
+enum { OF_SUMS = 0, OF_QUERIES = 4, OF_ROWS = 5, OF_LAST_QUERIES = 6, OF_LAST_ROWS = 7 };
 _Static_assert(LANE_TILE == OF_QUERIES, "sums of each group of rows");
 
-/* What LDTILECFG reads. A register without rows is not used. */
+/* LDTILECFG reads this struct. A register without rows is not used. */
 typedef struct matrix_shapes {
     uint8_t palette, start[15];
     uint16_t bytes[16]; /* of a row of each register */
@@ -30,7 +30,8 @@ typedef struct matrix_shapes {
 } matrix_shapes;
 _Static_assert(sizeof(matrix_shapes) == 64, "as the instruction reads it");
 
-/* gcc's intrinsics do not say what memory they read: stores before them stay, and stores behind them wait. */
+/* This fence keeps the compiler from moving stores past loads of matrices: gcc's intrinsics do not name the memory that
+ * they read. */
 static AI void matrix_fence(void) {
     __asm__ volatile("" ::: "memory");
 }
@@ -50,8 +51,7 @@ static AI void matrix_begin(size_t queries, size_t steps) {
     matrix_shape(&shapes, OF_ROWS, MATRIX_STEPS, MATRIX_BYTES);
     matrix_shape(&shapes, OF_LAST_QUERIES, queries, 4 * rest);
     matrix_shape(&shapes, OF_LAST_ROWS, rest, MATRIX_BYTES);
-    matrix_fence();
-    _tile_loadconfig(&shapes);
+    __asm__ volatile("ldtilecfg %0" ::"m"(shapes)); /* gcc's intrinsic names the first eight bytes alone */
 }
 
 static AI void matrix_end(void) {

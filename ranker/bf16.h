@@ -51,8 +51,8 @@ typedef struct sl_bf16_loops {
     void (*product)(const sl_bf16_product *product);
 } sl_bf16_loops;
 
-/* As sl_loops_get and sl_loops_of. The tier avx512vnni multiplies by avx512_bf16 where the processor has it, and else
- * as avx512bw does. */
+/* As sl_loops_get and sl_loops_of. The tiers avx512vnni and amxint8 multiply by avx512_bf16 where the processor has it,
+ * and else as avx512bw does. */
 const sl_bf16_loops *sl_bf16_get(void);
 const sl_bf16_loops *sl_bf16_of(sl_isa isa);
 

@@ -271,7 +271,9 @@ static sl_status link_all(sl_build *build, const compared *c) {
     int many;
     SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
     SL_TRY(link_all_upper(build, c));
-    SL_TRY(sl_lost_many(&c->graph, sl_entry_get(graph), build->threads, &build->progress, &many));
+    sl_graph walked = c->graph;
+    walked.entry = graph->entry;
+    SL_TRY(sl_lost_many(&walked, build->threads, &build->progress, &many));
     return many ? link_samples(build, c) : SL_OK;
 }
 

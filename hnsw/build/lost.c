@@ -2,13 +2,18 @@
 
 #include "base/failure.h"
 #include "base/random.h"
+#include "hnsw/search/score_block.h"
 #include "hnsw/search/walk.h"
 
-/* Nodes that are looked for, of which a LOST_OF-th may be lost; the ef of a walk, and of one more for what it missed;
- * first links that a walk is to find. */
-enum { LOOKED_FOR = 1024, LOST_OF = 256, EF = 200, DEEP_EF = 1000, FIRST_LINKS = 8 };
-/* Nodes that a thread takes at once. */
-enum { AT_ONCE = 16 };
+#include <math.h>
+
+enum {
+    LOOKED_FOR = 1024, /* nodes that walks look for */
+    LOST_OF = 512,     /* more than this part of them is many */
+    EF = 200,          /* of a walk */
+    FIRST_LINKS = 8,   /* links of a list that a walk is to find */
+    AT_ONCE = 16       /* nodes that a thread takes at once */
+};
 
 /* Returns one of each stretch of nodes of equal length. */
 static uint32_t pick(const sl_graph *graph, size_t i, size_t of) {
@@ -22,25 +27,35 @@ static int has_found(const sl_pool *pool, uint32_t node) {
     return 0;
 }
 
-/* A list's first links are the nearest: a walk to the node itself is to find half of them. */
-static int is_missed(sl_walk *walk, sl_entry entry, uint32_t node, size_t ef) {
+/* Returns the score of the worst that a walk has found. A short result leaves nothing out. */
+static float worst_of(const sl_pool *pool) {
+    float worst = pool->size < EF ? -INFINITY : INFINITY;
+    for (size_t i = 0; i < pool->size; i++)
+        worst = fminf(worst, sl_pool_score(pool->keys[i]));
+    return worst;
+}
+
+/* Tells whether a walk to a node misses more than half of its first links, which are the nearest. A link that scores no
+ * better than all that was found is no miss: many copies may be nearer. */
+static int is_lost(sl_walk *walk, uint32_t node) {
     const sl_graph *graph = walk->graph;
-    const uint32_t *links = sl_links(graph, node);
-    size_t count = 0, found = 0;
+    const sl_layer layer = sl_layer_at(graph, 0);
+    uint32_t links[2 * SL_MAX_M + SL_SCORE_BEHIND];
+    float scores[FIRST_LINKS + SL_SCORE_BEHIND];
+    size_t count = sl_links_known(&layer, sl_links(graph, node), links), missed = 0;
+    count = count < FIRST_LINKS ? count : FIRST_LINKS;
     sl_walk_ask_node(walk, graph, node);
-    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, entry, 0)), ef);
-    sl_pool_finish(&walk->pool, ef);
-    for (; count < graph->m0 && count < FIRST_LINKS && links[count] != SL_NONE; count++)
-        found += (size_t)has_found(&walk->pool, links[count]);
-    return 2 * found < count;
+    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), EF);
+    sl_pool_finish(&walk->pool, EF);
+    const float worst = worst_of(&walk->pool);
+    const sl_scorer scorer = sl_scorer_of(graph->kernels, walk->walked, &walk->query, 0);
+    sl_score_block(&scorer, links, count, count, scores);
+    for (size_t i = 0; i < count; i++)
+        missed += scores[i] > worst && !has_found(&walk->pool, links[i]);
+    return 2 * missed > count;
 }
 
-/* What is in another cluster is missed however deep a walk is. Deeper walks find what is only hard to find. */
-static int is_lost(sl_walk *walk, sl_entry entry, uint32_t node) {
-    return is_missed(walk, entry, node, EF) && is_missed(walk, entry, node, DEEP_EF);
-}
-
-sl_status sl_lost_many(const sl_graph *graph, sl_entry entry, size_t threads, sl_progress *progress, int *many) {
+sl_status sl_lost_many(const sl_graph *graph, size_t threads, sl_progress *progress, int *many) {
     const size_t looked_for = graph->n < LOOKED_FOR ? graph->n : LOOKED_FOR;
     size_t lost = 0;
     sl_failure failed;
@@ -48,12 +63,12 @@ sl_status sl_lost_many(const sl_graph *graph, sl_entry entry, size_t threads, sl
 #pragma omp parallel num_threads((int)threads) if (threads > 1) reduction(+ : lost)
     {
         sl_walk walk;
-        const sl_status status = sl_walk_init(&walk, graph, DEEP_EF);
+        const sl_status status = sl_walk_init(&walk, graph, EF);
         sl_failure_keep(&failed, 0, status);
 #pragma omp for schedule(dynamic, AT_ONCE)
         for (size_t i = 0; i < looked_for; i++) {
             if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-            lost += (size_t)is_lost(&walk, entry, pick(graph, i, looked_for));
+            lost += (size_t)is_lost(&walk, pick(graph, i, looked_for));
             sl_progress_step(progress, 0);
         }
         if (status == SL_OK) sl_walk_free(&walk);

@@ -18,7 +18,7 @@ typedef struct price {
 static price price_of(sl_isa isa) {
     switch (isa) {
     case SL_ISA_AVX512VNNI:
-    case SL_ISA_AMXINT8:
+    case SL_ISA_AMXINT8: /* whose matrices serve eight queries of a partition or more */
         return (price){12, 300};
     case SL_ISA_AVX2:
         return (price){12, 800};

@@ -45,6 +45,14 @@ static sl_index *make(const sl_index_params *params, const sl_add_params *add, c
     return index;
 }
 
+/* Makes the vectors clusters far apart. A cluster has each so-many-th vector. */
+static void part_clusters(size_t clusters) {
+    float *centres = clusters_make(clusters, DIM, 0, 11);
+    for (size_t i = 0; i < (size_t)(N + QUERIES) * DIM; i++)
+        x[i] = centres[i / DIM % clusters * DIM + i % DIM] + (float)(sl_random_unit(13, i) - 0.5) / 4;
+    free(centres);
+}
+
 static sl_add_params by(sl_builder builder, size_t threads) {
     sl_add_params add;
     sl_add_params_init(&add);
@@ -62,12 +70,19 @@ static const struct kind {
     sl_dtype dtype;
     sl_codes codes;
     sl_refine refine;
+    size_t clusters; /* 0: vectors of which none are lost */
 } kinds[] = {
-    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_NONE}, {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE},
-    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_NONE},    {SL_METRIC_L2, SL_F32, SL_CODES_F32, SL_REFINE_NONE},
-    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE},      {SL_METRIC_COSINE, SL_I8, SL_CODES_I4, SL_REFINE_NONE},
-    {SL_METRIC_IP, SL_F32, SL_CODES_I8, SL_REFINE_NONE},     {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_NONE},
-    {SL_METRIC_IP, SL_U8, SL_CODES_I8, SL_REFINE_NONE},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I8, SL_REFINE_NONE, 100},
+    {SL_METRIC_L2, SL_I16, SL_CODES_I4, SL_REFINE_NONE, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_NONE, 0},
+    {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 0},
+    {SL_METRIC_L2, SL_F32, SL_CODES_I16, SL_REFINE_NONE, 0},
+    {SL_METRIC_L2, SL_F32, SL_CODES_F32, SL_REFINE_NONE, 0},
+    {SL_METRIC_L2, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 0},
+    {SL_METRIC_COSINE, SL_I8, SL_CODES_I4, SL_REFINE_NONE, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_I8, SL_REFINE_NONE, 0},
+    {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 0},
+    {SL_METRIC_IP, SL_U8, SL_CODES_I8, SL_REFINE_NONE, 0},
 };
 
 static unsigned char *bytes_of(const struct kind *kind, const void *rows, const sl_kernels *kernels, size_t threads,
@@ -94,17 +109,20 @@ static void *rows_of(sl_dtype dtype) {
     for (size_t i = 0; i < COPIES; i++)
         memcpy(floats + i * 7 * DIM, floats + N / 2 * DIM, DIM * sizeof *floats);
     if (dtype == SL_F32) return floats;
-    int8_t *integers = malloc((size_t)N * DIM);
-    ck_assert_ptr_nonnull(integers);
+    int8_t *bytes = malloc((size_t)N * DIM);
+    int16_t *words = malloc((size_t)N * DIM * sizeof *words);
+    ck_assert(bytes && words);
     for (size_t i = 0; i < (size_t)N * DIM; i++)
-        integers[i] = (int8_t)(floats[i] < -1 ? 1 : floats[i] > 2 ? 8 : 3 + (int)(2 * floats[i]));
+        words[i] = bytes[i] = (int8_t)(floats[i] < -1 ? 1 : floats[i] > 2 ? 8 : 3 + (int)(2 * floats[i]));
     free(floats);
-    return integers;
+    free(dtype == SL_I16 ? (void *)bytes : words);
+    return dtype == SL_I16 ? (void *)words : bytes;
 }
 
 START_TEST(threads_and_tiers_change_nothing) {
     const struct kind *kind = &kinds[_i];
     if (SANITIZED && _i % 3) return;
+    if (kind->clusters) part_clusters(kind->clusters);
     void *rows = rows_of(kind->dtype);
     size_t size, first_size;
     unsigned char *first = bytes_of(kind, rows, sl_kernels_best(), 1, &first_size);
@@ -209,10 +227,7 @@ START_TEST(clusters_stay_in_touch) {
     static uint64_t truth[QUERIES * K];
     sl_index_params params;
     params_of(&params, SL_METRIC_L2, SL_CODES_F32);
-    float *centres = clusters_make(CLUSTERS, DIM, 0, 11);
-    for (size_t i = 0; i < (size_t)(N + QUERIES) * DIM; i++)
-        x[i] = centres[i / DIM % CLUSTERS * DIM + i % DIM] + (float)(sl_random_unit(13, i) - 0.5) / 4;
-    free(centres);
+    part_clusters(CLUSTERS);
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
     sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
     indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
@@ -227,11 +242,11 @@ static int loses_many(const sl_index *index) {
     sl_progress progress = {0};
     int many;
     sl_progress_start(&progress, NULL, NULL, 0);
-    ck_ok(sl_lost_many(&index->graph, sl_entry_get(&index->graph), 2, &progress, &many));
+    ck_ok(sl_lost_many(&index->graph, 2, &progress, &many));
     return many;
 }
 
-/* Cuts all links of layer 0 that lead from one cluster into another. A cluster has each so-many-th vector. */
+/* Cuts all links of layer 0 that lead from one cluster into another. */
 static void cut_between(sl_index *index, size_t clusters) {
     const sl_graph *graph = &index->graph;
     for (size_t node = 0; node < graph->n; node++) {
@@ -244,6 +259,14 @@ static void cut_between(sl_index *index, size_t clusters) {
     }
 }
 
+static size_t links_of(const sl_index *index) {
+    const sl_graph *graph = &index->graph;
+    size_t count = 0;
+    for (size_t i = 0; i < graph->n * graph->m0; i++)
+        count += sl_links(graph, 0)[i] != SL_NONE;
+    return count;
+}
+
 /* Walks find all clusters by links between them, and few clusters without these. */
 START_TEST(lost_nodes_are_noticed) {
     enum { CLUSTERS = 500 };
@@ -253,11 +276,9 @@ START_TEST(lost_nodes_are_noticed) {
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2);
     sl_index *index = make(&params, &leaves, x, SL_F32);
     ck_assert(!loses_many(index));
+    ck_assert_uint_lt(links_of(index), 8 * N); /* without those of samples, which would be 9 a vector */
     sl_index_free(index);
-    float *centres = clusters_make(CLUSTERS, DIM, 0, 11);
-    for (size_t i = 0; i < (size_t)N * DIM; i++)
-        x[i] = centres[i / DIM % CLUSTERS * DIM + i % DIM] + (float)(sl_random_unit(13, i) - 0.5) / 4;
-    free(centres);
+    part_clusters(CLUSTERS);
     index = make(&params, &leaves, x, SL_F32);
     ck_assert(!loses_many(index));
     cut_between(index, CLUSTERS);
@@ -421,6 +442,7 @@ START_TEST(memory_may_run_out) {
     params_of(&params, SL_METRIC_L2, SL_CODES_I4);
     params.ef_construction = _i ? 200 : 100;
     params.m = _i ? 16 : 4;
+    part_clusters(100);
     const sl_add_params add = by(_i ? SL_BUILDER_AUTO : SL_BUILDER_LEAVES, 1);
     size_t failures = 0;
     for (size_t fail_at = 1;; fail_at += step) {

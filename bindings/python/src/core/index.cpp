@@ -48,7 +48,7 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
     sl_index *handle = nullptr;
     ::check(Outcome(sl_index_create(&params, &handle)));
     auto *index = new Index(handle);
-    params.work_path = nullptr; // of the caller
+    params.work_path = nullptr; // the caller frees the path
     index->created_ = params;
     return index;
 }

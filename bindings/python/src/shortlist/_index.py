@@ -853,8 +853,8 @@ class Index:
     ) -> BuildPlan:
         """Tells what one ``add`` of n vectors to a new index of these parameters, and one ``save``, will take.
 
-        Nothing is built. The call takes time in proportion to n. max_memory, ids and the memory of x itself do not
-        count.
+        Nothing is built. The call takes time in proportion to n. The plan leaves out max_memory, ids of your own, and
+        the array of vectors.
         threads, builder: as they will be given to ``add``; room, layout: as they will be given to ``save``.
 
         Raises ValueError for an index that was opened or merged.
