@@ -58,6 +58,7 @@ static int is_lost(sl_walk *walk, uint32_t node) {
 sl_status sl_lost_many(const sl_graph *graph, size_t threads, sl_progress *progress, int *many) {
     const size_t looked_for = graph->n < LOOKED_FOR ? graph->n : LOOKED_FOR;
     size_t lost = 0;
+    (void)threads; /* a build without OpenMP has one */
     sl_failure failed;
     sl_failure_init(&failed);
 #pragma omp parallel num_threads((int)threads) if (threads > 1) reduction(+ : lost)
