@@ -58,28 +58,22 @@ static AI void matrix_end(void) {
     _tile_release();
 }
 
-/* The registers' numbers are parts of instructions. `group` is the distance in bytes from group to group. */
+/* The registers' numbers are parts of instructions. Both macros go on from step k of matrix_add. */
 #define MATRIX_GROUP(i, of_rows, of_queries)                                                                           \
     if (wide > (i)) {                                                                                                  \
-        _tile_loadd(of_rows, rows + (i)*group, MATRIX_BYTES);                                                          \
+        _tile_loadd(of_rows, rows + (i)*group + k * LANE_8, MATRIX_BYTES);                                             \
         _tile_dpbsud(i, of_queries, of_rows);                                                                          \
     }
 
-static AI void matrix_block(const uint8_t *rows, size_t wide, size_t group, const uint8_t *queries, size_t pitch) {
-    _tile_loadd(4, queries, pitch);
-    MATRIX_GROUP(0, 5, 4)
-    MATRIX_GROUP(1, 5, 4)
-    MATRIX_GROUP(2, 5, 4)
-    MATRIX_GROUP(3, 5, 4)
-}
-
-static AI void matrix_last(const uint8_t *rows, size_t wide, size_t group, const uint8_t *queries, size_t pitch) {
-    _tile_loadd(6, queries, pitch);
-    MATRIX_GROUP(0, 7, 6)
-    MATRIX_GROUP(1, 7, 6)
-    MATRIX_GROUP(2, 7, 6)
-    MATRIX_GROUP(3, 7, 6)
-}
+#define MATRIX_BLOCK(of_rows, of_queries)                                                                              \
+    do {                                                                                                               \
+        _tile_loadd(of_queries, queries + 4 * k, pitch);                                                               \
+        MATRIX_GROUP(0, of_rows, of_queries)                                                                           \
+        MATRIX_GROUP(1, of_rows, of_queries)                                                                           \
+        MATRIX_GROUP(2, of_rows, of_queries)                                                                           \
+        MATRIX_GROUP(3, of_rows, of_queries)                                                                           \
+    } while (0)
+_Static_assert(OF_ROWS == 5 && OF_QUERIES == 4 && OF_LAST_ROWS == 7 && OF_LAST_QUERIES == 6, "as matrix_add has them");
 
 static AI void matrix_zero(void) {
     _tile_zero(0);
@@ -96,8 +90,8 @@ static AI void matrix_add(const uint8_t *rows, size_t wide, size_t group, size_t
     size_t k = 0;
     matrix_fence();
     for (; k + MATRIX_STEPS <= steps; k += MATRIX_STEPS)
-        matrix_block(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
-    if (k < steps) matrix_last(rows + k * LANE_8, wide, group, queries + 4 * k, pitch);
+        MATRIX_BLOCK(5, 4);
+    if (k < steps) MATRIX_BLOCK(7, 6);
     matrix_fence();
 }
 

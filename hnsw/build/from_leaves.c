@@ -230,6 +230,15 @@ static sl_status link_samples(sl_build *build, const compared *c) {
     return status;
 }
 
+/* Links samples where walks lose many of the new nodes. `entry`: where walks begin, as of sl_graph. */
+static sl_status link_lost(sl_build *build, const compared *c, uint64_t entry) {
+    sl_graph walked = c->graph;
+    int many;
+    walked.entry = entry;
+    SL_TRY(sl_lost_many(&walked, build->first, build->threads, &build->progress, &many));
+    return many ? link_samples(build, c) : SL_OK;
+}
+
 /* Makes the lists of layer 0 from those of the graphs that are joined. */
 static sl_status link_joined(const compared *c, const sl_members *members, const sl_copied *joined) {
     const sl_graph *graph = &c->graph;
@@ -268,13 +277,9 @@ static sl_status link_all(sl_build *build, const compared *c) {
         SL_TRY(sl_join_partitions(build->copied, build->n, graph));
         return link_all_upper(build, c);
     }
-    int many;
     SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
     SL_TRY(link_all_upper(build, c));
-    sl_graph walked = c->graph;
-    walked.entry = graph->entry;
-    SL_TRY(sl_lost_many(&walked, build->threads, &build->progress, &many));
-    return many ? link_samples(build, c) : SL_OK;
+    return link_lost(build, c, graph->entry);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -331,7 +336,7 @@ static void put_back(const batch *b) {
     sl_entry_set(b->build->index, b->entry.level, b->entry.level ? b->entry.slot : b->entry.node);
 }
 
-/* Links the new nodes of layer 0 among themselves. */
+/* Links the new nodes of layer 0 among themselves. They have no upper layers yet: walks begin at the first of them. */
 static sl_status link_added(batch *b, const compared *c) {
     sl_build *build = b->build;
     const sl_graph *graph = &build->index->graph;
@@ -345,7 +350,7 @@ static sl_status link_added(batch *b, const compared *c) {
     SL_TRY(link_members(build, c, &members, degree, own));
     for (size_t i = 0; i < build->n * degree; i++)
         sl_links(graph, first)[i] = own[i] == SL_NONE ? SL_NONE : own[i] + (uint32_t)first;
-    SL_TRY(link_samples(build, c));
+    SL_TRY(link_lost(build, c, first));
     memcpy(own, sl_links(graph, first), links_bytes(graph, build->n));
     return SL_OK;
 }
@@ -430,7 +435,9 @@ sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike,
     const sl_bytes copies = sl_copies_bytes(n);
     size_t linking = distinct_bytes(&members, folds_of(graph), degree);
     if (alike) linking += copies.kept + n * degree * sizeof(uint32_t);
-    *bytes = copied + sl_larger(copies.most, linking);
+    size_t walks;
+    SL_TRY(sl_lost_bytes(graph, threads, &walks));
+    *bytes = copied + sl_larger(copies.most, sl_larger(linking, walks));
     return SL_OK;
 }
 

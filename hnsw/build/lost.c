@@ -15,10 +15,10 @@ enum {
     AT_ONCE = 16       /* nodes that a thread takes at once */
 };
 
-/* Returns one of each stretch of nodes of equal length. */
-static uint32_t pick(const sl_graph *graph, size_t i, size_t of) {
-    const uint64_t n = graph->n, first = i * n / of, end = (i + 1) * n / of;
-    return (uint32_t)(first + sl_random_at(graph->seed ^ 0x6c6f7374u, i) % (end - first));
+/* Returns one of each stretch of nodes of equal length, from node `from` on. */
+static uint32_t pick(const sl_graph *graph, size_t from, size_t i, size_t of) {
+    const uint64_t n = graph->n - from, first = i * n / of, end = (i + 1) * n / of;
+    return (uint32_t)(from + first + sl_random_at(graph->seed ^ 0x6c6f7374u, i) % (end - first));
 }
 
 static int has_found(const sl_pool *pool, uint32_t node) {
@@ -55,8 +55,19 @@ static int is_lost(sl_walk *walk, uint32_t node) {
     return 2 * missed > count;
 }
 
-sl_status sl_lost_many(const sl_graph *graph, size_t threads, sl_progress *progress, int *many) {
-    const size_t looked_for = graph->n < LOOKED_FOR ? graph->n : LOOKED_FOR;
+sl_status sl_lost_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
+    sl_counted counted = {.from = graph->allocator};
+    sl_graph walked = *graph;
+    sl_walk walk;
+    walked.allocator = sl_counted_allocator(&counted);
+    SL_TRY(sl_walk_init(&walk, &walked, EF));
+    *bytes = threads * counted.bytes;
+    sl_walk_free(&walk);
+    return SL_OK;
+}
+
+sl_status sl_lost_many(const sl_graph *graph, size_t first, size_t threads, sl_progress *progress, int *many) {
+    const size_t n = graph->n - first, looked_for = n < LOOKED_FOR ? n : LOOKED_FOR;
     size_t lost = 0;
     (void)threads; /* a build without OpenMP has one */
     sl_failure failed;
@@ -69,7 +80,7 @@ sl_status sl_lost_many(const sl_graph *graph, size_t threads, sl_progress *progr
 #pragma omp for schedule(dynamic, AT_ONCE)
         for (size_t i = 0; i < looked_for; i++) {
             if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-            lost += (size_t)is_lost(&walk, pick(graph, i, looked_for));
+            lost += (size_t)is_lost(&walk, pick(graph, first, i, looked_for));
             sl_progress_step(progress, 0);
         }
         if (status == SL_OK) sl_walk_free(&walk);

@@ -6,9 +6,11 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 
-/* Tells whether walks from the entry point lose more than a 512th of a graph's nodes, judged by 1,024 of them.
- * Parameters: `progress` may be cancelled; *many then means nothing. The answer depends on the graph alone. Threads:
- * the call starts its own; nobody changes the graph. Errors: SL_ENOMEM. */
-sl_status sl_lost_many(const sl_graph *graph, size_t threads, sl_progress *progress, int *many);
+/* Tells whether walks from the entry point lose more than a 512th of a graph's nodes from `first` on, judged by 1,024
+ * of them. Parameters: `progress` may be cancelled; *many then means nothing. The answer depends on the graph alone.
+ * Threads: the call starts its own; nobody changes the graph. Errors: SL_ENOMEM. */
+sl_status sl_lost_many(const sl_graph *graph, size_t first, size_t threads, sl_progress *progress, int *many);
+/* Sets *bytes to those that the call allocates. Errors: SL_ENOMEM. */
+sl_status sl_lost_bytes(const sl_graph *graph, size_t threads, size_t *bytes);
 
 #endif

@@ -180,6 +180,14 @@ class Build(Indexed):
         self.assertLess(told["quant_error_max"], 0.05)
         self.assertIn(told["isa"], ("scalar", "avx2", "avxvnni", "avx512bw", "avx512vnni", "amxint8", "neon"))
 
+    @unittest.skipIf(SANITIZER, "kernels are tested by test_distance")
+    def test_the_highest_tiers_change_no_byte_of_long_vectors(self):
+        self.vectors("long.fbin", clustered(5000, 200, 3))
+        build = ("build", "long.fbin", "--metric", "cosine", "--builder", "leaves", "-o", "x.sl")
+        tiers = self.run_json("cpu")["isa_available"][-2:]
+        hashes = [self.run_json(*build, env={**os.environ, "SHORTLIST_MAX_ISA": tier})["hash"] for tier in tiers]
+        self.assertEqual(len(set(hashes)), 1, (tiers, hashes))
+
     @unittest.skipIf(SANITIZER, "test_leaves runs that")
     def test_threads_and_tiers_change_no_byte_of_leaves(self):
         self.vectors("many.fbin", clustered(5000, 8, 3))

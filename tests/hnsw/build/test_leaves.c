@@ -13,6 +13,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,7 +243,7 @@ static int loses_many(const sl_index *index) {
     sl_progress progress = {0};
     int many;
     sl_progress_start(&progress, NULL, NULL, 0);
-    ck_ok(sl_lost_many(&index->graph, 2, &progress, &many));
+    ck_ok(sl_lost_many(&index->graph, 0, 2, &progress, &many));
     return many;
 }
 
@@ -284,6 +285,40 @@ START_TEST(lost_nodes_are_noticed) {
     cut_between(index, CLUSTERS);
     ck_assert(loses_many(index));
     sl_index_free(index);
+}
+END_TEST
+
+/* A thread whose stack is as small as the header allows. */
+static void *live(void *unused) {
+    sl_index_params params;
+    params_of(&params, SL_METRIC_COSINE, SL_CODES_I4);
+    const sl_add_params leaves = by(SL_BUILDER_LEAVES, 1);
+    sl_index *index = make(&params, &leaves, x, SL_F32), *merged, *opened;
+    sl_search_params search;
+    sl_search_params_init(&search);
+    search.threads = 1;
+    search.probes = 4;
+    static uint64_t ids[QUERIES * K];
+    ck_ok(sl_index_search(index, queries, SL_F32, QUERIES, 0, K, &search, ids, NULL, NULL));
+    ck_ok(sl_index_merge(&index, 1, NULL, &merged));
+    ck_ok(indexes_save(merged, place.path));
+    ck_ok(sl_index_open(place.path, NULL, &opened));
+    ck_ok(sl_index_search(opened, queries, SL_F32, QUERIES, 0, K, &search, ids, NULL, NULL));
+    sl_index_free(opened);
+    sl_index_free(merged);
+    sl_index_free(index);
+    return unused;
+}
+
+START_TEST(small_stacks_serve) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (SANITIZED) return;
+    ck_assert_int_eq(pthread_attr_init(&attributes), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, live, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
 }
 END_TEST
 
@@ -474,6 +509,7 @@ int main(void) {
     tcase_add_loop_test(tests[0], finds_what_inserting_finds, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests[0], long_vectors_are_found);
     tcase_add_test(tests[0], clusters_stay_in_touch);
+    tcase_add_test(tests[0], small_stacks_serve);
     tcase_add_loop_test(tests[0], lost_nodes_are_noticed, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests[0], auto_chooses, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests[0], copies_hide_nothing, 0, 2);

@@ -54,7 +54,6 @@ Index *Index::create(size_t dim, int metric, int dtype, int codes, int refine, i
 }
 
 nb::dict Index::plan(uint64_t n, int builder, size_t threads, size_t room, int layout) {
-    static const char *const builders[] = {"auto", "insert", "leaves"};
     if (!created_) throw nb::value_error("plan tells of an index that Index() made, not of an opened or merged one");
     sl_add_params add;
     sl_add_params_init(&add);
@@ -70,7 +69,7 @@ nb::dict Index::plan(uint64_t n, int builder, size_t threads, size_t room, int l
         use(Access::shared, [&] { return Outcome(sl_index_plan_build(&*created_, n, nullptr, &add, &save, &plan)); }));
     nb::dict out;
     out["n"] = plan.n;
-    out["builder"] = builders[plan.builder];
+    out["builder"] = static_cast<int>(plan.builder);
     out["bytes_index"] = plan.bytes_index;
     out["bytes_peak"] = plan.bytes_peak;
     out["bytes_peak_alike"] = plan.bytes_peak_alike;

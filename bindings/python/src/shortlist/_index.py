@@ -859,15 +859,14 @@ class Index:
 
         Raises ValueError for an index that was opened or merged.
         """
-        return BuildPlan(
-            **self._core.plan(
-                count("n", n),
-                choice("builder", builder, _BUILDERS),
-                count("threads", threads),
-                count("room", room),
-                choice("layout", layout, _core.LAYOUTS),
-            )
+        told = self._core.plan(
+            count("n", n),
+            choice("builder", builder, _BUILDERS),
+            count("threads", threads),
+            count("room", room),
+            choice("layout", layout, _core.LAYOUTS),
         )
+        return BuildPlan(**{**told, "builder": list(_BUILDERS)[told["builder"]]})
 
     def sync(self) -> None:
         """Makes changes durable in an index opened with place="map" or "pmem", read_only=False.
