@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "tests/support/faults.h"
 
+#include "tests/support/sanitized.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,6 +31,17 @@ static void raise_to(size_t *most, size_t value) {
         ;
 }
 
+/* Behind each block lie bytes that nothing may write to. A sanitizer sees that, and reads too, where none lie there. */
+enum { TAIL = SANITIZED ? 0 : 64, TAIL_BYTE = 0xa5 };
+
+static void check_tail(const unsigned char *tail) {
+    for (size_t i = 0; i < TAIL; i++)
+        if (tail[i] != TAIL_BYTE) {
+            fprintf(stderr, "byte %zu behind a block was written to\n", i);
+            abort();
+        }
+}
+
 static void *fault_alloc(void *ctx, size_t size, size_t alignment) {
     fault_allocator *faults = ctx;
     size_t call = __atomic_add_fetch(&faults->calls, 1, __ATOMIC_RELAXED);
@@ -36,8 +49,9 @@ static void *fault_alloc(void *ctx, size_t size, size_t alignment) {
     if (call == faults->fail_at) return NULL;
     size_t lead = lead_of(alignment);
     void *raw;
-    if (size > SIZE_MAX - lead || posix_memalign(&raw, lead, lead + size) != 0) return NULL;
+    if (size > SIZE_MAX - lead - TAIL || posix_memalign(&raw, lead, lead + size + TAIL) != 0) return NULL;
     char *block = (char *)raw + lead;
+    memset(block + size, TAIL_BYTE, TAIL);
     block_note note = {size, alignment};
     memcpy(block - sizeof note, &note, sizeof note);
     __atomic_add_fetch(&faults->live_blocks, 1, __ATOMIC_RELAXED);
@@ -53,6 +67,7 @@ static void fault_free(void *ctx, void *block, size_t size) {
         fprintf(stderr, "a block of %zu bytes was given back as one of %zu\n", note.size, size);
         abort();
     }
+    check_tail((const unsigned char *)block + size);
     __atomic_sub_fetch(&faults->live_blocks, 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&faults->live_bytes, size, __ATOMIC_RELAXED);
     free((char *)block - lead_of(note.alignment));

@@ -5,8 +5,9 @@
 
 #include <shortlist.h>
 
-/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many. Aborts where a block is given back with
- * another size or alignment than it was asked for with. Safe for several threads. */
+/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many. Without one, aborts where bytes behind
+ * a block were written to. Aborts where a block is given back with another size or alignment than it was asked for
+ * with. Safe for several threads. */
 typedef struct fault_allocator {
     sl_allocator allocator; /* what to pass to the library */
     size_t fail_at;         /* the call, counted from 1, that gets NULL; 0: none */
