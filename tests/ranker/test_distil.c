@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "ranker/train_step.h"
 #include "tests/support/check_main.h"
+#include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
@@ -435,6 +436,56 @@ START_TEST(what_means_nothing_is_refused) {
 }
 END_TEST
 
+/* Rows that are others from one reading on. */
+typedef struct fickle {
+    const sl_rows *first, *then, *now;
+    size_t changes_at, rewinds; /* readings, counted from 1 */
+} fickle;
+
+static sl_status fickle_next(void *ctx, size_t max_rows, sl_table *block) {
+    const fickle *f = ctx;
+    return f->now->next(f->now->ctx, max_rows, block);
+}
+
+static sl_status fickle_rewind(void *ctx) {
+    fickle *f = ctx;
+    f->now = ++f->rewinds < f->changes_at ? f->first : f->then;
+    return f->now->rewind(f->now->ctx);
+}
+
+/* The teacher reads the rows last. There may then be more than there is room for, or fewer: of the training rows, or of
+ * those to validate on. */
+START_TEST(rows_that_change_are_refused) {
+    char spec[PLANTED_SPEC];
+    sl_ranker *teacher = teacher_of(CLICK);
+    planted fewer;
+    planted_make(&fewer, 299, 3);
+    const sl_rows *others[] = {&rows.source, &fewer.source};
+    planted_spec(spec, CLICK, WIDE, SMALL, SHORT, "");
+    for (size_t i = 0; i < 4; i++)
+        for (size_t at = 1, last = i < 2 ? 3 : 2; at <= last + 1; at++) {
+            fault_allocator faults;
+            fickle f = {.first = &few.source, .then = others[i % 2], .changes_at = at};
+            const sl_rows source = {sizeof source, &f, fickle_next, fickle_rewind};
+            sl_train_params params = taught(teacher, 2, 0.5);
+            sl_ranker *ranker;
+            fault_allocator_init(&faults, 0);
+            params.allocator = &faults.allocator;
+            sl_status status = i < 2 ? sl_ranker_train(spec, &source, NULL, &params, &ranker, NULL)
+                                     : sl_ranker_train(spec, &held_out.source, &source, &params, &ranker, NULL);
+            if (at == last)
+                ck_fails(status, SL_EVALUE, "the rows are others at another reading");
+            else
+                ck_ok(status);
+            ck_assert_uint_eq(f.rewinds, last);
+            sl_ranker_free(ranker);
+            ck_assert_uint_eq(faults.live_blocks, 0);
+        }
+    planted_free(&fewer);
+    sl_ranker_free(teacher);
+}
+END_TEST
+
 /* Every allocation fails in turn; nothing is lost. */
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
@@ -461,6 +512,7 @@ int main(void) {
     tcase_add_test(all, interrupted_it_goes_on_to_the_same_bits);
     tcase_add_test(all, other_trainings_are_refused);
     tcase_add_test(all, what_means_nothing_is_refused);
+    tcase_add_test(all, rows_that_change_are_refused);
     tcase_add_test(all, memory_may_fail_anywhere);
     return check_main("distil", &all, 1);
 }

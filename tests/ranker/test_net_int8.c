@@ -20,9 +20,10 @@ static const sl_net_shape shapes[] = {
     {3, {45, 37, 19, 3}, SL_TANH},       {1, {29, 2}, SL_RELU},         {3, {70, WIDEST, 130, 1}, SL_RELU}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Each layer's type in turn, from the first digit on: s static, d dynamic, b bf16, f floats. */
-static const char *const kinds[] = {"ssss", "dddd", "fsss", "sfsf", "ssfd", "dsds",
-                                    "fffd", "bbbb", "bsbf", "sbbs", "fbdb", "bbfb"};
+/* Each layer's type in turn, from the first letter on: s static, y static and symmetric, d dynamic, b bf16, f floats.
+ */
+static const char *const kinds[] = {"ssss", "dddd", "fsss", "sfsf", "ssfd", "dsds", "fffd",
+                                    "bbbb", "bsbf", "sbbs", "fbdb", "bbfb", "yyyy", "sysy"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct fixture {
@@ -49,7 +50,7 @@ static void code_layer(fixture *f, size_t l, char kind) {
             weights[i * out + o] = (float)codes[i * out + o] * scales[o];
         }
     }
-    f->codes[l] = (sl_layer_codes){kind == 's' ? SL_LAYER_INT8 : SL_LAYER_INT8_DYNAMIC, {1, 0}, codes, scales, NULL};
+    f->codes[l] = (sl_layer_codes){kind == 'd' ? SL_LAYER_INT8_DYNAMIC : SL_LAYER_INT8, {1, 0}, codes, scales, NULL};
 }
 
 /* Weights in bf16, and floats that are exactly those. */
@@ -73,7 +74,8 @@ static void make_fixture(fixture *f, const sl_net_shape *shape, const char *kind
             round_layer(f, l);
         else if (kind[l] != 'f')
             code_layer(f, l, kind[l]);
-        f->codes[l].input = sl_int8_range_of(rectified ? 0 : -1.5f, 2.0f);
+        f->codes[l].input =
+            kind[l] == 'y' ? (sl_int8_range){2.0f / 127, 128} : sl_int8_range_of(rectified ? 0 : -1.5f, 2);
     }
     ck_ok(sl_net_create(shape, f->weights, f->codes, &f->allocator, &f->net));
     ck_ok(sl_net_run_create(f->net, MOST_ROWS, &f->allocator, &f->run));
@@ -101,7 +103,8 @@ static uint8_t code_of(float value) {
 }
 
 static int gives_codes(const fixture *f, size_t l) {
-    return l + 1 < f->shape.layers && f->codes[l + 1].type == SL_LAYER_INT8 && f->shape.activation == SL_RELU;
+    if (l + 1 == f->shape.layers || f->codes[l + 1].type != SL_LAYER_INT8) return 0;
+    return f->shape.activation == SL_RELU && f->codes[l + 1].input.zero == 0;
 }
 
 static void quantise_row(const fixture *f, size_t l, const float *x, sl_int8_range *range, uint8_t *codes) {
@@ -186,7 +189,7 @@ static int is_exact(const char *kind, size_t layers) {
 
 /* Layers of floats and bf16 are summed in another order, and a code beside them may be the next one. */
 static void compare(const fixture *f, const char *kind, size_t row, const float *out) {
-    int coded = memchr(kind, 's', f->shape.layers) || memchr(kind, 'd', f->shape.layers);
+    int coded = strcspn(kind, "syd") < f->shape.layers;
     float room[2 * WIDEST], *wanted = outputs_of(f, f->inputs + row * f->shape.width[0], room);
     for (size_t o = 0; o < f->shape.width[f->shape.layers]; o++) {
         if (is_exact(kind, f->shape.layers))

@@ -130,6 +130,10 @@ START_TEST(the_least_important_go) {
     ck_assert_uint_le(sl_net_multiply_adds(&out), 29);
     ck_assert_uint_eq(out.width[1], 3);
     ck_assert_uint_eq(out.width[2], 2);
+    /* 3.6 of 10 units are 4. */
+    params = cutting(0.36, 0, 0);
+    choose(&shape, importance, &params, kept, &out);
+    ck_assert_uint_eq(out.width[1] + out.width[2], 6);
     params = cutting(0.9, 0, 0);
     sl_allocator allocator = sl_allocator_of(NULL);
     ck_fails(sl_narrow_choose(&shape, importance, &params, &allocator, kept, &out), SL_EINVAL, "cannot be cut");

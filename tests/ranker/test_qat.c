@@ -495,6 +495,33 @@ START_TEST(learned_ranges_move) {
 }
 END_TEST
 
+/* Weights decay by l2, ranges do not: where a step has no gradient, AdaGrad and Adam leave them. */
+START_TEST(learned_ranges_do_not_decay) {
+    enum { NUMBERS = 2 + 5 + 2 + 1 };
+    const sl_net_shape shape = {.layers = 2, .width = {3, 5, 1}, .activation = SL_RELU};
+    const float numbers[NUMBERS] = {-2, 3, 0.01f, 0.02f, 40, 5e-6f, 1, 0, 0.3f, 7};
+    const sl_step step = {
+        .rate = 0.1f, .l2 = 0.5f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .correct1 = 10, .correct2 = 1000};
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_train_params params = in_int8(SL_TRAIN_RANGES_LEARNED);
+    static const float weights[3 * 5 + 5 + 5 + 1];
+    float steps[3 * 5 + 5 + 5 + 1];
+    sl_ranges *ranges;
+    sl_net_fake *fake;
+    ck_ok(sl_ranges_create(&params, &shape, 1 + (size_t)_i, &allocator, &ranges));
+    ck_assert_uint_eq(ranges->size, NUMBERS);
+    memcpy(ranges->numbers, numbers, sizeof numbers);
+    sl_ranges_take_up(ranges, weights);
+    ck_ok(sl_net_fake_create(&shape, 1, ranges->layers, &allocator, &fake));
+    sl_net_fake_weights(fake, weights, steps);
+    sl_ranges_step(ranges, fake, &step);
+    for (size_t i = 0; i < NUMBERS; i++)
+        ck_assert_float_eq_tol(ranges->numbers[i], numbers[i], 1e-5f * fabsf(numbers[i]) + 1e-30f);
+    sl_net_fake_free(fake);
+    sl_ranges_free(ranges);
+}
+END_TEST
+
 START_TEST(kept_layers_stay_floats) {
     static const char *const keep[] = {"dense.1"};
     sl_train_params params = in_int8(SL_TRAIN_RANGES_OBSERVED);
@@ -854,6 +881,7 @@ int main(void) {
     tcase_add_loop_test(all, the_best_epoch_has_its_own_ranges, 0, 2);
     tcase_add_test(all, ranges_begin_where_calibration_puts_them);
     tcase_add_test(all, learned_ranges_move);
+    tcase_add_loop_test(all, learned_ranges_do_not_decay, 0, 2);
     tcase_add_test(all, kept_layers_stay_floats);
     tcase_add_loop_test(all, interrupted_it_goes_on_to_the_same_bytes, 0, 8);
     tcase_add_test(all, checkpoints_of_another_kind_are_refused);

@@ -32,14 +32,32 @@ static void tear_down(void) {
  * Quantising
  * ------------------------------------------------------------------------------------------------------------- */
 
+static const struct {
+    sl_precision precision;
+    sl_calibration calibration;
+    int symmetric;
+} kinds[] = {
+    {SL_PRECISION_INT8, SL_CALIBRATION_MINMAX, 0},
+    {SL_PRECISION_INT8, SL_CALIBRATION_QUANTILE, 0},
+    {SL_PRECISION_INT8, SL_CALIBRATION_MSE, 0},
+    {SL_PRECISION_INT8, SL_CALIBRATION_ENTROPY, 0},
+    {SL_PRECISION_INT8, SL_CALIBRATION_MINMAX, 1},
+    {SL_PRECISION_INT8, SL_CALIBRATION_QUANTILE, 1},
+    {SL_PRECISION_INT8, SL_CALIBRATION_MSE, 1},
+    {SL_PRECISION_INT8_DYNAMIC, SL_CALIBRATION_MINMAX, 0},
+    {SL_PRECISION_INT8_DYNAMIC, SL_CALIBRATION_MINMAX, 1},
+    {SL_PRECISION_BF16, SL_CALIBRATION_MINMAX, 0},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
 START_TEST(scores_stay_near) {
     static float exact[ROWS], coded[ROWS];
     sl_quantize_params params;
     sl_ranker *made;
     sl_quantize_params_init(&params);
-    params.precision = _i < 4 ? SL_PRECISION_INT8 : _i < 6 ? SL_PRECISION_INT8_DYNAMIC : SL_PRECISION_BF16;
-    params.calibration = (sl_calibration)(_i % 4);
-    params.symmetric = _i == 5;
+    params.precision = kinds[_i].precision;
+    params.calibration = kinds[_i].calibration;
+    params.symmetric = kinds[_i].symmetric;
     ck_ok(sl_ranker_quantize(model, &rows.source, &params, &made));
     planted_predict(&rows, model, exact);
     planted_predict(&rows, made, coded);
@@ -58,7 +76,7 @@ START_TEST(scores_stay_near) {
         ck_assert((layer.weight_scales == NULL) == (params.precision == SL_PRECISION_BF16));
         if (params.precision == SL_PRECISION_INT8) {
             ck_assert(layer.low <= 0 && layer.high > 0 && layer.scale > 0);
-            ck_assert(!l || layer.zero == 0);
+            ck_assert_int_eq(layer.zero == 0, l && !params.symmetric);
         }
     }
     sl_ranker_free(made);
@@ -150,6 +168,60 @@ START_TEST(biases_make_up_for_the_mean) {
     sl_ranker_free(rough);
     sl_ranker_free(with);
     sl_ranker_free(without);
+}
+END_TEST
+
+/* With one row to calibrate on, the mean error is that row's, and nothing of it is left. */
+START_TEST(biases_make_up_for_the_only_row) {
+    sl_ranker *squared =
+        planted_ranker(&rows, "\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
+    sl_ranker *rough = planted_changed(squared, "dense.3.weight", coarse), *with, *without;
+    sl_quantize_params params;
+    planted only;
+    float exact, corrected, off;
+    planted_make(&only, 1, 1);
+    sl_quantize_params_init(&params);
+    params.calibration = SL_CALIBRATION_MINMAX;
+    params.keep = (const char *const[]){"dense.0", "dense.1", "dense.2"};
+    params.keep_count = 3;
+    ck_ok(sl_ranker_quantize(rough, &only.source, &params, &with));
+    params.bias_correction = 0;
+    ck_ok(sl_ranker_quantize(rough, &only.source, &params, &without));
+    planted_predict(&only, rough, &exact);
+    planted_predict(&only, with, &corrected);
+    planted_predict(&only, without, &off);
+    ck_assert_float_gt(fabsf(off - exact), 1e-4f);
+    ck_assert_float_eq_tol(corrected, exact, 1e-6f);
+    sl_ranker_free(squared);
+    sl_ranker_free(rough);
+    sl_ranker_free(with);
+    sl_ranker_free(without);
+    planted_free(&only);
+}
+END_TEST
+
+/* A large weight, and others that have a code each if the large one is clipped by a hundredth. */
+static float worth_a_clip(float value, size_t i, size_t columns) {
+    (void)value;
+    return i / columns == 0 ? -1 : 50 * 0.99f / 127;
+}
+
+/* Codes are symmetric: a clipped weight below 0 gets -127. */
+START_TEST(codes_of_weights_are_symmetric) {
+    sl_ranker *base = planted_changed(model, "dense.1.weight", worth_a_clip), *made;
+    sl_quantize_params params;
+    sl_quantize_params_init(&params);
+    ck_assert_int_eq(params.calibration, SL_CALIBRATION_MSE);
+    ck_ok(sl_ranker_quantize(base, &rows.source, &params, &made));
+    for (size_t l = 0; l < LAYERS; l++)
+        for (size_t i = 0; i < made->shape.width[l] * made->shape.width[l + 1]; i++)
+            ck_assert_int_ge(made->coded.layers[l].codes[i], -127);
+    for (size_t o = 0; o < 16; o++) {
+        ck_assert_float_eq_tol(made->coded.layers[1].scales[o], 0.99f / 127, 1e-6f);
+        ck_assert_int_eq(made->coded.layers[1].codes[o], -127);
+    }
+    sl_ranker_free(made);
+    sl_ranker_free(base);
 }
 END_TEST
 
@@ -477,10 +549,12 @@ END_TEST
 int main(void) {
     TCase *quantising = tcase_create("quantising");
     tcase_add_checked_fixture(quantising, set_up, tear_down);
-    tcase_add_loop_test(quantising, scores_stay_near, 0, 7);
+    tcase_add_loop_test(quantising, scores_stay_near, 0, KINDS);
     tcase_add_test(quantising, layers_are_kept);
     tcase_add_test(quantising, given_layers_become_floats);
     tcase_add_test(quantising, biases_make_up_for_the_mean);
+    tcase_add_test(quantising, biases_make_up_for_the_only_row);
+    tcase_add_test(quantising, codes_of_weights_are_symmetric);
     tcase_add_test(quantising, rows_are_drawn);
     tcase_add_test(quantising, bad_calls_are_refused);
     tcase_add_test(quantising, dynamic_needs_no_rows);
