@@ -666,7 +666,8 @@ typedef struct sl_items_params {
 SL_API void sl_items_params_init_sized(sl_items_params *params, size_t struct_size);
 #define sl_items_params_init(params) sl_items_params_init_sized((params), sizeof *(params))
 
-/* Makes a table. Columns keep the types of the first block. Errors: SL_EEXIST (an id twice). */
+/* Makes a table. Columns keep the types of the first block, but ids may come as integers or as text in any block.
+ * Errors: SL_EEXIST (an id twice), SL_ETYPE (an id that the id column's type cannot hold). */
 SL_API SL_MUST_USE sl_status sl_items_create(const sl_rows *rows, const sl_items_params *params, sl_items **out);
 /* Maps a saved table, whose file must not become shorter, and loads its ids alone. Values and texts are verified by
  * sl_items_check, saves and sl_recommender_params.verify. Errors: as of sl_index_open. */

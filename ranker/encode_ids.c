@@ -113,15 +113,14 @@ static sl_status read_floats(const char *at, size_t size, size_t dim, float *out
 static sl_status look_up(const sl_feature *feature, const sl_column *column, size_t row, sl_lookup_fn lookup,
                          void *lookup_ctx, float *out) {
     sl_key key;
-    int64_t id = 0;
+    uint64_t id = 0;
     SL_TRY(sl_cell_key(column, row, &key));
     if (key.kind == SL_KEY_MISSING) return SL_OK;
-    if (key.kind == SL_KEY_INTEGER)
-        id = key.integer;
-    else if (!sl_integer_read(key.text, key.size, &id))
-        return sl_fail(SL_EVALUE, "'%.*s' is no id", SHOWN(key.size), key.text);
+    sl_key_text(&key);
+    if (!sl_digits_read(key.text, key.size, &id))
+        return sl_fail(SL_EVALUE, "'%.*s' is no id; ids are whole numbers from 0", SHOWN(key.size), key.text);
     if (!lookup) return sl_fail(SL_EINVAL, "the column holds ids; give `lookup` to find their vectors");
-    sl_status status = lookup(lookup_ctx, feature->spec->name, (uint64_t)id, out, feature->width);
+    sl_status status = lookup(lookup_ctx, feature->spec->name, id, out, feature->width);
     if (status != SL_OK) return sl_fail_in(status, "id %llu", (unsigned long long)id);
     return check_floats(out, feature->width);
 }

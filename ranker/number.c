@@ -117,6 +117,18 @@ int sl_integer_read(const char *text, size_t size, int64_t *out) {
     return 1;
 }
 
+int sl_digits_read(const char *text, size_t size, uint64_t *out) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!is_digit(text[i])) return 0;
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+            return 0;
+    }
+    *out = value;
+    return size > 0;
+}
+
 size_t sl_integer_write(int64_t value, char *out) {
     char reversed[20];
     size_t count = 0, length = 0;

@@ -15,6 +15,9 @@ int sl_number_read(const char *text, size_t size, double *out);
 /* Tells whether the text is the decimal form that sl_integer_write gives: no plus, no zeros in front. */
 int sl_integer_read(const char *text, size_t size, int64_t *out);
 
+/* Reads the whole text as decimal digits. Returns: false if there is another character, or 2^64 or more. */
+int sl_digits_read(const char *text, size_t size, uint64_t *out);
+
 /* Write the text into `out`, of SL_NUMBER_TEXT bytes, without an ending NUL. Return its length. A float that is an
  * integer of 64 bits has the integer's text. Any other finite float has the shortest text that reads back as itself. */
 size_t sl_integer_write(int64_t value, char *out);

@@ -101,10 +101,23 @@ sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *blo
 sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy);
 void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema);
 /* Finds the block's column for each column of the schema. out[c] is NULL if the block lacks column c.
+ * The id column may be of any type that ids have.
  * Errors: SL_ENOTFOUND (a column that the schema lacks, or no ids), SL_ETYPE, SL_EEXIST (a column twice). */
 sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *block, const sl_column **out);
 /* Reads the id of a row. Errors: SL_EVALUE; the message names the row. */
 sl_status sl_item_id(const sl_table *block, const sl_column *column, size_t row, uint64_t *out);
+
+/* items_ids.c: an id column of the table's type, made of ids that came in a column of another type. */
+typedef struct sl_item_ids {
+    sl_column column;
+    void *values, *offsets;
+    size_t size, count; /* bytes of values, number of offsets */
+} sl_item_ids;
+/* Makes the column. The caller frees it, also after a failure.
+ * Errors: SL_ETYPE (an id that the type cannot hold), SL_ENOMEM. */
+sl_status sl_item_ids_make(const sl_allocator *allocator, const sl_item_column *as, const uint64_t *ids, size_t n,
+                           sl_item_ids *out);
+void sl_item_ids_free(const sl_allocator *allocator, sl_item_ids *ids);
 
 /* items_part.c: makes a part of n rows copied from sources.
  * Parameters: sources[s][c] is column c of source s; NULL: all its values are missing. Row i of the part is row

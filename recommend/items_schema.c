@@ -72,7 +72,9 @@ static sl_status match_one(const sl_item_schema *schema, const sl_column *column
         const sl_item_column *mine = &schema->columns[c];
         if (strcmp(mine->name, column->name) != 0) continue;
         if (out[c]) return sl_fail(SL_EEXIST, "column '%s' is there twice; names must differ", mine->name);
-        if (mine->type != column->type)
+        if (c == schema->id)
+            SL_TRY(check_id_column(column));
+        else if (mine->type != column->type)
             return sl_fail(SL_ETYPE, "column '%s' is %s, in the item table it is %s; convert it", mine->name,
                            sl_column_type_name(column->type), sl_column_type_name(mine->type));
         if (mine->type == SL_COLUMN_VECTOR && mine->dim != column->dim)
@@ -92,19 +94,6 @@ sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *blo
     return sl_fail_no_column(block, schema->columns[schema->id].name, " of ids");
 }
 
-/* Reads a number. Returns 0 if the text is no number below 2^64. */
-static int read_digits(const char *text, size_t size, uint64_t *out) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9') return 0;
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
-            return 0;
-    }
-    *out = value;
-    return size > 0;
-}
-
 static sl_status read_id(const sl_column *column, size_t row, uint64_t *out) {
     sl_key key;
     SL_TRY(sl_cell_key(column, row, &key));
@@ -112,7 +101,7 @@ static sl_status read_id(const sl_column *column, size_t row, uint64_t *out) {
     if (key.kind == SL_KEY_INTEGER) {
         if (key.integer < 0) return sl_fail(SL_EVALUE, "id %" PRId64 " is negative; ids are from 0", key.integer);
         *out = (uint64_t)key.integer;
-    } else if (!read_digits(key.text, key.size, out)) {
+    } else if (!sl_digits_read(key.text, key.size, out)) {
         return sl_fail(SL_EVALUE, "id '%.*s' is no number from 0 below 2^64 - 1", (int)(key.size < 40 ? key.size : 40),
                        key.text);
     }

@@ -39,6 +39,7 @@ sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *
     const sl_item_schema *schema = &items->schema;
     void *columns = NULL, *ids = NULL, *refs = NULL;
     size_t n = rows->rows;
+    sl_item_ids own = {.count = 0};
     sl_items_part *part = NULL;
     sl_status status;
     if (n > SL_MAX_PART_ROWS) return sl_fail(SL_ELIMIT, "%zu rows at once; give up to %u", n, SL_MAX_PART_ROWS);
@@ -47,9 +48,13 @@ sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *
     SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof(sl_row_ref), &refs), done);
     const sl_column **matched = columns;
     SL_TRY_GOTO(sl_item_schema_match(schema, rows, matched), done);
-    const char *id = schema->columns[schema->id].name;
+    const sl_item_column *id = &schema->columns[schema->id];
     SL_TRY_GOTO(read_ids(rows, matched[schema->id], ids, refs), done);
-    SL_TRY_GOTO(check_ids(items, rows, id, ids), done);
+    SL_TRY_GOTO(check_ids(items, rows, id->name, ids), done);
+    if (matched[schema->id]->type != id->type) {
+        SL_TRY_GOTO(sl_item_ids_make(allocator, id, ids, n, &own), done);
+        matched[schema->id] = &own.column;
+    }
     const sl_column *const *source = matched;
     SL_TRY_GOTO(sl_items_part_make(allocator, schema, &source, refs, ids, n, &part), done);
     SL_TRY_GOTO(sl_catalog_reserve(&sl_items_body(items)->catalog, ids, n, 1), done);
@@ -57,6 +62,7 @@ sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *
     part = NULL;
 done:
     sl_items_part_free(allocator, schema, part);
+    sl_item_ids_free(allocator, &own);
     sl_mem_free(allocator, columns, schema->count * sizeof(sl_column *));
     sl_mem_free(allocator, ids, n * sizeof(uint64_t));
     sl_mem_free(allocator, refs, n * sizeof(sl_row_ref));

@@ -304,6 +304,27 @@ static sl_status encode_with(const char *spec, sl_lookup_fn lookup, float *out) 
     return status;
 }
 
+/* An id goes to the look-up by its digits, whether a number or a text holds it. */
+START_TEST(ids_of_64_bits_are_looked_up) {
+    static const char index[] = "{'name': 'v', 'type': 'vector', 'dim': 3, 'source': 'index'}";
+    float out[9];
+    columns_start(&c);
+    columns_text(&c, "v", "9223372036854775809 18446744073709551614 5");
+    ck_ok(encode_with(index, look_up, out));
+    ck_assert(out[0] == 0x1p63f && out[3] == 0x1p64f && out[6] == 5);
+    static const char *const none[] = {"-2", "18446744073709551616", "5.0", "five"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        columns_start(&c);
+        columns_text(&c, "v", none[i]);
+        ck_fails(encode_with(index, look_up, out), SL_EVALUE, "is no id; ids are whole numbers from 0");
+    }
+    static const int64_t negative[] = {-2};
+    columns_start(&c);
+    columns_values(&c, "v", SL_COLUMN_I64, negative, 1);
+    ck_fails(encode_with(index, look_up, out), SL_EVALUE, "'-2' is no id");
+}
+END_TEST
+
 START_TEST(vectors) {
     static const char column[] = "{'name': 'v', 'type': 'vector', 'dim': 3}";
     static const char index[] = "{'name': 'v', 'type': 'vector', 'dim': 3, 'source': 'index'}";
@@ -547,6 +568,7 @@ int main(void) {
     tcase_add_test(cases[0], multi);
     tcase_add_test(cases[0], crosses);
     tcase_add_test(cases[0], vectors);
+    tcase_add_test(cases[0], ids_of_64_bits_are_looked_up);
     tcase_add_test(cases[0], layout);
     tcase_add_test(cases[0], sides);
     tcase_add_test(cases[0], the_missing_row);

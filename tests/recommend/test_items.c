@@ -328,6 +328,48 @@ START_TEST(bad_rows_are_refused) {
 }
 END_TEST
 
+/* A table with one column, of ids as given. */
+static const sl_table *only_ids(sl_column_type type, const void *values, const int64_t *offsets, size_t n) {
+    static sl_column column;
+    static sl_table table;
+    column = (sl_column){.name = "id", .type = type, .values = values, .offsets = offsets};
+    table = (sl_table){.struct_size = sizeof table, .rows = n, .column_count = 1, .columns = &column};
+    return &table;
+}
+
+/* Ids are the same as integers of any width and as digits: which of them a block has does not matter. */
+START_TEST(updates_take_ids_of_any_type) {
+    static const int64_t longs[] = {0, 7, INT64_MAX}, offsets[] = {0, 1, 20}, ends[] = {0, 19};
+    static const int32_t integers[] = {8, INT32_MAX};
+    static const char digits[] = "79223372036854775809", most[] = "9223372036854775807";
+    const sl_column_type types[] = {SL_COLUMN_TEXT, SL_COLUMN_I64, SL_COLUMN_I32};
+    const void *const first[] = {"1", longs, integers};
+    for (size_t t = 0; t < 3; t++) {
+        sl_items *items = items_of(only_ids(types[t], first[t], (int64_t[]){0, 1}, 1), 1, NULL);
+        ck_ok(sl_items_update(items, only_ids(SL_COLUMN_I32, integers, NULL, 2)));
+        expect_text(items, INT32_MAX, "id", "2147483647");
+        size_t size = sl_items_size(items);
+        sl_status wide = sl_items_update(items, only_ids(SL_COLUMN_TEXT, digits, offsets, 2));
+        if (types[t] == SL_COLUMN_TEXT) {
+            ck_ok(wide);
+            expect_text(items, 9223372036854775809u, "id", "9223372036854775809");
+        } else {
+            ck_fails(wide, SL_ETYPE, "id 9223372036854775809 does not fit column 'id'");
+            ck_assert_uint_eq(sl_items_size(items), size);
+        }
+        wide = sl_items_update(items, only_ids(SL_COLUMN_I64, longs, NULL, 3));
+        if (types[t] == SL_COLUMN_I32) {
+            ck_fails(wide, SL_ETYPE, "which is i32 in the item table; make the table anew");
+        } else {
+            ck_ok(wide);
+            ck_ok(sl_items_update(items, only_ids(SL_COLUMN_TEXT, most, ends, 1)));
+            expect_text(items, INT64_MAX, "id", most);
+        }
+        sl_items_free(items);
+    }
+}
+END_TEST
+
 /* A refused update leaves nothing behind. */
 START_TEST(bad_updates_are_refused_whole) {
     every e, next;
@@ -968,6 +1010,7 @@ int main(void) {
     tcase_add_test(tests, an_empty_table_is_one);
     tcase_add_test(tests, ids_come_in_several_types);
     tcase_add_test(tests, bad_rows_are_refused);
+    tcase_add_test(tests, updates_take_ids_of_any_type);
     tcase_add_test(tests, bad_updates_are_refused_whole);
     tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
     tcase_add_test(tests, outdated_rows_are_counted);

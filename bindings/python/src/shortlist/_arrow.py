@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,15 +42,23 @@ def module() -> Any:
         return None
 
 
-def is_array(values: object) -> bool:
-    """Tells whether values is an array of pyarrow's."""
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(values, (arrow.Array, arrow.ChunkedArray))
+def exported(values: Any) -> Any:
+    """One of pyarrow's arrays, or what else offers its values as one; None for other values, and where there is no
+    pyarrow."""
+    converts, streams = callable(getattr(values, "to_arrow", None)), hasattr(values, "__arrow_c_stream__")
+    offers = converts or streams or hasattr(values, "__arrow_c_array__")
+    arrow = module() if offers else sys.modules.get("pyarrow")
+    if arrow is None:
+        return None
+    kinds = (arrow.Array, arrow.ChunkedArray)
+    if offers and not isinstance(values, kinds):
+        values = values.to_arrow() if converts else arrow.chunked_array(values) if streams else arrow.array(values)
+    return values if isinstance(values, kinds) else None
 
 
-def columns(data: Any) -> list[tuple[str, Callable[[], Column]]] | None:
-    """The columns of a table of Arrow's, or of data that Arrow can take as one: their names and what makes them. None
-    for other data."""
+def columns(data: Any) -> list[tuple[str, Any]] | None:
+    """The columns of a table of Arrow's, or of data that Arrow can take as one: their names and arrays. None for other
+    data."""
     arrow = module()
     if arrow is None:
         return None
@@ -63,7 +69,7 @@ def columns(data: Any) -> list[tuple[str, Callable[[], Column]]] | None:
             data = data.to_arrow()
         if not isinstance(data, (arrow.Table, arrow.RecordBatch)):
             return None
-    return [(name, partial(column, name, data.column(i))) for i, name in enumerate(data.schema.names)]
+    return [(name, data.column(i)) for i, name in enumerate(data.schema.names)]
 
 
 def _whole(arrow: Any, values: Any) -> Any:
@@ -113,8 +119,8 @@ def _number_column(arrow: Any, name: str, values: Any) -> Column | None:
     small = types.is_boolean(kind) or types.is_int8(kind) or types.is_int16(kind)
     if small or types.is_uint8(kind) or types.is_uint16(kind):
         values = values.cast(arrow.int32())
-    elif types.is_uint32(kind) or types.is_decimal(kind):
-        values = values.cast(arrow.int64() if types.is_uint32(kind) else arrow.float64())
+    elif types.is_uint32(kind):
+        values = values.cast(arrow.int64())
     elif types.is_float16(kind):
         values = values.cast(arrow.float32())
     elif types.is_null(kind):
@@ -153,15 +159,27 @@ def _list_column(arrow: Any, name: str, values: Any) -> Column | None:
             raise ValueError(f"column {name!r} holds vectors of different lengths; they must be of one length")
         dim = lengths.pop()
         return _list_column(arrow, name, values.cast(arrow.list_(inner, dim)))
-    child = _text_column(arrow, name, values.values.cast(arrow.large_string()))
+    texts = values.values
+    if types.is_boolean(inner):
+        texts = texts.cast(arrow.int8())
+    try:
+        texts = texts.cast(arrow.large_string()).fill_null("")
+    except arrow.ArrowNotImplementedError:
+        return None
+    child = _text_column(arrow, name, texts)
     if child is None:
         return None
     lists = _bounds(values, 64 if types.is_large_list(kind) else 32)
     return Column(name, TEXTS, 0, child.values, child.offsets, lists, _valid(values))
 
 
-def column(name: str, values: Any) -> Column:
-    """A column of an Arrow array, in place where its layout is the library's."""
+def _is(types: Any, kind: Any, *names: str) -> bool:
+    """Tells whether an Arrow type is one of those named, some of which older versions lack."""
+    return any(hasattr(types, f"is_{name}") and getattr(types, f"is_{name}")(kind) for name in names)
+
+
+def flat(name: str, values: Any) -> Any:
+    """One array of a column's own values: chunks are joined, dictionaries and views of texts resolved."""
     arrow = module()
     values, types = _whole(arrow, values), arrow.types
     if isinstance(values, arrow.ExtensionArray):
@@ -169,9 +187,26 @@ def column(name: str, values: Any) -> Column:
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
-    if "view" in str(kind):
-        values = values.cast(arrow.large_string())
-        kind = values.type
+    if _is(types, kind, "list_view", "large_list_view"):
+        raise ValueError(
+            f"column {name!r} holds Arrow's {kind}, whose rows may lie in any order; cast it to list<{kind.value_type}>"
+        )
+    if _is(types, kind, "string_view", "binary_view"):
+        values = values.cast(arrow.large_string() if _is(types, kind, "string_view") else arrow.large_binary())
+    return values
+
+
+def is_decimal(values: Any) -> bool:
+    """Tells whether a flat array holds decimals, or lists of them."""
+    types, kind = module().types, values.type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(types.is_decimal(kind.value_type if lists else kind))
+
+
+def column(name: str, values: Any) -> Column:
+    """A column of a flat Arrow array, in place where its layout is the library's."""
+    arrow = module()
+    types, kind = arrow.types, values.type
     found: Column | None = None
     if types.is_uint64(kind):
         fits = len(values) == 0 or (importlib.import_module("pyarrow.compute").max(values).as_py() or 0) < 2**63

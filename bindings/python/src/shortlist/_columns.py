@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any, Union
 
@@ -43,7 +45,7 @@ def _numbers(name: str, array: Array, missing: Array | None = None) -> Column | 
     elif kind == "i" or (kind == "u" and (size < 8 or array.size == 0 or int(array.max()) < 2**63)):
         wanted, number = np.int64, I64
     elif kind == "u":
-        return text_column(name, [str(value) for value in array.tolist()])
+        return text_column(name, [str(value) for value in array.tolist()], valid)
     else:
         return None
     return Column(name, number, 0, _plain(array, wanted), None, None, valid)
@@ -55,13 +57,51 @@ def _offsets(lengths: list[int]) -> Array:
     return out
 
 
+_WHOLE = (int, np.integer, np.bool_)
+_NARROW = (np.float32, np.float16)
+_FLOATS = (float, np.floating)
+
+
+def _of(kinds: set[type], among: tuple[type, ...]) -> bool:
+    return all(issubclass(kind, among) for kind in kinds)
+
+
+def _float_text(value: float | np.floating[Any]) -> str:
+    """The text that the library gives a float: its digits where it is an integer of 64 bits, else the shortest form of
+    C's that reads back as itself."""
+    number, narrow = float(value), isinstance(value, _NARROW)
+    if number.is_integer() and -(2**63) <= number < 2**63:
+        return str(int(number))
+    least, most = (6, 9) if narrow else (15, 17)
+    for digits in range(least, most):
+        text = f"{number:.{digits}g}"
+        if (np.float32(float(text)) if narrow else float(text)) == number:
+            return text
+    return f"{number:.{most}g}"
+
+
+def _decimal_text(value: Decimal) -> str:
+    """The text of the float that says the same, else the decimal's own digits without zeros at the end."""
+    text = _float_text(float(value))
+    if not value.is_finite() or Decimal(text) == value:
+        return text
+    digits = format(value, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def _number_text(value: Any) -> str:
+    """A number's text. A whole number keeps all digits: numbers beyond 2**53 never pass through a float."""
+    if isinstance(value, _WHOLE):
+        return str(int(value))
+    return _decimal_text(value) if isinstance(value, Decimal) else _float_text(value)
+
+
 def _utf8(name: str, value: object) -> bytes:
     if isinstance(value, bytes):
         return value
-    if isinstance(value, (bool, np.bool_)):
-        return b"1" if value else b"0"
     try:
-        return str(value).encode()
+        number = isinstance(value, (*_WHOLE, *_FLOATS, Decimal))
+        return (_number_text(value) if number else str(value)).encode()
     except UnicodeEncodeError:
         raise ValueError(f"column {name!r} holds {value!r}, which UTF-8 has no form for") from None
 
@@ -83,13 +123,15 @@ def text_column(name: str, values: list[Any], valid: Array | None = None) -> Col
 
 
 def _texts_column(name: str, values: list[Any], valid: Array | None) -> Column:
-    data, offsets = _joined(name, [one for value in values for one in value])
+    data, offsets = _joined(name, ["" if _is_missing(one) else one for value in values for one in value])
     return Column(name, TEXTS, 0, data, offsets, _offsets([len(value) for value in values]), valid)
 
 
 def _is_missing(value: object) -> bool:
-    if value is None or (isinstance(value, (float, np.floating)) and bool(np.isnan(value))):
+    if value is None or (isinstance(value, _FLOATS) and bool(np.isnan(value))):
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return type(value).__name__ in ("NAType", "NaTType")  # of pandas
 
 
@@ -115,6 +157,35 @@ def _vector_column(name: str, values: list[Any], missing: Array) -> Column:
     return Column(name, VECTOR, dim, out, None, None, packed(~missing) if missing.any() else None)
 
 
+def _numbers_as_texts(name: str, values: list[Any], gone: list[bool]) -> Column:
+    texts = ["" if missing else _number_text(value) for value, missing in zip(values, gone)]
+    if "inf" in texts or "-inf" in texts:
+        raise ValueError(f"column {name!r} holds an infinite number")
+    return text_column(name, texts)
+
+
+def _object_numbers(name: str, values: list[Any], missing: Array, kinds: set[type]) -> Column | None:
+    """A column of Python's and NumPy's numbers of one or several types; None where others are among them. Each number
+    keeps the category it has alone: where no array holds them all, they go as texts."""
+    gone = missing.tolist()
+    if _of(kinds, _WHOLE):
+        try:
+            whole = np.fromiter((0 if hole else int(one) for one, hole in zip(values, gone)), np.int64, len(values))
+        except OverflowError:
+            return _numbers_as_texts(name, values, gone)
+        return _numbers(name, whole, missing)
+    if not _of(kinds, (*_WHOLE, *_FLOATS, Decimal)):
+        return None
+    narrow = [kind for kind in kinds if issubclass(kind, _NARROW)]
+    exact = _of(kinds, _WHOLE + _FLOATS) and all(
+        abs(int(value)) <= 2**53 for value in values if isinstance(value, _WHOLE)
+    )
+    if (narrow and len(narrow) < len(kinds)) or not exact:
+        return _numbers_as_texts(name, values, gone)
+    filled = [np.nan if hole else float(value) for value, hole in zip(values, gone)]
+    return _numbers(name, np.array(filled, np.float32 if narrow else np.float64))
+
+
 def _object_column(name: str, values: list[Any]) -> Column:
     """A column of Python objects: numbers, texts, lists of texts, or lists of floats, any of them missing."""
     if set(map(type, values)) <= {str}:
@@ -131,8 +202,7 @@ def _object_column(name: str, values: list[Any]) -> Column:
     if not any(isinstance(value, (str, bytes)) for value in present):
         if not present:
             return Column(name, F32, 0, np.full(len(values), np.nan, np.float32), None, None, None)
-        filled = np.asarray([0 if gone else value for value, gone in zip(values, missing.tolist())])
-        column = _numbers(name, filled, missing) if filled.ndim == 1 else None
+        column = _object_numbers(name, values, missing, set(map(type, present)))
         if column is not None:
             return column
         raise ValueError(f"column {name!r} holds {type(present[0]).__name__}; it must hold numbers, texts or lists")
@@ -162,8 +232,16 @@ def _array_column(name: str, array: Array) -> Column:
     return column
 
 
+def _arrow_column(name: str, values: Any) -> Column:
+    """A column of an Arrow array."""
+    values = _arrow.flat(name, values)
+    if _arrow.is_decimal(values):
+        return _object_column(name, values.to_pylist())
+    return _arrow.column(name, values)
+
+
 def _series_column(name: str, series: Any) -> Column:
-    """A column of a pandas DataFrame."""
+    """A column of a pandas Series."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return _array_column(name, series.to_numpy())
@@ -171,16 +249,19 @@ def _series_column(name: str, series: Any) -> Column:
         values = np.append(np.asarray(series.cat.categories, object), [None])
         return _object_column(name, values[series.cat.codes.to_numpy()].tolist())
     if hasattr(series.array, "__arrow_array__") and _arrow.module() is not None:
-        return _arrow.column(name, series.array.__arrow_array__())
+        return _arrow_column(name, series.array.__arrow_array__())
     return _object_column(name, series.to_numpy(dtype=object).tolist())
 
 
 def _any_column(name: str, values: Any) -> Column:
-    if _arrow.is_array(values):
-        return _arrow.column(name, values)
     if type(values).__module__.partition(".")[0] == "pandas" and hasattr(values, "dtype"):
-        return _series_column(name, values)
-    if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        return _series_column(name, values if hasattr(values, "iloc") else sys.modules["pandas"].Series(values))
+    arrow = _arrow.exported(values)
+    if arrow is not None:
+        return _arrow_column(name, arrow)
+    # The array of a column with missing values may be one of floats, which hold no numbers beyond 2**53.
+    as_array = hasattr(values, "__array__") and not hasattr(values, "__arrow_c_stream__")
+    if isinstance(values, np.ndarray) or as_array:
         return _array_column(name, values if isinstance(values, np.ndarray) else np.asarray(values))
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
         raise ValueError(f"column {name!r} is one {type(values).__name__}; it must hold a value for each row")
@@ -188,7 +269,7 @@ def _any_column(name: str, values: Any) -> Column:
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, (str, bytes, bool, int, float, np.generic)) or _is_missing(value)
+    return value is None or isinstance(value, (str, bytes, bool, int, float, Decimal, np.generic)) or _is_missing(value)
 
 
 Part = tuple[str, Callable[[], Column]]
@@ -218,7 +299,7 @@ def _columns(data: Data) -> list[Part]:
             f"data is {type(data).__name__}; it must be a dict of columns, a pandas DataFrame, a pyarrow Table, a "
             "NumPy structured array or the path of a CSV file"
         )
-    return found
+    return [(name, partial(_arrow_column, name, values)) for name, values in found]
 
 
 def _strings(value: object) -> set[str]:
