@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from .._errors import Error
 from .._ranker import Ranker
 
 SPEC = "shortlist.spec"
@@ -30,5 +31,5 @@ def restore(text: str) -> Ranker:
     """The ranker of a saved model without its weights."""
     try:
         return Ranker.from_bytes(zlib.decompress(base64.b64decode(text, validate=True)))
-    except (ValueError, zlib.error) as error:
+    except (ValueError, KeyError, OSError, Error, zlib.error) as error:
         raise ValueError(f"the model's metadata {MODEL!r} cannot be read ({error}); give a spec and data") from None

@@ -49,7 +49,10 @@ class Const:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """A value made from another value's shape alone."""
+    """Numbers of a value's shape: a vector of them, or one alone. None stands for N, the number of rows."""
+
+    dims: tuple[Union[int, None], ...]
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,22 @@ class Columns:
     ids: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """A step on the way from a matrix of a bag's ids, (N, L), to one row of a table. _steps.py lists the steps."""
+
+    input: str
+    step: str
+    table: Const | None = None
+
+
 class Part(NamedTuple):
-    """A piece of a row: a number of an input, or the row of a table that an id chooses."""
+    """A piece of a row: a number of an input, the row of a table that an id chooses, or what combine makes of the rows
+    that a bag's ids choose: "sum", "mean" or "max"."""
 
     ref: Ref
     table: Const | None
+    combine: str | None = None
 
     def width(self) -> int:
         return 1 if self.table is None else int(self.table.array.shape[1])
@@ -80,51 +94,91 @@ class Looked:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """(N, width): pieces side by side."""
+    """(N, width): pieces side by side; or (N,) of width 1."""
 
     parts: tuple[Part, ...]
+    rank: int = 2
 
 
 class Coding(NamedTuple):
-    """The codes of a layer: of its inputs, and of its weights. None: it has none."""
+    """The numbers of a layer. range: the codes of its inputs; weights: the codes of its weights; half: its inputs are
+    rounded to bfloat16. None: there are no codes."""
 
     range: Range | None
     weights: Codes | None
+    half: bool = False
+
+
+class Layer(NamedTuple):
+    """weight: (in, out); bias: (out,), None before one is added; active: the function behind it, None before one is
+    met."""
+
+    weight: Array
+    bias: Array | None
+    coding: Coding
+    active: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """(N, out): a row led through layers, (in, out) and (out,) each; an activation for each, but perhaps the last.
-    codings: one a layer."""
+    """(N, out), or (N,) of one output: a row led through layers."""
 
     parts: tuple[Part, ...]
-    layers: tuple[tuple[Array, Array], ...]
-    active: tuple[str, ...] = ()
-    codings: tuple[Coding, ...] = ()
+    layers: tuple[Layer, ...]
+    rank: int = 2
 
     def open(self) -> bool:
-        return len(self.active) < len(self.layers)
+        return self.layers[-1].active is None
+
+
+@dataclass(frozen=True, eq=False)
+class Gelu:
+    """A step on the way to the gelu of layers' outputs. _steps.py lists the steps."""
+
+    layers: Layers
+    step: str
+
+
+# Adding to it changes no number, not even the sign of a zero.
+NOTHING = np.float32(-0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """A sum: of layers' outputs, of rows of tables, and of constants; final: the function put on it."""
+    """(N, width), or (N,) of width 1: a sum of layers' outputs, of rows of tables, and of constants. final: the
+    function put on it."""
 
     layers: tuple[Layers, ...] = ()
     terms: tuple[Part, ...] = ()
-    bias: Array = field(default_factory=lambda: np.zeros(1, np.float32))
+    bias: Array = field(default_factory=lambda: np.full(1, NOTHING))
+    rank: int = 2
     final: str | None = None
+
+
+Floats = Union[Columns, Looked, Row, Layers, Total]
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A value that went through QuantizeLinear. range: None for codes that are no bytes; cuts: whether no code stands
-    for a number below 0; node: its name."""
+    """A value that went through QuantizeLinear. scale, zero, axis: of the codes; range: None for codes that are no
+    bytes; cuts: whether no code stands for a number below 0; whole: whether it is codes still; node: its name."""
 
-    value: Union[Columns, Looked, Row, Layers, Total]
+    value: Floats
+    scale: Array
+    zero: Array
+    axis: int | None
     range: Range | None
     cuts: bool
+    whole: bool
     node: str
 
 
-Value = Union[Const, Sizes, Columns, Looked, Row, Layers, Total, Coded]
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A value that was rounded to bfloat16. half: whether it is of that type still."""
+
+    value: Floats
+    half: bool
+
+
+Value = Union[Const, Sizes, Floats, Bag, Gelu, Coded, Rounded]
