@@ -87,6 +87,13 @@ static void remains_free(remains *left) {
     free(left->log);
 }
 
+/* No reader keeps writers off. */
+static void lock_can_be_had(void) {
+    int fd = open(place.path, O_RDONLY);
+    ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+    close(fd);
+}
+
 /* Whoever opens it finds all that was synced. */
 static void remains_are_whole(const remains *left, sl_place where, int writable, int keep_off) {
     file_write(place.path, left->file, left->file_size);
@@ -96,8 +103,9 @@ static void remains_are_whole(const remains *left, sl_place where, int writable,
     sl_index *index = opened(where, writable);
     ck_assert_uint_eq(sl_index_size(index), N + 100);
     indexes_sound(index);
-    sl_index_free(index);
     close(held);
+    if (!writable) lock_can_be_had();
+    sl_index_free(index);
 }
 
 START_TEST(log_alone_brings_it_back) {
@@ -376,6 +384,34 @@ START_TEST(a_damaged_log_is_not_passed_over) {
 }
 END_TEST
 
+/* A live writer's log is its own matter, whatever it says. A reader that gave it up would pass over what the writer
+ * leaves when it dies. */
+START_TEST(a_live_writers_log_is_not_given_up) {
+    char path[SCRATCH_PATH];
+    size_t size;
+    make_live(N, ROOM);
+    scratch_name(&place, "index.sl.log", path);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 100, NULL));
+    ck_ok(sl_index_sync(writer));
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    unsigned char *log = file_read(path, &size);
+    log[20] ^= 1;
+    file_patch(path, 20, log + 20, 1);
+    /* As if a second had passed since the reader looked. */
+    __atomic_store_n(&reader->store->watched, UINT64_MAX, __ATOMIC_RELAXED);
+    (void)ask(reader, x, SL_F32);
+    ck_assert_uint_ne(reader->store->watched, UINT64_MAX);
+    ck_assert_uint_eq(reader->store->given_up, 0);
+    log[20] ^= 1;
+    file_patch(path, 20, log + 20, 1);
+    ck_assert_uint_eq(sl_index_size(reader), N + 100);
+    sl_index_free(writer);
+    sl_index_free(reader);
+    free(log);
+}
+END_TEST
+
 /* Readers who may not write to the file see it whole all the same. Runs in a process of its own, which first becomes a
  * user without permission. */
 START_TEST(healed_without_writing) {
@@ -510,6 +546,7 @@ int main(void) {
     tcase_add_test(tests, log_alone_brings_it_back);
     tcase_add_loop_test(tests, not_written_without_its_log, 0, 2);
     tcase_add_test(tests, a_damaged_log_is_not_passed_over);
+    tcase_add_test(tests, a_live_writers_log_is_not_given_up);
     tcase_add_test(tests, its_log_outlives_another_of_its_name);
     tcase_add_loop_test(tests, a_log_that_is_lost_is_made_anew, 0, 2);
     tcase_add_test(tests, a_log_that_was_cut_takes_nothing_back);
