@@ -13,6 +13,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,48 @@ START_TEST(long_vectors_are_found) {
     sl_near_free(&lists);
     sl_leaves_free(&leaves);
     sl_index_free(index);
+}
+END_TEST
+
+/* The mean square of the distance of members from the middle of their leaf. */
+static double leaves_spread(const sl_leaves *leaves) {
+    double sum = 0;
+    for (size_t leaf = 0; leaf < leaves->count; leaf++)
+        for (size_t d = 0; d < DIM; d++) {
+            const uint64_t first = leaves->starts[leaf], end = leaves->starts[leaf + 1];
+            double mean = 0;
+            for (uint64_t i = first; i < end; i++)
+                mean += (double)x[(size_t)leaves->rows[i] * DIM + d] / (double)(end - first);
+            for (uint64_t i = first; i < end; i++)
+                sum += pow((double)x[(size_t)leaves->rows[i] * DIM + d] - mean, 2);
+        }
+    return sum / (double)leaves->places;
+}
+
+/* Under L2 leaves are as close far from the origin as they are near it. The vectors lie in two squares, on both sides
+ * of the origin. */
+START_TEST(leaves_far_from_the_origin) {
+    double spread[2];
+    for (int far = 0; far < 2; far++) {
+        sl_index_params params;
+        sl_leaves leaves;
+        sl_progress progress;
+        for (size_t i = 0; i < (size_t)N * DIM; i++)
+            x[i] = (float)(i / DIM % 2 ? 1 : -1) * (i % DIM < 2 ? (float)sl_random_unit(13, i) : far ? 10 : 0);
+        params_of(&params, SL_METRIC_L2, SL_CODES_I8);
+        const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
+        sl_index *index = make(&params, &add, x, SL_F32);
+        sl_progress_start(&progress, NULL, NULL, 0);
+        const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0, NULL};
+        ck_ok(sl_leaves_make(&leaves, &members, 1));
+        /* Nodes have an order of their own. */
+        for (size_t i = 0; i < leaves.places; i++)
+            leaves.rows[i] = (uint32_t)sl_id_of(&index->graph, leaves.rows[i]);
+        spread[far] = leaves_spread(&leaves);
+        sl_leaves_free(&leaves);
+        sl_index_free(index);
+    }
+    ck_assert_double_le(spread[1], 1.3 * spread[0]);
 }
 END_TEST
 
@@ -508,6 +551,7 @@ int main(void) {
     tcase_add_loop_test(tests[1], threads_and_tiers_change_nothing, 0, sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(tests[0], finds_what_inserting_finds, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests[0], long_vectors_are_found);
+    tcase_add_test(tests[0], leaves_far_from_the_origin);
     tcase_add_test(tests[0], clusters_stay_in_touch);
     tcase_add_test(tests[0], small_stacks_serve);
     tcase_add_loop_test(tests[0], lost_nodes_are_noticed, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
