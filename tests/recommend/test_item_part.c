@@ -274,7 +274,39 @@ START_TEST(updates_are_rounded_too) {
 }
 END_TEST
 
-/* Compaction copies rows bit for bit, scales too. */
+/* The first items' groups change places by an update. Returns the sum of the groups' hashes. */
+static uint64_t stage_groups(sl_prepared *prepared, const sl_items *items) {
+    const sl_item_body *body = sl_items_body(items);
+    const sl_items_part *rows = sl_catalog_part(&body->catalog, sl_catalog_parts(&body->catalog) - 1);
+    sl_prepared_part *part;
+    uint64_t sum = 0;
+    ck_ok(sl_prepared_stage(prepared, rows, &part));
+    for (size_t i = 0; i < part->rows; i++)
+        sum += part->marks[i].group;
+    sl_prepared_commit(prepared, part);
+    return sum;
+}
+
+/* What is prepared after a compaction is in the groups that it would have been in before. */
+START_TEST(compaction_keeps_groups) {
+    grid g;
+    sl_items *items = funnel_items(&f, NULL);
+    sl_recommender *recommender = make(NULL, items, SL_ITEM_LAYER, NULL);
+    turn(&g, 40);
+    ck_ok(sl_recommender_update(recommender, &g.table));
+    sl_prepared *compact, *old = (sl_prepared *)(uintptr_t)sl_recommender_pair(recommender)->prepared;
+    ck_ok(sl_prepared_compact(old, &compact));
+    const uint64_t sum = stage_groups(old, items);
+    ck_assert_uint_ne(sum, 0);
+    ck_assert_uint_eq(stage_groups(compact, items), sum);
+    sl_prepared_free(compact);
+    grid_free(&g);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+}
+END_TEST
+
+/* Compaction copies rows bit for bit, scales and groups too. */
 START_TEST(compaction_keeps_rows) {
     grid g;
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
@@ -293,6 +325,7 @@ START_TEST(compaction_keeps_rows) {
         const sl_prepared_part *from = row_of(old, f.ids[i], &at), *part = row_of(compact, f.ids[i], &to);
         ck_assert_mem_eq(from->layer + at * bytes, part->layer + to * bytes, bytes);
         ck_assert(from->marks[at].scale == part->marks[to].scale);
+        ck_assert_uint_eq(from->marks[at].group, part->marks[to].group);
         ck_assert_int_eq(from->marks[at].scale > 0, kinds[_i].type == SL_I8);
     }
     sl_prepared_free(compact);
@@ -357,6 +390,7 @@ int main(void) {
     tcase_add_loop_test(tests, parts_take_their_share, 0, KINDS);
     tcase_add_loop_test(tests, updates_are_rounded_too, 0, KINDS);
     tcase_add_loop_test(tests, compaction_keeps_rows, 0, KINDS);
+    tcase_add_test(tests, compaction_keeps_groups);
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, KINDS);
     return check_main("item part", &tests, 1);
 }

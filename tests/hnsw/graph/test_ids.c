@@ -1,4 +1,5 @@
 /* The users' ids, and getting vectors back by them. */
+#include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -336,6 +337,60 @@ START_TEST(ids_are_told_and_listed) {
 }
 END_TEST
 
+/* A reader's map holds the ids of a file that grows to many times the size that it had when the map was made. More are
+ * looked up than in one hold of the lock. */
+START_TEST(readers_follow_a_file_that_grows) {
+    enum { FIRST = 1000, LAST = 4 * FIRST + 500, STEP = 700, UNKNOWN = 1 };
+    static uint64_t ids[LAST + UNKNOWN];
+    float *points = clusters_make(LAST, 2, 0.3, 3), vectors[2];
+    sl_index_params params;
+    sl_save_params save;
+    sl_open_params open;
+    sl_index *writer;
+    scratch place;
+    int found;
+    scratch_open(&place);
+    indexes_params(&params, 2, SL_METRIC_L2);
+    params.m = 4;
+    params.ef_construction = 10;
+    for (uint64_t i = 0; i < LAST + UNKNOWN; i++)
+        ids[i] = i << 32 | 5;
+    sl_index *index = indexes_make(&params, points, SL_F32, FIRST, ids, 1);
+    sl_save_params_init(&save);
+    save.room = LAST;
+    ck_ok(sl_index_save(index, place.path, &save));
+    sl_index_free(index);
+    sl_open_params_init(&open);
+    open.writable = 1;
+    ck_ok(sl_index_open(place.path, &open, &writer));
+    sl_index *reader = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t n = FIRST; n <= LAST; n += STEP) {
+        ck_ok(sl_index_contains(reader, ids[n - 1], &found));
+        ck_assert_int_eq(found, 1);
+        /* A full map has no free place, at which a look-up of an unknown id would end. */
+        ck_assert_uint_ge(reader->id_map.size, 2 * n);
+        ck_ok(sl_index_contains(reader, ids[LAST], &found));
+        ck_assert_int_eq(found, 0);
+        if (n + STEP > LAST) break;
+        ck_ok(indexes_add(writer, points + n * 2, SL_F32, STEP, ids + n));
+        ck_ok(sl_index_sync(writer));
+    }
+    const size_t n = sl_index_size(reader);
+    ck_assert_uint_eq(n, LAST);
+    float *got = malloc(n * sizeof vectors);
+    ck_ok(sl_index_get(reader, ids, n, SL_F32, got));
+    for (size_t i = 0; i < n; i += 97) {
+        ck_ok(sl_index_get(writer, &ids[i], 1, SL_F32, vectors));
+        ck_assert_mem_eq(got + 2 * i, vectors, sizeof vectors);
+    }
+    free(got);
+    free(points);
+    sl_index_free(reader);
+    sl_index_free(writer);
+    scratch_close(&place);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("ids");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -347,6 +402,7 @@ int main(void) {
     tcase_add_loop_test(tests, ids_outlive_the_order_of_nodes, 0, 2);
     tcase_add_test(tests, unknown_ids_are_named);
     tcase_add_loop_test(tests, ids_are_told_and_listed, 0, 2);
+    tcase_add_test(tests, readers_follow_a_file_that_grows);
     tcase_add_loop_test(tests, floats_come_back, 0, sizeof tiers / sizeof *tiers);
     tcase_add_loop_test(tests, integers_come_back_exactly, 0, 3);
     return check_main("ids", &tests, 1);

@@ -4,9 +4,11 @@
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
+#include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +200,38 @@ START_TEST(set_in_place) {
 }
 END_TEST
 
+/* A full device is told by the call that needs blocks, which then changes nothing. */
+START_TEST(a_full_device_is_told_at_once) {
+    fault_files files;
+    sl_open_params params;
+    const uint64_t id = ids[3], other = 5;
+    sl_index *index = make(&kinds[_i]), *writer;
+    save(index, &kinds[_i], ROOM);
+    sl_index_free(index);
+    sl_open_params_init(&params);
+    params.writable = 1;
+    params.file_ops = &files.ops;
+    for (size_t call = 0; call < 3; call++) {
+        fault_files_init(&files);
+        files.error = ENOSPC;
+        ck_ok(sl_index_open(place.path, &params, &writer));
+        int has = call == 0 ? writer->graph.has_tags : call == 1 ? writer->graph.has_keys : 1;
+        for (int fails = 1; fails >= 0 && has; fails--) {
+            files.fail_at[FAULT_ALLOCATE] = fails ? files.calls[FAULT_ALLOCATE] + 1 : 0;
+            sl_status status = call == 0   ? sl_index_set_tags(writer, &id, 1, &other)
+                               : call == 1 ? sl_index_set_keys(writer, &id, 1, &other)
+                                           : sl_index_delete(writer, &id, 1);
+            ck_assert_int_eq(status, fails ? SL_ENOSPC : SL_OK);
+            if (fails) expect_words(writer, N);
+            if (!fails && call < 2) words[call][3] = other;
+        }
+        ck_ok(sl_index_sync(writer));
+        if (call < 2) expect_words(writer, N);
+        sl_index_free(writer);
+    }
+}
+END_TEST
+
 /* A bit that flips in a file is found by its section's CRC, or by its page's sum. */
 START_TEST(damage_is_found) {
     sl_index *index = make(&kinds[0]), *broken;
@@ -342,6 +376,7 @@ int main(void) {
     tcase_add_loop_test(tests, saved_and_opened, 0, KINDS);
     tcase_add_loop_test(tests, set_in_memory, 0, KINDS);
     tcase_add_loop_test(tests, set_in_place, 0, KINDS);
+    tcase_add_loop_test(tests, a_full_device_is_told_at_once, 0, KINDS);
     tcase_add_loop_test(tests, damage_is_found, 0, 2);
     tcase_add_test(tests, follow_their_id);
     tcase_add_test(tests, all_or_nothing);

@@ -64,6 +64,12 @@ static const void *later(int kind, const void *vectors) {
     return (const char *)vectors + N * kinds[kind].dim * element;
 }
 
+static void expect_clip(const sl_index *index, int kind) {
+    const sl_index_stats stats = indexes_stats(index);
+    ck_assert_int_eq((int)stats.clip, (int)kinds[kind].kept);
+    ck_assert_double_eq(stats.clip_share, kinds[kind].kept == SL_CLIP_QUANTILE ? kinds[kind].share : 0);
+}
+
 /* Added at once, added after the file was opened into memory, and added in the file: the same bytes. */
 START_TEST(later_adds_clip_the_same) {
     char other[SCRATCH_PATH];
@@ -75,9 +81,8 @@ START_TEST(later_adds_clip_the_same) {
     ck_ok(indexes_save(index, other));
     ck_ok(indexes_add(index, later(_i, vectors), params.dtype, MORE, NULL));
     ck_ok(indexes_save(index, place.path));
+    expect_clip(index, _i);
     sl_index_stats stats = indexes_stats(index);
-    ck_assert_int_eq((int)stats.clip, (int)kinds[_i].kept);
-    ck_assert_double_eq(stats.clip_share, kinds[_i].kept == SL_CLIP_QUANTILE ? kinds[_i].share : 0);
     sl_index_free(index);
 
     index = indexes_open(other, SL_PLACE_DRAM);
@@ -122,6 +127,28 @@ START_TEST(files_in_place_clip_the_same) {
         ck_assert_uint_eq(found[0], N + i);
     }
     sl_index_free(file);
+    sl_index_free(index);
+    free(vectors);
+}
+END_TEST
+
+/* What a merge or a rebuild makes clips later vectors as its parts would. */
+START_TEST(merges_and_rebuilds_clip_the_same) {
+    sl_index_params params = params_of(_i);
+    void *vectors = vectors_of(_i);
+    sl_index *index = indexes_make(&params, vectors, params.dtype, N, NULL, 1), *merged, *rebuilt;
+    ck_ok(indexes_save(index, place.path));
+    ck_ok(sl_index_merge(&index, 1, NULL, &merged));
+    ck_ok(sl_index_rebuild(place.path, NULL, NULL));
+    ck_ok(sl_index_open(place.path, NULL, &rebuilt));
+    expect_clip(index, _i);
+    expect_clip(merged, _i);
+    expect_clip(rebuilt, _i);
+    ck_ok(indexes_add(index, later(_i, vectors), params.dtype, MORE, NULL));
+    ck_ok(indexes_add(merged, later(_i, vectors), params.dtype, MORE, NULL));
+    ck_assert_double_eq_tol(indexes_stats(merged).quant_error_mean, indexes_stats(index).quant_error_mean, 1e-9);
+    sl_index_free(rebuilt);
+    sl_index_free(merged);
     sl_index_free(index);
     free(vectors);
 }
@@ -186,6 +213,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, later_adds_clip_the_same, 0, KINDS);
     tcase_add_loop_test(tests, files_in_place_clip_the_same, 0, KINDS);
+    tcase_add_loop_test(tests, merges_and_rebuilds_clip_the_same, 0, KINDS);
     tcase_add_loop_test(tests, own_clips_leave_no_trace, 0, KINDS);
     tcase_add_test(tests, clips_of_nothing_are_refused);
     tcase_add_test(tests, clips_have_names);

@@ -167,6 +167,43 @@ START_TEST(ids_of_a_file_that_grows) {
 }
 END_TEST
 
+/* Lists that are looked up in several chunks, and are too short for a pass over all nodes. */
+START_TEST(lists_of_several_chunks) {
+    enum { MANY = 20000 };
+    const size_t chunks[] = {500, 1023, 1024, 1025, 1200};
+    static uint64_t chosen[1200];
+    float *points = clusters_make(MANY, 2, 0.3, 4);
+    uint64_t *named = malloc(MANY * sizeof *named);
+    sl_index_params params;
+    indexes_params(&params, 2, SL_METRIC_L2);
+    params.m = 4;
+    params.ef_construction = 10;
+    params.multi = _i;
+    for (uint64_t row = 0; row < MANY; row++)
+        named[row] = row << 32;
+    sl_index *index = indexes_make(&params, points, SL_F32, MANY, named, 1);
+    for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
+        size_t wrong = 0;
+        sl_filter_params given;
+        for (uint64_t i = 0; i < chunks[c]; i++)
+            chosen[i] = 16 * i << 32;
+        sl_filter_params_init(&given);
+        given.allow = chosen;
+        given.allow_count = chunks[c];
+        sl_filter *filter = filter_of(index, &given);
+        for (uint32_t node = 0; node < MANY; node++) {
+            const uint64_t row = sl_id_of(&index->graph, node) >> 32;
+            wrong += (filter->set.bits[node / 64] >> (node % 64) & 1) != (row % 16 == 0 && row < 16 * chunks[c]);
+        }
+        ck_assert_uint_eq(wrong, 0);
+        sl_filter_free(filter);
+    }
+    sl_index_free(index);
+    free(named);
+    free(points);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Tags and keys
  * ------------------------------------------------------------------------------------------------------------- */
@@ -302,6 +339,7 @@ int main(void) {
     tcase_add_test(tests, ids_over_64_bits);
     tcase_add_test(tests, ids_close_together);
     tcase_add_test(tests, ids_of_a_file_that_grows);
+    tcase_add_loop_test(tests, lists_of_several_chunks, 0, 2);
     tcase_add_test(tests, masks_and_ranges);
     tcase_add_test(tests, words_of_the_last_refresh);
     tcase_add_test(tests, bad_input);

@@ -97,6 +97,38 @@ static void expect_one_search(const sl_index *index, sl_metric metric) {
     ck_assert_msg(paged < searched + searched / 20, "%zu evaluations by pages, %zu by one search", paged, searched);
 }
 
+/* Each page tells of its own work: all pages together tell of what one search for all of them does. */
+START_TEST(pages_tell_of_their_own_work) {
+    sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
+    static uint64_t ids[ALL];
+    for (size_t q = 0; q < 5; q++) {
+        sl_search_stats whole, first, page, sum = {0};
+        ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, 1, 0, ALL, NULL, ids, NULL, &whole));
+        sl_iterator *iterator = iterator_of(index, q, NULL);
+        for (size_t i = 0; i < PAGES; i++) {
+            ck_ok(sl_iterator_next(iterator, K, ids, NULL, NULL, &page));
+            if (i == 0) first = page;
+            sum.evaluations += page.evaluations;
+            sum.expansions += page.expansions;
+            sum.results += page.results;
+        }
+        ck_assert_uint_gt(first.expansions, 0);
+        ck_assert_uint_eq(sum.results, ALL);
+        ck_assert_uint_le(sum.evaluations, whole.evaluations + whole.evaluations / 5);
+        ck_assert_uint_ge(sum.expansions, whole.expansions - whole.expansions / 5);
+        ck_assert_uint_le(sum.expansions, whole.expansions + whole.expansions / 5);
+        /* A page that is had already takes no work. */
+        sl_iterator_free(iterator);
+        iterator = iterator_of(index, q, NULL);
+        ck_ok(sl_iterator_next(iterator, ALL, ids, NULL, NULL, &page));
+        ck_ok(sl_iterator_next(iterator, 1, ids, NULL, NULL, &page));
+        ck_assert_uint_lt(page.expansions, first.expansions);
+        sl_iterator_free(iterator);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* Settings of a search count. */
 START_TEST(ef_makes_pages_better) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
@@ -477,6 +509,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, rows_set_up, rows_tear_down);
     tcase_add_checked_fixture(threads, rows_set_up, rows_tear_down);
     tcase_add_test(tests, ef_makes_pages_better);
+    tcase_add_test(tests, pages_tell_of_their_own_work);
     tcase_add_loop_test(tests, pages_of_every_kind, 0, 12);
     tcase_add_test(tests, a_selective_filter_is_exact);
     tcase_add_test(tests, callbacks_are_asked_once);

@@ -213,6 +213,39 @@ START_TEST(one_id_of_thousands) {
 }
 END_TEST
 
+/* An id takes one place of its key, however many vectors it has: ids behind it are found too. */
+START_TEST(many_vectors_take_one_place_of_a_key) {
+    enum { MANY = 20, IDS = 3, ALL = (IDS - 1) * MANY + 1 };
+    sl_index_params params;
+    sl_add_params add;
+    sl_search_params search;
+    sl_index *index;
+    uint64_t found[IDS], mine[ALL];
+    float rows[ALL * DIM], query[DIM] = {1};
+    memset(rows, 0, sizeof rows);
+    for (size_t i = 0; i < ALL; i++) {
+        mine[i] = 10 + i / MANY;
+        rows[i * DIM] = 1;
+        rows[i * DIM + 1] = (float)(i / MANY) + (float)(i + 1) / 100;
+        keys[i] = 7;
+    }
+    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    params.codes = _i ? SL_CODES_I4 : SL_CODES_I8;
+    params.multi = params.keys = 1;
+    sl_add_params_init(&add);
+    add.keys = keys;
+    ck_ok(sl_index_create(&params, &index));
+    ck_ok(sl_index_add(index, rows, SL_F32, ALL, 0, mine, &add));
+    sl_search_params_init(&search);
+    for (search.group_size = 1; search.group_size <= IDS; search.group_size++) {
+        ck_ok(sl_index_search(index, query, SL_F32, 1, 0, IDS, &search, found, NULL, NULL));
+        for (size_t i = 0; i < IDS; i++)
+            ck_assert_uint_eq(found[i], i < search.group_size ? 10 + i : SL_NO_ID);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* Where no id is repeated, an index that would allow it costs what another does, and finds the same. */
 START_TEST(ids_of_their_own_cost_nothing) {
     static uint64_t plain[Q * K], several[Q * K];
@@ -425,6 +458,7 @@ int main(void) {
     tcase_add_loop_test(tests, different_ids_of_every_kind, 0, KINDS);
     tcase_add_test(tests, all_compared_is_exact);
     tcase_add_test(tests, one_id_of_thousands);
+    tcase_add_loop_test(tests, many_vectors_take_one_place_of_a_key, 0, 2);
     tcase_add_test(tests, ids_of_their_own_cost_nothing);
     tcase_add_test(tests, deleted_and_added_again);
     tcase_add_loop_test(tests, tuned_for_a_recall, 0, 3);
