@@ -37,7 +37,7 @@ int adding_check_output(const char *output, const char *base_path, const char *i
     const char *inputs[sizeof given / sizeof *given + 1] = {NULL};
     for (size_t i = 0, count = 0; i < sizeof given / sizeof *given; i++)
         if (given[i]) inputs[count++] = given[i];
-    return output_check(output, inputs);
+    return output_check_name(output, inputs);
 }
 
 int adding_read_words(adding *adding, const char *base_path, const adding_words *words) {

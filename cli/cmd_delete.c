@@ -46,7 +46,7 @@ static int print_result(const delete_state *state) {
 
 static int run(delete_state *state) {
     const delete_options *options = state->options;
-    int status = output_check(state->path, (const char *const[]){options->ids, NULL});
+    int status = output_check_name(state->path, (const char *const[]){options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_read_ids(options->ids, NULL, &state->count, &state->ids);
     if (status == EXIT_DONE)
         status = open_to_change((changing){state->path, SL_PLACE_DRAM, options->wait, options->progress}, &state->index,

@@ -69,14 +69,14 @@ static int make_items(items_state *state) {
     const items_options *options = state->options;
     /* An updated table may take its own place: it is saved beside its file and then renamed. */
     int in_place = !has_ending(state->data_path, ".csv");
-    int status = output_check(
-        state->output, (const char *const[]){in_place ? options->update : state->data_path, options->update, NULL});
+    int own = in_place && is_same_file(state->data_path, state->output);
+    const char *const inputs[] = {in_place ? options->update : state->data_path, options->update, NULL};
+    int status = output_check_name(state->output, inputs);
+    if (status == EXIT_DONE) status = output_try(state->output, own);
     double start = now_seconds();
     /* A table that is saved under another name stays as it is. */
-    const items_opening how = {.id = options->id,
-                               .progress = options->progress,
-                               .to_change = in_place && is_same_file(state->data_path, state->output),
-                               .wait = options->wait};
+    const items_opening how = {
+        .id = options->id, .progress = options->progress, .to_change = own, .wait = options->wait};
     if (status == EXIT_DONE) status = open_items(state->data_path, &how, &state->items);
     if (status != EXIT_DONE) return status;
     state->before = sl_items_size(state->items);

@@ -100,7 +100,8 @@ static int run_rebuild(const command *self, int argc, char **argv) {
     const int apart = options.output && !is_same_file(options.output, path);
     rebuild_state state = {.options = &options, .path = path, .output = apart ? options.output : path};
     const char *const inputs[] = {apart ? path : NULL, NULL};
-    int status = output_check(state.output, inputs);
+    int status = output_check_name(state.output, inputs);
+    if (status == EXIT_DONE) status = output_try(state.output, !apart);
     if (status == EXIT_DONE) status = rebuild(&state);
     return status == EXIT_DONE ? print_result(&state) : status;
 }

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/output.h"
 
 #include "cli/progress.h"
 #include "cli/system.h"
@@ -39,7 +40,8 @@ static int run_snapshot(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     sl_index *copy = NULL;
     sl_index_stats stats;
-    int status = take(path, &options, &seconds);
+    int status = output_try(options.output, 1);
+    if (status == EXIT_DONE) status = take(path, &options, &seconds);
     /* Reads the facts from the copy, as the file may have changed since. */
     if (status == EXIT_DONE) status = open_index(options.output, (opening){.place = SL_PLACE_MAP}, &copy, &stats);
     if (status == EXIT_DONE) {

@@ -104,7 +104,7 @@ static int tune(tune_state *state) {
     const char *const inputs[] = {state->queries_path, state->truth_path, NULL};
     element type;
     double save_s;
-    int status = output_check(state->index_path, inputs);
+    int status = output_check_name(state->index_path, inputs);
     if (status == EXIT_DONE)
         status = open_to_change((changing){state->index_path, SL_PLACE_MAP, options->wait, options->progress},
                                 &state->index, &state->stats);

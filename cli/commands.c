@@ -96,6 +96,7 @@ int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
         status = open_with(how.path, &params, how.progress, out);
         int result = describe_claimed(how, status, out, stats);
         if (result == EXIT_DONE) result = look_at_file(how.path, &storage);
+        if (result == EXIT_DONE && !storage.room) result = output_try(how.path, 1);
         if (result == EXIT_DONE && !storage.room) return EXIT_DONE;
         sl_index_free(*out);
         *out = NULL;

@@ -67,7 +67,7 @@ int is_same_file(const char *a, const char *b) {
            first.st_ino == second.st_ino;
 }
 
-int output_check(const char *path, const char *const *inputs) {
+int output_check_name(const char *path, const char *const *inputs) {
     struct stat info;
     int exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode))
@@ -87,13 +87,28 @@ int output_check(const char *path, const char *const *inputs) {
     return status;
 }
 
+int output_try(const char *path, int own) {
+    sl_status status = sl_save_try(path);
+    return status == SL_OK || (own && status == SL_EBUSY) ? EXIT_DONE : report_status(path, status);
+}
+
+int output_check(const char *path, const char *const *inputs) {
+    int status = output_check_name(path, inputs);
+    return status == EXIT_DONE ? output_try(path, 0) : status;
+}
+
+/* A file's name may have 255 bytes. A part of this length leaves room for what is appended. */
+#define MAX_STEM 200
+
 static int open_temporary(output *output) {
     size_t size = strlen(output->target) + 32;
     output->temporary = allocate(size, 1);
     if (!output->temporary) return EXIT_FAILED;
+    const char *slash = strrchr(output->target, '/'), *name = slash ? slash + 1 : output->target;
+    const int stem = (int)(name - output->target) + (int)strnlen(name, MAX_STEM);
     /* A number is appended if a killed process of the same id left its file behind. */
     for (unsigned tries = 0; tries < 100 && output->fd < 0; tries++) {
-        snprintf(output->temporary, size, "%s.tmp-%ld-%u", output->target, (long)getpid(), tries);
+        snprintf(output->temporary, size, "%.*s.tmp-%ld-%u", stem, output->target, (long)getpid(), tries);
         output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (output->fd < 0 && errno != EEXIST) break;
     }
@@ -174,6 +189,14 @@ static int sync_folder(const output *output) {
     return synced ? EXIT_DONE : report_write(output->path, "sync its folder");
 }
 
+/* Leaves the finished file where it is. */
+static int keep_finished(output *output) {
+    int status = report_failure("%s: cannot put it in place: %s; the finished file is %s: move it to its place",
+                                output->path, strerror(errno), output->temporary);
+    forget_temporary(output);
+    return status;
+}
+
 int output_commit(output *output) {
     int status = flush(output);
     if (status == EXIT_DONE && fsync(output->fd) != 0) status = report_write(output->path, "sync it");
@@ -181,8 +204,7 @@ int output_commit(output *output) {
     output->fd = -1;
     if (status == EXIT_DONE && closed != 0) status = report_write(output->path, "close it");
     if (status == EXIT_DONE && interrupted()) status = report_interrupted();
-    if (status == EXIT_DONE && rename(output->temporary, output->target) != 0)
-        status = report_write(output->path, "put it in place");
+    if (status == EXIT_DONE && rename(output->temporary, output->target) != 0) status = keep_finished(output);
     if (status == EXIT_DONE) {
         forget_temporary(output);
         status = sync_folder(output);

@@ -827,14 +827,23 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 #define sl_save_params_init(params) sl_save_params_init_sized((params), sizeof *(params))
 
 /* Writes the whole index to path, which holds the old file or the whole new one, whatever happens. A mapped index may
- * be saved over its file. On failure path is as it was, unless the message says that only the folder's sync failed. The
- * file gets mode and owner of the one opened or replaced (docs/FORMAT.md).
+ * be saved over its file. On failure path is as it was, unless the message says that only the folder's sync failed.
+ * Where only the renaming fails, the finished file stays beside path, and the message names it. The file gets mode and
+ * owner of the one opened or replaced (docs/FORMAT.md).
  *   SL_EBUSY      path is being written in place (sync makes that durable), or an exclusive handle claims it; another
  *                 changed the file that the index was opened from (open it again, exclusive, and repeat the change);
  *                 another has had path's folder locked for 10 s; or the handle's writer is this process's parent
  *   SL_ECORRUPT   the mapped file is damaged
  *   SL_EIO, SL_ENOSPC */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
+
+/* Tries whether a save could put a file at `path`: call it before long work whose result goes there. Makes two files of
+ * no bytes beside `path`, renames one over the other, and removes it. The file at `path` stays as it is. A later save
+ * may still fail.
+ * Threads: any.
+ * Errors: SL_EINVAL; SL_EIO (also a file that is mounted at `path`: no other can take its place); SL_ENOSPC; SL_EBUSY
+ * as of sl_index_save. */
+SL_API SL_MUST_USE sl_status sl_save_try(const char *path);
 
 /* The needs of a build: sl_index_create, sl_index_reserve for n vectors, one sl_index_add, sl_index_save. */
 typedef struct sl_build_plan {

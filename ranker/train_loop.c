@@ -3,6 +3,7 @@
 
 #include "ranker/loss.h"
 #include "ranker/metrics.h"
+#include "storage/replace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -175,6 +176,7 @@ sl_status sl_train_loop_run(sl_train_loop *loop) {
     sl_progress_start(&loop->progress, loop->params->progress, loop->params->progress_ctx, trainer->epochs * rows);
     sl_progress_step(&loop->progress,
                      trainer->position.epoch * rows + trainer->position.minibatch * trainer->minibatch_rows);
+    if (loop->checkpoint && !finished(trainer)) SL_TRY(sl_replace_try(loop->params->checkpoint, NULL));
     while (!finished(trainer))
         SL_TRY(run_epoch(loop));
     if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size))

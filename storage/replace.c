@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "storage/replace.h"
 
+#include "storage/mount.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +58,20 @@ static sl_status resolve_target(sl_replacement *r, const char *path) {
     return SL_OK;
 }
 
+/* Finds what would make the renaming fail. A mount cannot be renamed over. The system checks the right to take a name
+ * away before it looks at the kind of file, so that rmdir fails with ENOTDIR where a file may be replaced. It fails
+ * with EPERM for another's file in a sticky folder, and for an immutable file. */
+static sl_status check_replaceable(const sl_replacement *r) {
+    char source[512];
+    if (!r->replaces) return SL_OK;
+    if (sl_mount_at(SL_MOUNTS, r->target, source, sizeof source))
+        return sl_fail(SL_EIO,
+                       "cannot save to %s: a file is mounted there, and no other can take its place; mount its folder "
+                       "instead, or choose another name (the mount: %s)",
+                       r->target, source);
+    return rmdir(r->target) != 0 && errno == EPERM ? sl_fail_errno("cannot replace", r->target) : SL_OK;
+}
+
 static void name_folder(sl_replacement *r) {
     const char *slash = strrchr(r->target, '/');
     size_t length = slash && slash > r->target ? (size_t)(slash - r->target) : 1;
@@ -63,12 +79,12 @@ static void name_folder(sl_replacement *r) {
     r->folder[length] = '\0';
 }
 
-static sl_status name_temporary(sl_replacement *r, int number) {
+static sl_status name_beside(const sl_replacement *r, const char *word, int number, char out[PATH_MAX]) {
     const char *slash = strrchr(r->target, '/');
     int folder = slash ? (int)(slash - r->target) + 1 : 0;
-    int length = snprintf(r->temporary, sizeof r->temporary, "%.*s%.*s.tmp.%ld.%d", folder, r->target, MAX_STEM,
-                          r->target + folder, (long)getpid(), number);
-    if (length < 0 || (size_t)length >= sizeof r->temporary)
+    int length = snprintf(out, PATH_MAX, "%.*s%.*s.%s.%ld.%d", folder, r->target, MAX_STEM, r->target + folder, word,
+                          (long)getpid(), number);
+    if (length < 0 || length >= PATH_MAX)
         return sl_fail(SL_EINVAL, "cannot save to %.60s...: the path is too long; choose a shorter one", r->target);
     return SL_OK;
 }
@@ -127,7 +143,7 @@ static void keep_access(sl_replacement *r, int source) {
 /* O_EXCL alone makes the name unique among threads, processes and machines that share the folder. */
 static sl_status create_temporary(sl_replacement *r, int source) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
-        SL_TRY(name_temporary(r, number));
+        SL_TRY(name_beside(r, "tmp", number, r->temporary));
         unsigned mode = r->replaces || r->origin || source >= 0 ? 0600 : 0666;
         r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (r->fd >= 0) {
@@ -161,14 +177,28 @@ static sl_status sync_and_close(sl_replacement *r) {
     return SL_OK;
 }
 
+/* Leaves the finished file. Under the name of a temporary file, the next save would remove it. */
+static sl_status keep_finished(sl_replacement *r, sl_status status) {
+    char kept[PATH_MAX];
+    int number = 0;
+    while (number < MAX_TEMPORARIES && name_beside(r, "finished", number, kept) == SL_OK && access(kept, F_OK) == 0)
+        number++;
+    const int named = access(kept, F_OK) != 0 && r->ops.rename(r->ops.ctx, r->temporary, kept) == 0;
+    status = sl_fail_in(status, "the finished file is %s: move it to its place%s", named ? kept : r->temporary,
+                        named ? "" : " before the next save, which removes it");
+    r->temporary[0] = '\0';
+    return status;
+}
+
 /* Opens the folder before the rename. A folder that cannot be synced is then found while nothing has changed. */
 static sl_status rename_and_sync_folder(sl_replacement *r) {
     int folder = sl_open_retrying(&r->ops, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
+    if (folder < 0) return keep_finished(r, sl_fail_errno("cannot open the folder", r->folder));
     sl_status status = SL_OK;
     if (r->ops.rename(r->ops.ctx, r->temporary, r->target) != 0)
-        status = sl_fail_errno("cannot rename the temporary file to", r->target);
+        status = keep_finished(r, sl_fail_errno("cannot rename the temporary file to", r->target));
     else {
+        r->placed = 1;
         r->temporary[0] = '\0';
         /* EINVAL: the file system cannot sync folders, and does not need it. */
         if (sync_fd(r, folder) != 0 && errno != EINVAL) {
@@ -197,6 +227,7 @@ static void let_go(sl_replacement *r) {
 sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_ops *ops, sl_origin *origin, int source) {
     *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .kept = -1, .origin = origin};
     SL_TRY(resolve_target(r, path));
+    SL_TRY(check_replaceable(r));
     name_folder(r);
     SL_TRY(open_replaced(r));
     remove_leftovers(r);
@@ -260,12 +291,13 @@ static void unlock_folder(int folder) {
  * not wait. */
 static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *successor) {
     int folder;
-    SL_TRY(lock_folder(r, &folder));
-    sl_status status = keep_latest(r);
+    sl_status status = lock_folder(r, &folder);
+    if (status != SL_OK) return keep_finished(r, status);
+    status = keep_latest(r);
     if (status == SL_OK) status = sl_origin_check(r->origin, r->target, r->kept);
     if (successor->claim < 0) (void)flock(locked, LOCK_UN);
     if (status == SL_OK) status = rename_and_sync_folder(r);
-    if (!r->temporary[0]) sl_successor_settle(r->origin, successor, r->print);
+    if (r->placed) sl_successor_settle(r->origin, successor, r->print);
     unlock_folder(folder);
     return status;
 }
@@ -290,4 +322,40 @@ sl_status sl_replace_discard(sl_replacement *r, sl_status status) {
     if (r->temporary[0] && r->ops.unlink(r->ops.ctx, r->temporary) != 0)
         return sl_fail_in(status, "%s is left behind and can be removed", r->temporary);
     return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * A try
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Renames one temporary file over another. Some file systems can write files and not rename them. */
+static sl_status try_renaming(sl_replacement *r) {
+    char first[PATH_MAX];
+    memcpy(first, r->temporary, sizeof first);
+    (void)r->ops.close(r->ops.ctx, r->fd);
+    r->fd = -1;
+    sl_status status = create_temporary(r, -1);
+    if (status == SL_OK && r->ops.rename(r->ops.ctx, first, r->temporary) == 0) return SL_OK;
+    if (status == SL_OK) status = sl_fail_errno("cannot rename a file in", r->folder);
+    if (r->fd >= 0) (void)r->ops.unlink(r->ops.ctx, r->temporary);
+    memcpy(r->temporary, first, sizeof first);
+    return status;
+}
+
+sl_status sl_replace_try(const char *path, sl_origin *origin) {
+    sl_replacement r;
+    int folder;
+    SL_TRY(sl_replace_begin(&r, path, NULL, origin, -1));
+    sl_status status = try_renaming(&r);
+    if (status == SL_OK) status = lock_folder(&r, &folder);
+    if (status == SL_OK) {
+        unlock_folder(folder);
+        status = sl_replace_keep_writers_off(&r);
+    }
+    return sl_replace_discard(&r, status);
+}
+
+sl_status sl_save_try(const char *path) {
+    if (!path) return sl_fail(SL_EINVAL, "path is NULL");
+    return sl_replace_try(path, NULL);
 }

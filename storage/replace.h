@@ -16,6 +16,7 @@ typedef struct sl_replacement {
     int fd;                   /* open on the temporary file */
     int kept;                 /* the file that is replaced, open to read; -1: there is none, or it may not be read */
     int replaces;             /* there is a file to replace */
+    int placed;               /* the file has its name */
     sl_access access;         /* the least of that file's and the source's access */
     sl_origin *origin;        /* of what is written; NULL: it is a copy, or comes from no file */
     sl_fingerprint print;     /* of what was written, for the origin */
@@ -34,9 +35,15 @@ sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_op
 sl_status sl_replace_keep_writers_off(sl_replacement *r);
 
 /* Puts the file in place. Ends the progress before the rename, so that a cancelled save changes nothing. Only if the
- * folder's sync fails is the new file in place on failure, and the message says so.
+ * folder's sync fails is the new file in place on failure, and the message says so. A finished file that cannot be put
+ * in place stays beside it under a name that the message tells, and that no later save removes.
  * Errors: SL_EBUSY: another has replaced or changed the origin meanwhile. */
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress);
+
+/* Tries all this with a file of no bytes, and leaves nothing behind. The file at `path` stays as it is.
+ * Parameters: `origin` as of sl_replace_begin.
+ * Errors: those of a save. */
+sl_status sl_replace_try(const char *path, sl_origin *origin);
 
 /* Removes what is left of the file. Returns the status; the message tells of a file that could not be removed. */
 sl_status sl_replace_discard(sl_replacement *r, sl_status status);

@@ -1,6 +1,7 @@
 /* sl_index_rebuild: a fresh index of what a file holds, in the file's place. */
 #include "base/params.h"
 #include "hnsw/graph/index.h"
+#include "storage/replace.h"
 #include "storage/store.h"
 
 typedef struct sl_rebuild {
@@ -77,8 +78,13 @@ static sl_status link_anew(sl_rebuild *rebuild) {
     return sl_index_merge(&rebuild->old, 1, &merge, &rebuild->fresh);
 }
 
+/* Without a name for the output, the file goes where the claim is, wherever links lead meanwhile. */
+static const char *output_of(const sl_rebuild *rebuild) {
+    return rebuild->params.output ? rebuild->params.output : rebuild->old->store->resolved;
+}
+
 /* Saves over the file that the old handle claims. The claim belongs to the handle that saves, and goes with each save
- * to the new file. Without a name for the output, the file goes where the claim is, wherever links lead meanwhile. */
+ * to the new file. */
 static sl_status save(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_save_params params;
@@ -90,7 +96,7 @@ static sl_status save(sl_rebuild *rebuild) {
     params.layout = rebuild->report.layout;
     rebuild->fresh->origin = rebuild->old->origin;
     rebuild->old->origin = NULL;
-    return sl_index_save(rebuild->fresh, asked->output ? asked->output : rebuild->old->store->resolved, &params);
+    return sl_index_save(rebuild->fresh, output_of(rebuild), &params);
 }
 
 /* The claim keeps the new file as it is. The rebuild is done by then, and does not fail where nobody can look. */
@@ -102,13 +108,14 @@ static void look_at_new(sl_rebuild *rebuild) {
     sl_open_params_init(&open);
     open.tier = SL_TIER_NONE;
     open.allocator = asked->allocator;
-    if (sl_index_open(asked->output ? asked->output : rebuild->old->store->resolved, &open, &index) != SL_OK) return;
+    if (sl_index_open(output_of(rebuild), &open, &index) != SL_OK) return;
     if (sl_index_get_stats(index, &stats) == SL_OK) rebuild->report.bytes_after = stats.bytes_total;
     sl_index_free(index);
 }
 
 static sl_status run(sl_rebuild *rebuild) {
     SL_TRY(open_claimed(rebuild));
+    SL_TRY(sl_replace_try(output_of(rebuild), rebuild->old->origin));
     SL_TRY(look_at_old(rebuild));
     SL_TRY(link_anew(rebuild));
     SL_TRY(save(rebuild));

@@ -150,6 +150,9 @@ START_TEST(every_file_operation_fails_in_turn) {
             int after_rename = kind == FAULT_FSYNC && call == 2;
             ck_assert_int_eq(size == now && memcmp(bytes, kept, size) == 0, !after_rename);
             free(kept);
+            /* The second opening is the folder's, before the renaming. */
+            int finished = kind == FAULT_RENAME || (kind == FAULT_OPEN && call == 2);
+            ck_assert_uint_eq(scratch_take_finished(&place), (size_t)finished);
             ck_assert_uint_eq(scratch_count(&place), 1);
         }
     free(bytes);

@@ -955,6 +955,7 @@ START_TEST(failing_saves_leave_the_old_file) {
         ck_ok(sl_items_open(path, NULL, &opened));
         ck_assert_uint_eq(sl_items_size(opened), 11);
         sl_items_free(opened);
+        ck_assert_uint_eq(scratch_take_finished(&place), kind == FAULT_RENAME);
         ck_assert_uint_eq(scratch_count(&place), 1);
     }
     sl_save_params params;

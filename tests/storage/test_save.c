@@ -1,6 +1,7 @@
 /* A save is all or nothing, whatever fails and whenever it is killed. */
 #define _GNU_SOURCE
 #include "base/random.h"
+#include "storage/mount.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/sample_file.h"
@@ -8,11 +9,13 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,8 +87,18 @@ START_TEST(calls_come_in_order) {
 }
 END_TEST
 
+/* The folder holds the finished file under the name that the message tells. */
+static void expect_finished(uint64_t version) {
+    char name[SCRATCH_PATH];
+    const char *said = strstr(sl_last_error(), "the finished file is ");
+    ck_assert_ptr_nonnull(said);
+    ck_assert_int_eq(sscanf(said, "the finished file is %511[^:]", name), 1);
+    ck_assert_uint_eq(sample_version(name), version);
+}
+
 /* One call fails: the old file stays, nothing is left beside the file, and the message says what, where and what to do.
- * Two calls come after the rename. A failed sync of the folder is reported; a failed close loses nothing. */
+ * A finished file whose renaming fails stays. Two calls come after the rename. A failed sync of the folder is reported;
+ * a failed close loses nothing. */
 static void check_one_failure(fault_kind kind, size_t call, int error, sl_status wanted) {
     fault_files faults;
     fault_files_init(&faults);
@@ -103,6 +116,9 @@ static void check_one_failure(fault_kind kind, size_t call, int error, sl_status
         ck_assert_ptr_nonnull(strchr(sl_last_error(), ';'));
     }
     if (after_rename && !harmless) ck_assert_ptr_nonnull(strstr(sl_last_error(), "is saved"));
+    int finished = kind == FAULT_RENAME || (kind == FAULT_OPEN && call == 2);
+    if (finished) expect_finished(NEW);
+    ck_assert_uint_eq(scratch_take_finished(&place), (size_t)finished);
     expect_version(after_rename ? NEW : OLD);
     ck_assert_int_eq(sample_save(&old_file, place.path, NULL), SL_OK);
 }
@@ -122,6 +138,49 @@ START_TEST(every_call_fails_in_turn) {
         for (int kind = 0; kind < FAULT_KINDS; kind++)
             for (size_t call = 1; call <= clean.calls[kind]; call++)
                 check_one_failure((fault_kind)kind, call, errors[e].error, errors[e].status);
+}
+END_TEST
+
+static int refuse_renaming(void *ctx, const char *from, const char *to) {
+    (void)from, (void)to;
+    ++*(size_t *)ctx;
+    errno = EBUSY;
+    return -1;
+}
+
+/* Where nothing can be renamed, the finished file keeps the name it has. */
+START_TEST(a_finished_file_is_never_lost) {
+    size_t calls = 0;
+    sl_file_ops none = {.ctx = &calls, .rename = refuse_renaming};
+    ck_assert_int_eq(sample_save(&new_file, place.path, &none), SL_EIO);
+    ck_assert_uint_eq(calls, 2);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "before the next save"));
+    expect_finished(NEW);
+    ck_assert_uint_eq(sample_version(place.path), OLD);
+    ck_assert_uint_eq(scratch_count(&place), 2);
+}
+END_TEST
+
+/* Neither the next save nor the next finished file of the same name takes a finished file away. */
+START_TEST(finished_files_stay) {
+    fault_files faults;
+    for (size_t i = 1; i <= 3; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            for (int twice = 0; twice < 2; twice++) {
+                fault_files_init(&faults);
+                faults.fail_at[FAULT_RENAME] = 1;
+                (void)!sample_save(&new_file, place.path, &faults.ops);
+            }
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, NULL, 0), child);
+        ck_assert_int_eq(sample_save(&old_file, place.path, NULL), SL_OK);
+        ck_assert_uint_eq(scratch_count(&place), 1 + 2 * i);
+    }
+    ck_assert_uint_eq(scratch_take_finished(&place), 6);
+    expect_version(OLD);
 }
 END_TEST
 
@@ -329,6 +388,80 @@ START_TEST(what_cannot_be_saved_to) {
 }
 END_TEST
 
+/* The try says what a save would say, and leaves everything as it is. */
+START_TEST(a_try_fails_where_a_save_would) {
+    char path[SCRATCH_PATH], name[NAME_MAX + 2];
+    ck_assert_int_eq(sl_save_try(place.path), SL_OK);
+    expect_version(OLD);
+    scratch_name(&place, "new", path);
+    ck_assert_int_eq(sl_save_try(path), SL_OK);
+    expect_version(OLD);
+    scratch_name(&place, "missing/new", path);
+    ck_assert_int_eq(sl_save_try(path), SL_EIO);
+    ck_assert_int_eq(sl_save_try(place.folder), SL_EIO);
+    ck_assert_int_eq(sl_save_try(NULL), SL_EINVAL);
+    memset(name, 'n', NAME_MAX + 1);
+    name[NAME_MAX + 1] = '\0';
+    scratch_name(&place, name, path);
+    ck_assert_int_eq(sl_save_try(path), SL_EIO);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "too long"));
+    expect_version(OLD);
+}
+END_TEST
+
+/* In a sticky folder nobody takes another's file away, though everybody may make files. */
+START_TEST(anothers_file_in_a_sticky_folder) {
+    if (geteuid() != 0) return;
+    ck_assert_int_eq(chmod(place.folder, 01777), 0);
+    ck_assert_int_eq(chmod(place.path, 0666), 0);
+    ck_assert_int_eq(chown(place.folder, 1, 1), 0);
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    ck_assert_int_eq(sl_save_try(place.path), SL_EIO);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "cannot replace"));
+    fault_files faults;
+    fault_files_init(&faults);
+    ck_assert_int_eq(sample_save(&new_file, place.path, &faults.ops), SL_EIO);
+    ck_assert_uint_eq(faults.calls[FAULT_WRITE], 0);
+    ck_assert_int_eq(seteuid(0), 0);
+    expect_version(OLD);
+}
+END_TEST
+
+/* A save waits ten seconds for the folder's lock, and so does the try. */
+START_TEST(a_folder_that_another_has_locked) {
+    int folder = open(place.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_int_eq(flock(folder, LOCK_EX), 0);
+    ck_assert_int_eq(sl_save_try(place.path), SL_EBUSY);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "had the folder"));
+    close(folder);
+    expect_version(OLD);
+}
+END_TEST
+
+START_TEST(mounts_are_read_from_the_list) {
+    static const char list[] = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+                               "22 21 0:5 /a\\040b /data/x\\040y\\134.sl rw - ext4 /dev/sda1 rw\n"
+                               "23 21 0:6 / /data rw,nosuid shared:2 master:1 - nfs4 server:/vol rw,vers=4.2\n"
+                               "cut off\n"
+                               "24 23 8:2 /models/one.slr /data/model.slr rw - xfs /dev/mapper/host rw\n"
+                               "25 23 0:7 /two.slr /data/model.slr rw - tmpfs tmpfs rw\n";
+    char path[SCRATCH_PATH], source[256];
+    scratch_name(&place, "mounts", path);
+    file_write(path, list, sizeof list - 1);
+    ck_assert_int_eq(sl_mount_at(path, "/data/model.slr", source, sizeof source), 1);
+    ck_assert_str_eq(source, "tmpfs of tmpfs, /two.slr of it");
+    ck_assert_int_eq(sl_mount_at(path, "/data/x y\\.sl", source, sizeof source), 1);
+    ck_assert_str_eq(source, "ext4 of /dev/sda1, /a b of it");
+    ck_assert_int_eq(sl_mount_at(path, "/data", source, 9), 1);
+    ck_assert_str_eq(source, "nfs4 of ");
+    ck_assert_int_eq(sl_mount_at(path, "/data/other.slr", source, sizeof source), 0);
+    ck_assert_int_eq(sl_mount_at(path, "/models/one.slr", source, sizeof source), 0);
+    ck_assert_int_eq(sl_mount_at(place.folder, "/data", source, sizeof source), 0);
+    scratch_name(&place, "missing", path);
+    ck_assert_int_eq(sl_mount_at(path, "/data", source, sizeof source), 0);
+}
+END_TEST
+
 START_TEST(a_read_only_folder) {
     int root = geteuid() == 0;
     ck_assert_int_eq(chmod(place.folder, 0555), 0);
@@ -463,6 +596,8 @@ int main(void) {
     tcase_add_test(tests, missing_operations_are_the_systems);
     tcase_add_test(tests, calls_come_in_order);
     tcase_add_test(tests, every_call_fails_in_turn);
+    tcase_add_test(tests, a_finished_file_is_never_lost);
+    tcase_add_test(tests, finished_files_stay);
     tcase_add_test(tests, a_failing_unlink_is_told);
     tcase_add_test(tests, short_and_interrupted_writes_go_on);
     tcase_add_test(tests, an_interrupted_close_is_a_close);
@@ -472,6 +607,10 @@ int main(void) {
     tcase_add_test(tests, killed_at_any_moment);
     tcase_add_test(tests, two_processes_save_at_once);
     tcase_add_test(tests, what_cannot_be_saved_to);
+    tcase_add_test(tests, a_try_fails_where_a_save_would);
+    tcase_add_test(tests, anothers_file_in_a_sticky_folder);
+    tcase_add_test(tests, a_folder_that_another_has_locked);
+    tcase_add_test(tests, mounts_are_read_from_the_list);
     tcase_add_test(tests, a_read_only_folder);
     tcase_add_test(tests, a_link_is_written_through);
     tcase_add_test(tests, names_short_and_long);

@@ -45,6 +45,15 @@ size_t scratch_count(const scratch *s) {
     return each_entry(s, NULL);
 }
 
+static void remove_finished(int folder, const char *name) {
+    if (strstr(name, ".finished.")) remove_entry(folder, name);
+}
+
+size_t scratch_take_finished(const scratch *s) {
+    const size_t before = each_entry(s, remove_finished);
+    return before - scratch_count(s);
+}
+
 void scratch_close(scratch *s) {
     each_entry(s, remove_entry);
     ck_assert_int_eq(rmdir(s->folder), 0);

@@ -18,6 +18,8 @@ void scratch_close(scratch *s);
 
 /* Entries of the folder. */
 size_t scratch_count(const scratch *s);
+/* Removes the finished files that failed saves left, and returns their number. */
+size_t scratch_take_finished(const scratch *s);
 /* folder/name in out, SCRATCH_PATH bytes. */
 void scratch_name(const scratch *s, const char *name, char *out);
 

@@ -422,6 +422,8 @@ START_TEST(every_call_may_fail) {
             int closes_folder = kind == FAULT_CLOSE && at == 2, syncs_folder = kind == FAULT_FSYNC && at == 2;
             ck_assert_msg(closes_folder || status == (at % 2 ? SL_ENOSPC : SL_EIO), "%s %zu: %s",
                           fault_kind_name((fault_kind)kind), at, sl_status_name(status));
+            const size_t finished = scratch_take_finished(&place);
+            if (kind != FAULT_OPEN) ck_assert_uint_eq(finished, kind == FAULT_RENAME);
             if (syncs_folder) ck_assert_ptr_nonnull(strstr(sl_last_error(), "is saved"));
             if (syncs_folder || closes_folder)
                 expect_n(N);
