@@ -95,24 +95,32 @@ static int tries_calibrations(const search *s) {
     return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
 }
 
+static int allowed(const search *s, size_t layer, size_t option) {
+    const sl_precision_search_params *params = s->params;
+    const int left[PRECISIONS] = {0, params->leave_bf16, params->leave_dynamic, params->leave_static};
+    return option == FLOATS || (!s->kept[layer] && !left[option]);
+}
+
+/* Adds a layer's next option. An option that the layer may not take keeps its number, as floats: what it would need of
+ * rows and weights is not asked for. */
+static sl_status add_option(search *s, size_t layer, size_t option, const sl_quantize_params *how) {
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_quantize_params one = *how;
+    one.layers = NULL;
+    one.keep_count = 0;
+    one.precision = allowed(s, layer, option) ? precision_of(option) : SL_PRECISION_F32;
+    SL_TRY(sl_layer_choices(s->ranker, &one, choices));
+    return sl_judge_add(&s->judge, &s->calibrated, layer, &choices[layer]);
+}
+
 static sl_status add_options(search *s) {
     for (size_t l = 0; l < s->layers; l++) {
-        sl_layer_choice choices[SL_MAX_LAYERS];
-        sl_quantize_params how = s->quantize;
-        SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
-        if (s->kept[l]) continue;
-        how.layers = NULL;
-        how.keep_count = 0;
-        for (size_t option = BF16; option <= DYNAMIC; option++) {
-            how.precision = precision_of(option);
-            SL_TRY(sl_layer_choices(s->ranker, &how, choices));
-            SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &choices[l]));
-        }
-        how.precision = SL_PRECISION_INT8;
+        for (size_t option = FLOATS; option < STATIC; option++)
+            SL_TRY(add_option(s, l, option, &s->quantize));
         for (size_t c = 0; c < s->static_options; c++) {
+            sl_quantize_params how = s->quantize;
             if (tries_calibrations(s)) how.calibration = calibrations[c];
-            SL_TRY(sl_layer_choices(s->ranker, &how, choices));
-            SL_TRY(sl_judge_add(&s->judge, &s->calibrated, l, &choices[l]));
+            SL_TRY(add_option(s, l, STATIC, &how));
         }
     }
     return SL_OK;
@@ -232,12 +240,6 @@ typedef struct precisions {
 static void digits_of(const search *s, size_t number, size_t *options) {
     for (size_t l = 0; l < s->layers; l++, number /= PRECISIONS)
         options[l] = number % PRECISIONS;
-}
-
-static int allowed(const search *s, size_t layer, size_t option) {
-    const sl_precision_search_params *params = s->params;
-    const int left[PRECISIONS] = {0, params->leave_bf16, params->leave_dynamic, params->leave_static};
-    return option == FLOATS || (!s->kept[layer] && !left[option]);
 }
 
 static int by_cost(const void *a, const void *b) {

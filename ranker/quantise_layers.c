@@ -199,7 +199,7 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
     if (seen.low == 0 && seen.high == 0)
         return sl_fail(SL_EINVAL,
                        "all inputs of layer dense.%zu are 0 on the rows to calibrate on; give other rows, or "
-                       "keep the layer in F32",
+                       "keep the layer in F32, BF16 or INT8_DYNAMIC",
                        layer);
     SL_TRY(sl_observer_range(calibrated->layers[layer].observer, rule, &range));
     /* Symmetric codes are of s8; as u8 their middle stands for 0. */

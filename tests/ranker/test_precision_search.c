@@ -339,6 +339,54 @@ START_TEST(slower_layers_are_no_result) {
 }
 END_TEST
 
+/* Biases far below 0 leave no output above 0. */
+static sl_ranker *dead_behind(const char *bias) {
+    sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
+    static float biases[16];
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
+        biases[i] = -1e6F;
+    for (size_t i = 0; i < sl_ranker_tensor_count(model); i++) {
+        sl_tensor tensor = {0};
+        ck_ok(sl_ranker_get_tensor(model, i, &tensor));
+        if (strcmp(tensor.name, bias) != 0) continue;
+        tensor.data = biases;
+        ck_ok(sl_ranker_with_tensors(model, &tensor, 1, &made));
+    }
+    sl_ranker_free(model);
+    return made;
+}
+
+/* bf16 needs no rows, and a row ranges itself in dynamic INT8. A static range alone needs inputs other than 0. */
+START_TEST(precisions_that_are_left_out_ask_for_nothing) {
+    sl_ranker *model = dead_behind(_i ? "dense.1.bias" : "dense.0.bias"), *made;
+    for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_BAYESIAN; strategy++)
+        for (int left = 0; left < 8; left++) {
+            sl_precision_search_params params = within(1);
+            params.strategy = (sl_strategy)strategy;
+            params.leave_static = left & 1;
+            params.leave_dynamic = left >> 1 & 1;
+            params.leave_bf16 = left >> 2;
+            params.trials = 5;
+            if (left == 7) continue;
+            if (!params.leave_static) {
+                ck_fails(sl_ranker_search_precision(model, &rows.source, NULL, &params, &made, NULL), SL_EINVAL,
+                         "are 0 on the rows to calibrate on");
+                continue;
+            }
+            ck_assert(search(model, &params, &made).within);
+            for (size_t l = 0; l < model->shape.layers; l++) {
+                sl_layer_info layer = {.struct_size = sizeof layer};
+                ck_ok(sl_ranker_get_layer(made, l, &layer));
+                ck_assert(layer.precision != SL_PRECISION_INT8);
+                ck_assert(!params.leave_dynamic || layer.precision != SL_PRECISION_INT8_DYNAMIC);
+                ck_assert(!params.leave_bf16 || layer.precision != SL_PRECISION_BF16);
+            }
+            sl_ranker_free(made);
+        }
+    sl_ranker_free(model);
+}
+END_TEST
+
 /* A source that has a row less at each reading. */
 typedef struct shrinking {
     const sl_rows *of;
@@ -502,6 +550,7 @@ int main(void) {
     tcase_add_loop_test(tests, no_faster_choice_is_within, 0, sizeof nets / sizeof *nets);
     tcase_add_test(tests, parts_of_a_set_are_the_set);
     tcase_add_test(tests, slower_layers_are_no_result);
+    tcase_add_loop_test(tests, precisions_that_are_left_out_ask_for_nothing, 0, 2);
     tcase_add_test(tests, rows_that_change_are_refused);
     tcase_add_test(tests, a_search_tries_something);
     tcase_add_test(tests, no_share_of_nothing);

@@ -52,6 +52,22 @@ def test_the_fastest_within_the_bound(ranker, rows):
     assert np.abs(made.predict(rows) - ranker.predict(rows)).mean() < 0.02
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("strategy", ["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"])
+def test_a_layer_whose_inputs_are_all_0(layer, strategy, ranker, rows):
+    """bf16 and dynamic INT8 need no range of the rows. Static INT8 asks for other rows."""
+    tensors = {name: array.copy() for name, array in ranker.tensors().items()}
+    tensors[f"dense.{layer}.bias"][:] = -1e6
+    dead = ranker.with_tensors(tensors)
+    how = {"max_drop": 1, "strategy": strategy, "trials": 3, "tables": "f32", "threads": 1}
+    for mode, precision in {"bf16": "bf16", "dynamic": "int8-dynamic"}.items():
+        made, report = dead.quantize(rows, mode=mode, **how)
+        assert report.within and {found.precision for found in made.layers} <= {precision, "f32"}
+        np.testing.assert_allclose(made.predict(rows), dead.predict(rows), atol=1e-2)
+    with pytest.raises(ValueError, match=f"dense.{layer + 1} are 0 on the rows to calibrate on; give other rows"):
+        dead.quantize(rows, mode="static", **how)
+
+
 @pytest.mark.parametrize("name, error", [(3, TypeError), (b"user", TypeError), ("\ud800", ValueError),
                                          ("us\0er", ValueError)])
 def test_names_are_texts(ranker, rows, name, error):
