@@ -13,14 +13,11 @@ from .._columns import Data, Spec
 from .._index import StrPath
 from .._ranker import Feature, GivenLayer, Lookup, Ranker
 from . import _meta
-from ._nodes import CONTRIB, STANDARD, opset_of
+from ._nodes import CONTRIB, SMALL, STANDARD, opset_of
 from ._values import NOTHING, Array, Coding, Layers, Part, Total
 from ._walk import log, total_of
 
 _FINAL = {"logistic": "Sigmoid", "multiclass": "Softmax", "squared": None}
-
-# Arrays of so many numbers may be shapes or axes, which other shapes depend on.
-_SMALL = 1024
 
 _FLOATS = GivenLayer("f32")
 
@@ -283,7 +280,7 @@ def _typed(proto: Any) -> None:
         node.domain = "" if node.domain in STANDARD else node.domain
     graph.input.extend(proto.graph.input)
     for tensor in proto.graph.initializer:
-        if int(np.prod(tensor.dims, dtype=np.int64)) <= _SMALL:
+        if int(np.prod(tensor.dims, dtype=np.int64)) <= SMALL:
             graph.initializer.append(tensor)
         elif tensor.name not in given:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ._values import Array
@@ -21,6 +22,11 @@ _CONTRIB_AS = 21
 # Attributes of the nodes of the domain com.microsoft that are read, with their defaults. Without an axis, one scale is
 # for the whole.
 _CONTRIB_NODES = {"QuantizeLinear": {"axis": None}, "DequantizeLinear": {"axis": None}}
+
+# Arrays of so many numbers may be shapes or axes, which other shapes depend on.
+SMALL = 1024
+# Numbers that a node may make of constants, and more where it is given as many.
+_MOST = 1 << 24
 
 # Operators whose result is drawn by chance.
 _BY_CHANCE = ("RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout")
@@ -134,18 +140,36 @@ def computed(node: Node, opset: int, values: Sequence[Array | None]) -> list[Arr
     """What a node makes of constants, by ONNX's reference implementation."""
     if node.op in _BY_CHANCE:
         raise Misfit("its result depends on chance")
-    graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-    if any(attribute.type in graphs for attribute in node.proto.attribute):
-        raise Misfit("it has a graph of its own")
-    proto = helper.make_node(
-        node.op, [f"in{i}" if value is not None else "" for i, value in enumerate(values)], list(node.outputs)
-    )
-    proto.attribute.extend(node.proto.attribute)
-    feeds = {f"in{i}": value for i, value in enumerate(values) if value is not None}
-    known = [name for name in node.outputs if name]
+    kinds = {attribute.type for attribute in node.proto.attribute}
+    if kinds & {AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.SPARSE_TENSOR}:
+        raise Misfit("it has a graph or a sparse array of its own")
     if node.contrib:
         opset = min(_CONTRIB_AS, onnx.defs.onnx_opset_version())
+    names = [f"in{i}" if value is not None else "" for i, value in enumerate(values)]
+    proto = helper.make_node(node.op, names, list(node.outputs))
+    proto.attribute.extend(node.proto.attribute)
+    feeds = {name: value for name, value in zip(names, values) if value is not None}
+    if node.op != "Constant":
+        _check_size(proto, opset, feeds)
     # An empty type stands for any.
-    given, gives = ([onnx.ValueInfoProto(name=name) for name in names] for names in (feeds, known))
+    given, gives = ([onnx.ValueInfoProto(name=name) for name in names] for names in (feeds, filter(None, node.outputs)))
     graph = helper.make_graph([proto], "made", given, gives)
     return [np.asarray(array) for array in ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)]
+
+
+def _check_size(proto: Any, opset: int, feeds: dict[str, Array]) -> None:
+    """Refuses a node that makes far more numbers than it is given: a small file must not fill the memory."""
+    most = max([_MOST, *(4 * array.size for array in feeds.values())])
+    graph = onnx.GraphProto(name="made", node=[proto])
+    for name, array in feeds.items():
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        graph.input.append(helper.make_tensor_value_info(name, kind, array.shape))
+        if array.size <= SMALL:
+            graph.initializer.append(numpy_helper.from_array(array, name))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    found = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph.value_info
+    shapes = {value.name: value.type.tensor_type.shape.dim for value in found}
+    for name in filter(None, proto.output):
+        dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in shapes.get(name, [])]
+        if name not in shapes or None in dims or math.prod(size or 0 for size in dims) > most:
+            raise Misfit(f"it makes constants of shape {dims}, which is too large, or is not known before")
