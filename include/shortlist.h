@@ -18,7 +18,8 @@
  *   - The library never prints, aborts, throws or installs signal handlers. It changes no global state, with one
  *     exception: its first call asks Linux for AMX where the processor has it. From then on the process is refused
  *     alternate signal stacks below some 12 KB. SHORTLIST_MAX_ISA below amxint8 prevents that.
- *   - Calls of an index take less than 64 KB of their thread's stack.
+ *   - A call takes less than 48 KB of its thread's stack, so that threads with a stack of 64 KB may make every call. A
+ *     library built without optimisation takes more.
  */
 #ifndef SHORTLIST_H
 #define SHORTLIST_H

@@ -1,5 +1,6 @@
 #include "ranker/spec.h"
 
+#include "ranker/json.h"
 #include "ranker/spec_read.h"
 
 #include <float.h>
@@ -246,30 +247,6 @@ static size_t arena_size(const cJSON *node) {
     return size;
 }
 
-/* JSON may write a NUL as \u0000. A C text would silently end there. */
-static int has_nul(const char *json) {
-    for (; *json; json++) {
-        if (*json != '\\') continue;
-        json++;
-        if (strncmp(json, "u0000", 5) == 0) return 1;
-        if (!*json) return 0;
-    }
-    return 0;
-}
-
-/* cJSON's memory is the C library's, whatever the spec's allocator is: cJSON's hooks belong to the process. The tree is
- * gone when this returns. cJSON bounds its depth. */
-static sl_status parse(const char *json, cJSON **out) {
-    if (has_nul(json)) return sl_fail(SL_EINVAL, "the spec: a text has a NUL character");
-    const char *end = json;
-    *out = cJSON_ParseWithLengthOpts(json, strlen(json) + 1, &end, 1);
-    if (*out) return SL_OK;
-    size_t line = 1;
-    for (const char *at = json; at < end; at++)
-        line += *at == '\n';
-    return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%.20s'", line, end);
-}
-
 /* ---- Texts of specs that have been read before ---- */
 
 static int same_member(const cJSON *root, const cJSON *other, const char *name) {
@@ -278,8 +255,8 @@ static int same_member(const cJSON *root, const cJSON *other, const char *name) 
 
 sl_status sl_spec_same_features(const char *json, const char *text, int *same) {
     cJSON *root, *other = NULL;
-    SL_TRY(parse(json, &root));
-    sl_status status = parse(text, &other);
+    SL_TRY(sl_json_parse(json, &root));
+    sl_status status = sl_json_parse(text, &other);
     *same = status == SL_OK && same_member(root, other, "label") && same_member(root, other, "features");
     cJSON_Delete(root);
     cJSON_Delete(other);
@@ -304,8 +281,8 @@ static int put_hidden(cJSON *root, const size_t *hidden, size_t count) {
 sl_status sl_spec_with_hidden(const char *json, const size_t *hidden, size_t count, char **out) {
     cJSON *root;
     *out = NULL;
-    SL_TRY(parse(json, &root));
-    if (put_hidden(root, hidden, count)) *out = cJSON_Print(root);
+    SL_TRY(sl_json_parse(json, &root));
+    if (put_hidden(root, hidden, count)) *out = sl_json_print(root);
     cJSON_Delete(root);
     return *out ? SL_OK : sl_fail(SL_ENOMEM, "the spec of the smaller model does not fit in memory");
 }
@@ -332,7 +309,7 @@ sl_status sl_spec_read(const char *json, const sl_allocator *given, sl_spec **ou
     spec->allocator = allocator;
     cJSON *root = NULL;
     SL_TRY_GOTO(keep_text(spec, json), done);
-    SL_TRY_GOTO(parse(json, &root), done);
+    SL_TRY_GOTO(sl_json_parse(json, &root), done);
     size_t size = arena_size(root);
     SL_TRY_GOTO(sl_mem_alloc(&allocator, size, &spec->arena), done);
     spec->arena_size = size;

@@ -42,29 +42,39 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
 
 /* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of the rate,
  * at the logarithms of the classes' shares. A kind of label that never occurs counts as half a row. */
-static void start_bias(const sl_dataset *data, sl_weights *weights) {
+static sl_status start_biases(const sl_dataset *data, double least, const sl_allocator *allocator,
+                              sl_weights *weights) {
+    const size_t outputs = data->features->outputs;
+    sl_status status = SL_OK;
+    double *shares = sl_mem_array(allocator, outputs, sizeof *shares, &status);
+    SL_TRY(status);
+    sl_dataset_class_shares(data, shares);
+    for (size_t o = 0; o < outputs; o++)
+        weights->bias[o] = (float)log(fmax(shares[o], least));
+    sl_mem_free(allocator, shares, outputs * sizeof *shares);
+    return SL_OK;
+}
+
+static sl_status start_bias(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
     const sl_features *features = data->features;
-    double least = 0.5 / (double)data->train_count, shares[SL_MAX_CLASSES];
-    if (features->spec->loss == SL_LOSS_MULTICLASS) {
-        sl_dataset_class_shares(data, shares);
-        for (size_t o = 0; o < features->outputs; o++)
-            weights->bias[o] = (float)log(fmax(shares[o], least));
-        return;
-    }
+    const double least = 0.5 / (double)data->train_count;
+    if (features->spec->loss == SL_LOSS_MULTICLASS) return start_biases(data, least, allocator, weights);
     double mean = sl_dataset_label_mean(data);
     if (features->spec->loss == SL_LOSS_LOGISTIC) {
         double rate = fmin(fmax(mean, least), 1 - least);
         mean = log(rate / (1 - rate));
     }
     weights->bias[0] = (float)mean;
+    return SL_OK;
 }
 
 sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,
                                  sl_weights *out) {
     SL_TRY(sl_weights_create(data->features, shape, allocator, out));
     sl_weights_initialise(out, data->features, shape, data->features->spec->seed);
-    start_bias(data, out);
-    return SL_OK;
+    const sl_status status = start_bias(data, allocator, out);
+    if (status != SL_OK) sl_weights_free(out, data->features, shape, allocator);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * damage in them stays damage. The zeros between them are read. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "base/memory.h"
 #include "storage/copy.h"
 #include "storage/replace.h"
 
@@ -94,26 +95,39 @@ static sl_status write_changes(const amendment *a) {
                        header->sections[header->section_count - 1].offset);
 }
 
+static sl_status amend(amendment *a, const char *path, const sl_file_ops *ops, sl_origin *origin,
+                       sl_progress *progress) {
+    SL_TRY(make_header(a));
+    /* The zeros behind the kept bytes are made anew, so they are verified first. */
+    SL_TRY(sl_store_verify_gaps(a->store, progress));
+    SL_TRY(sl_replace_begin(&a->file, path, ops, origin, -1));
+    a->file.print = (sl_fingerprint){a->header.crc32c, 0};
+    sl_status status = sl_replace_keep_writers_off(&a->file);
+    if (status == SL_OK) status = copy_kept(a, ops, progress);
+    if (status == SL_OK) status = write_changes(a);
+    if (status == SL_OK) status = sl_replace_commit(&a->file, progress);
+    return status == SL_OK ? SL_OK : sl_replace_discard(&a->file, status);
+}
+
+/* The amendment has three paths and a page, which are too much for a stack. */
 sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_ops *ops,
                          const sl_section_source *section, sl_origin *origin, sl_progress *progress) {
-    amendment a = {.store = store, .section = section, .from = sl_store_reopen(store)};
-    if (a.from < 0)
+    void *block;
+    const int from = sl_store_reopen(store);
+    if (from < 0)
         return sl_fail(SL_EBUSY,
                        "%s: was replaced or changed by another since it was opened; open it again and make "
                        "the change anew, or save under another name",
                        store->path);
-    sl_status status;
-    SL_TRY_GOTO(make_header(&a), done);
-    /* The zeros behind the kept bytes are made anew, so they are verified first. */
-    SL_TRY_GOTO(sl_store_verify_gaps(store, progress), done);
-    SL_TRY_GOTO(sl_replace_begin(&a.file, path, ops, origin, -1), done);
-    a.file.print = (sl_fingerprint){a.header.crc32c, 0};
-    status = sl_replace_keep_writers_off(&a.file);
-    if (status == SL_OK) status = copy_kept(&a, ops, progress);
-    if (status == SL_OK) status = write_changes(&a);
-    if (status == SL_OK) status = sl_replace_commit(&a.file, progress);
-    if (status != SL_OK) status = sl_replace_discard(&a.file, status);
-done:
-    close(a.from);
+    sl_status status = sl_mem_alloc(&store->allocator, sizeof(amendment), &block);
+    if (status == SL_OK) {
+        amendment *a = block;
+        a->store = store;
+        a->section = section;
+        a->from = from;
+        status = amend(a, path, ops, origin, progress);
+    }
+    sl_mem_free(&store->allocator, block, sizeof(amendment));
+    close(from);
     return status;
 }

@@ -191,6 +191,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     SL_TRY_GOTO(medium->map(fd, path, size, &base), done);
     if (place != SL_PLACE_DRAM) medium->advise_random(base, size);
     store->medium = medium;
+    store->allocator = *allocator;
     store->base = base;
     store->fd = place == SL_PLACE_DRAM ? fd : -1;
     store->size = size;

@@ -2,6 +2,7 @@
 #include "storage/page_verify.h"
 
 #include "base/crew.h"
+#include "base/memory.h"
 #include "storage/heal.h"
 #include "storage/page_sums.h"
 #include "storage/superblock.h"
@@ -33,9 +34,13 @@ typedef struct verifier {
     size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
     int beside;                   /* another process may be writing the file; 0 on the writer's own handle */
     int pauses;                   /* atomic: pauses made to wait for a writer */
-    int failed;                   /* atomic: a read failed; 1 + its errno, or 1: the file ended */
+    int failed;                   /* atomic: a read or an allocation failed; 1 + its errno, or 1: the file ended */
     sl_progress *progress;
 } verifier;
+
+static void keep_failure(verifier *v, int failed) {
+    __atomic_store_n(&v->failed, failed, __ATOMIC_RELAXED);
+}
 
 /* Returns 1, or 0 with the failure kept. A message belongs to its thread, and a reading thread's message ends with
  * the thread. */
@@ -46,7 +51,7 @@ static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     }
     sl_status status = sl_read_at(v->fd, v->store->path, to, size, offset);
     if (status == SL_OK) return 1;
-    __atomic_store_n(&v->failed, 1 + (status == SL_ECORRUPT ? 0 : errno), __ATOMIC_RELAXED);
+    keep_failure(v, 1 + (status == SL_ECORRUPT ? 0 : errno));
     return 0;
 }
 
@@ -88,8 +93,8 @@ static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t fr
     }
 }
 
-static void verify_data(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to) {
-    uint8_t pages[READ_PAGES * PAGE];
+/* `pages` has READ_PAGES pages to read into. */
+static void verify_data(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, uint8_t *pages) {
     for (size_t i = from, some; i < to; i += some) {
         some = to - i < READ_PAGES ? to - i : READ_PAGES;
         if (!fetch(v, pages, some * PAGE, (first + i) * PAGE)) return;
@@ -99,7 +104,7 @@ static void verify_data(verifier *v, uint64_t first, const uint32_t *sums, size_
     }
 }
 
-static void verify_block(verifier *v, uint64_t block) {
+static void verify_block(verifier *v, uint64_t block, uint8_t *pages) {
     uint32_t sums[BLOCK_PAGES];
     const uint64_t first = block * BLOCK_PAGES, left = v->sums.pages - first;
     const size_t count = left < BLOCK_PAGES ? (size_t)left : BLOCK_PAGES;
@@ -111,15 +116,21 @@ static void verify_block(verifier *v, uint64_t block) {
         size_t hole = (size_t)(sl_pages_of(seek(v, (first + data) * PAGE, end, SEEK_HOLE)) - first);
         /* Data and holes may change places meanwhile. */
         at = data < count && hole > data ? hole : count;
-        verify_data(v, first, sums, data, at);
+        verify_data(v, first, sums, data, at, pages);
     }
 }
 
 static void verify_blocks(void *ctx, size_t from, size_t to) {
     verifier *v = ctx;
+    void *pages;
+    if (sl_mem_take(&v->store->allocator, READ_PAGES * PAGE, &pages) != SL_OK) {
+        keep_failure(v, 1 + ENOMEM);
+        return;
+    }
     for (size_t i = from; i < to; i++)
         if (!__atomic_load_n(&v->failed, __ATOMIC_RELAXED) && !sl_progress_cancelled(v->progress))
-            verify_block(v, v->blocks[i]);
+            verify_block(v, v->blocks[i], pages);
+    sl_mem_free(&v->store->allocator, pages, READ_PAGES * PAGE);
 }
 
 /* The first block from `from` on that has data or sums; `end`: there is none. */

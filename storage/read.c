@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/crc32c.h"
 #include "base/crew.h"
+#include "base/memory.h"
 #include "storage/store.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ typedef struct scanning {
     uint64_t size, chunk;
     uint64_t first; /* number of the turn's first chunk */
     uint32_t crcs[TURN];
-    int error; /* atomic: errno of a read that failed, or ENDED */
+    int error; /* atomic: errno of a read or an allocation that failed, or ENDED */
     sl_progress *progress;
 } scanning;
 
@@ -86,11 +87,9 @@ static int is_over(scanning *scanning) {
     return __atomic_load_n(&scanning->error, __ATOMIC_RELAXED) || sl_progress_cancelled(scanning->progress);
 }
 
-/* Scans chunks of a turn beside other threads. */
-static void scan_chunks(void *ctx, size_t from, size_t to) {
-    scanning *scanning = ctx;
+/* Scans chunks of a turn beside other threads. `apart` has APART bytes for chunks that go nowhere as they are. */
+static void scan_chunks(scanning *scanning, size_t from, size_t to, uint8_t *apart) {
     const target *target = &scanning->target;
-    uint8_t apart[APART];
     for (size_t i = from; i < to && !is_over(scanning); i++) {
         uint64_t at = (scanning->first + i) * scanning->chunk;
         size_t size = chunk_size(scanning, at);
@@ -103,11 +102,23 @@ static void scan_chunks(void *ctx, size_t from, size_t to) {
     }
 }
 
+static void scan_range(void *ctx, size_t from, size_t to) {
+    scanning *scanning = ctx;
+    const sl_allocator *allocator = &scanning->store->allocator;
+    void *apart = NULL;
+    if (!scanning->target.to && sl_mem_take(allocator, APART, &apart) != SL_OK) {
+        keep_error(scanning, ENOMEM);
+        return;
+    }
+    scan_chunks(scanning, from, to, apart);
+    sl_mem_free(allocator, apart, APART);
+}
+
 /* Scans the turn that begins at `first`, and joins its sums to those before it. */
 static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     const sl_store *store = scanning->store;
     size_t count = (size_t)(chunks - scanning->first < TURN ? chunks - scanning->first : TURN);
-    sl_crew_run(store->threads, count, (size_t)(SL_HUGE_PAGE / scanning->chunk), scan_chunks, scanning);
+    sl_crew_run(store->threads, count, (size_t)(SL_HUGE_PAGE / scanning->chunk), scan_range, scanning);
     errno = scanning->error;
     if (errno == ENDED) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", store->path);
     if (errno) return sl_fail_errno("cannot read", store->path);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "base/memory.h"
 #include "storage/page_sums.h"
 #include "storage/replace.h"
 #include "storage/store.h"
@@ -16,6 +17,7 @@ static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 
 typedef struct saver {
     sl_replacement file;
+    sl_file_header header;
     sl_progress *progress;
     uint64_t at; /* bytes written */
     sl_page_summer summer;
@@ -131,7 +133,8 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
 }
 
 /* Fills in the header. The caller's fields of the type are in it already. */
-static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_header *header) {
+static sl_status fill_header(saver *s, const sl_file_content *content) {
+    sl_file_header *header = &s->header;
     const sl_section_source *sections = content->sections;
     const size_t count = content->section_count;
     if (count > SL_MAX_SECTIONS)
@@ -158,7 +161,8 @@ static sl_status fill_header(saver *s, const sl_file_content *content, sl_file_h
 
 /* Starts the sums of a file that will be written in place. The head page lies behind the sums, which cover it all
  * the same. */
-static sl_status begin_sums(saver *s, const sl_file_header *header, const sl_section_source *sections) {
+static sl_status begin_sums(saver *s, const sl_section_source *sections) {
+    const sl_file_header *header = &s->header;
     const sl_section_source *live = NULL;
     uint64_t pages = 0;
     for (size_t i = 0; i < header->section_count; i++) {
@@ -171,8 +175,9 @@ static sl_status begin_sums(saver *s, const sl_file_header *header, const sl_sec
     return SL_OK;
 }
 
-static sl_status write_file(saver *s, const sl_file_header *header, const sl_section_source *sections) {
-    SL_TRY(begin_sums(s, header, sections));
+static sl_status write_file(saver *s, const sl_section_source *sections) {
+    const sl_file_header *header = &s->header;
+    SL_TRY(begin_sums(s, sections));
     SL_TRY(write_all(s, header, sizeof *header));
     for (size_t i = 0; i < header->section_count; i++) {
         SL_TRY(write_zeros_to(s, header->sections[i].offset));
@@ -184,19 +189,29 @@ static sl_status write_file(saver *s, const sl_file_header *header, const sl_sec
     return write_zeros_to(s, header->file_size);
 }
 
+static sl_status save(saver *s, const sl_file_content *content) {
+    sl_status status;
+    SL_TRY_GOTO(sl_replace_keep_writers_off(&s->file), done);
+    SL_TRY_GOTO(fill_header(s, content), done);
+    s->file.print = sl_fingerprint_of(&s->header, content->sections);
+    SL_TRY_GOTO(write_file(s, content->sections), done);
+    status = sl_replace_commit(&s->file, s->progress);
+done:
+    sl_page_summer_free(&s->summer);
+    return status == SL_OK ? SL_OK : sl_replace_discard(&s->file, status);
+}
+
+/* The saver has three paths and a page, which are too much for a stack. */
 sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
                         sl_progress *progress) {
-    saver s = {.progress = progress};
-    sl_file_header header = {.crc32c = 0};
-    if (content->header) memcpy(&header, content->header, content->type->fields_end);
-    SL_TRY(sl_replace_begin(&s.file, path, ops, origin, -1));
-    sl_status status;
-    SL_TRY_GOTO(sl_replace_keep_writers_off(&s.file), done);
-    SL_TRY_GOTO(fill_header(&s, content, &header), done);
-    s.file.print = sl_fingerprint_of(&header, content->sections);
-    SL_TRY_GOTO(write_file(&s, &header, content->sections), done);
-    status = sl_replace_commit(&s.file, progress);
-done:
-    sl_page_summer_free(&s.summer);
-    return status == SL_OK ? SL_OK : sl_replace_discard(&s.file, status);
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    void *block;
+    SL_TRY(sl_mem_alloc(&allocator, sizeof(saver), &block));
+    saver *s = block;
+    s->progress = progress;
+    if (content->header) memcpy(&s->header, content->header, content->type->fields_end);
+    sl_status status = sl_replace_begin(&s->file, path, ops, origin, -1);
+    if (status == SL_OK) status = save(s, content);
+    sl_mem_free(&allocator, block, sizeof(saver));
+    return status;
 }

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/memory.h"
 #include "storage/copy.h"
 #include "storage/locks.h"
 #include "storage/recover.h"
@@ -120,21 +121,33 @@ static sl_status take(snapshot *s) {
     return sl_replace_commit(&s->file, s->progress);
 }
 
+static sl_status take_from(snapshot *s, const char *copy, const sl_file_ops *ops) {
+    sl_status status;
+    SL_TRY_GOTO(open_source(s), done);
+    SL_TRY_GOTO(sl_replace_begin(&s->file, copy, ops, NULL, s->fd), done);
+    status = take(s);
+    if (status != SL_OK) status = sl_replace_discard(&s->file, status);
+done:
+    if (s->fd >= 0) sl_writable_unpin(s->fd);
+    return status;
+}
+
+/* The paths of a replacement and of a log are too much for one stack. */
 sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
                             sl_progress *progress) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_store *store;
+    void *block;
     SL_TRY(sl_store_open(path, type, SL_PLACE_MAP, &allocator, &store));
     sl_progress_start(progress, progress->tell, progress->ctx, store->size);
-    snapshot s = {.store = store, .fd = -1, .progress = progress};
-    s.by_system = !ops || (!ops->write && !ops->pwrite);
-    sl_status status;
-    SL_TRY_GOTO(open_source(&s), done);
-    SL_TRY_GOTO(sl_replace_begin(&s.file, copy, ops, NULL, s.fd), done);
-    status = take(&s);
-    if (status != SL_OK) status = sl_replace_discard(&s.file, status);
-done:
-    if (s.fd >= 0) sl_writable_unpin(s.fd);
+    sl_status status = sl_mem_alloc(&allocator, sizeof(snapshot), &block);
+    if (status == SL_OK) {
+        snapshot *s = block;
+        *s = (snapshot){.store = store, .fd = -1, .progress = progress};
+        s->by_system = !ops || (!ops->write && !ops->pwrite);
+        status = take_from(s, copy, ops);
+    }
+    sl_mem_free(&allocator, block, sizeof(snapshot));
     sl_store_close(store, &allocator);
     return status;
 }

@@ -81,8 +81,9 @@ const sl_medium *sl_medium_of(sl_place place);
 
 typedef struct sl_store {
     const sl_medium *medium;
-    uint8_t *base; /* the mapping; its owner alone knows whether it may be written to */
-    int fd;        /* place DRAM: the file that all is copied from; else -1 */
+    uint8_t *base;          /* the mapping; its owner alone knows whether it may be written to */
+    int fd;                 /* place DRAM: the file that all is copied from; else -1 */
+    sl_allocator allocator; /* of the store, and of what its reading takes */
     uint64_t size;
     uint64_t device, inode; /* of the mapped file */
     int dax;                /* loads go to persistent memory itself, and not to copies of its pages */

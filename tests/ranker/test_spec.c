@@ -246,6 +246,10 @@ START_TEST(wrong_keys_are_named) {
 }
 END_TEST
 
+#define OPEN "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+#define NESTED                                                                                                         \
+    "[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]" \
+    "]]]]]],[[[[[[[[]]]]]]]],[[[[[[[[]]]]]]]]"
 START_TEST(null_and_deep_nesting) {
     sl_spec *spec;
     ck_fails(sl_spec_read(NULL, NULL, &spec), SL_EINVAL, "NULL");
@@ -253,8 +257,11 @@ START_TEST(null_and_deep_nesting) {
     char *text = malloc(DEPTH + 1);
     memset(text, '[', DEPTH);
     text[DEPTH] = 0;
-    ck_fails(sl_spec_read(text, NULL, &spec), SL_EINVAL, "not JSON");
+    ck_fails(sl_spec_read(text, NULL, &spec), SL_EINVAL, "more than 64 brackets within each other at line 1");
     free(text);
+    /* Brackets that are closed, or in a text, are not within each other. */
+    ck_fails(sl_spec_read("{\"a\": [" NESTED "], \"b\": \"\\\"" OPEN OPEN "\"}", NULL, &spec), SL_EINVAL,
+             "a: no such key");
 }
 END_TEST
 

@@ -1,0 +1,48 @@
+/* How many bytes of its thread's stack a call takes: the stack below the call is painted, and what is no longer paint
+ * afterwards was taken. */
+#ifndef SL_TESTS_STACK_H
+#define SL_TESTS_STACK_H
+
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+
+/* Bytes of stack that the header grants a call, and the smallest stack of a thread that may make every call. */
+enum { STACK_BOUND = 48 << 10, STACK_THREAD = 64 << 10 };
+
+/* The bound is that of a library built with optimisation, which lets variables share their places on the stack. */
+#ifdef __OPTIMIZE__
+enum { STACK_IS_MEASURED = !SANITIZED };
+#else
+enum { STACK_IS_MEASURED = 0 };
+#endif
+
+/* A call's name is the text up to its parenthesis. STACK_OK and STACK_FAILS assert the status of a call, STACK_TRY
+ * takes any, STACK_DO is for calls without one. */
+#define STACK_DO(call)                                                                                                 \
+    do {                                                                                                               \
+        stack_paint();                                                                                                 \
+        call;                                                                                                          \
+        stack_tell(#call);                                                                                             \
+    } while (0)
+#define STACK_CALL(call, right)                                                                                        \
+    do {                                                                                                               \
+        stack_paint();                                                                                                 \
+        const sl_status gave_ = (call);                                                                                \
+        stack_tell(#call);                                                                                             \
+        ck_assert_msg(right, "%s gave %s: %s", #call, sl_status_name(gave_), sl_last_error());                         \
+    } while (0)
+#define STACK_OK(call)            STACK_CALL(call, gave_ == SL_OK)
+#define STACK_FAILS(call, status) STACK_CALL(call, gave_ == (status))
+#define STACK_TRY(call)           STACK_CALL(call, gave_ >= SL_OK)
+
+/* Runs `calls` in a thread that has a stack of `size` bytes, the guard page aside. */
+void stack_run(void (*calls)(void), size_t size);
+
+void stack_paint(void);
+void stack_tell(const char *call);
+
+/* Prints the most that each call took, and asserts that it is below STACK_BOUND. Each function that the public header
+ * at `path` declares with SL_API was called. */
+void stack_report(const char *header);
+
+#endif
