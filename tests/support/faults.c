@@ -35,9 +35,9 @@ static void raise_to(size_t *most, size_t value) {
 enum { TAIL = SANITIZED ? 0 : 64, TAIL_BYTE = 0xa5 };
 
 static void check_tail(const unsigned char *tail) {
-    for (size_t i = 0; i < TAIL; i++)
-        if (tail[i] != TAIL_BYTE) {
-            fprintf(stderr, "byte %zu behind a block was written to\n", i);
+    for (const unsigned char *at = tail; at < tail + TAIL; at++)
+        if (*at != TAIL_BYTE) {
+            fprintf(stderr, "byte %d behind a block was written to\n", (int)(at - tail));
             abort();
         }
 }
