@@ -152,6 +152,22 @@ START_TEST(order_and_division_change_nothing) {
         end -= n;
     }
     must_be_equal(whole, merged);
+    /* Values that are smaller by more than a word has bits. */
+    enum { SMALL = 1000 };
+    sl_observer *large = observe(values, N / 2), *small = observe(NULL, 0), *taken = observe(values, N / 2);
+    for (int exponent = -148; exponent < -148 + 64; exponent++) {
+        float copies[SMALL];
+        for (size_t i = 0; i < SMALL; i++)
+            copies[i] = ldexpf(1, exponent);
+        sl_observer_clear(small);
+        sl_observer_take(small, copies, SMALL);
+        sl_observer_merge(large, small);
+        sl_observer_take(taken, copies, SMALL);
+    }
+    must_be_equal(large, taken);
+    sl_observer_free(large);
+    sl_observer_free(small);
+    sl_observer_free(taken);
     sl_observer_merge(merged, backwards);
     ck_assert_uint_eq(sl_observer_seen(merged).count, 2 * (N - 1));
     sl_observer_free(whole);

@@ -288,6 +288,24 @@ START_TEST(training_begins_with_the_model) {
 }
 END_TEST
 
+/* Beginning with a model, the seed is that of the parameters: rows come in another order. */
+START_TEST(the_seed_counts_with_a_model) {
+    char spec[PLANTED_SPEC];
+    sl_train_params params = planted_one_thread();
+    planted_spec(spec, CLICK, WIDE, LARGE, "\"epochs\": 1, \"batch\": 10, \"validation\": 0", "");
+    params.init = teacher_of(CLICK);
+    sl_ranker *made[3];
+    for (size_t i = 0; i < 3; i++) {
+        params.seed = 7 + i / 2;
+        made[i] = train(spec, &few, &params);
+    }
+    ck_assert(same_weights(made[0], made[1]) && !same_weights(made[0], made[2]));
+    for (size_t i = 0; i < 3; i++)
+        sl_ranker_free(made[i]);
+    sl_ranker_free((sl_ranker *)(uintptr_t)params.init);
+}
+END_TEST
+
 START_TEST(fine_tuning_learns_on) {
     char first[PLANTED_SPEC], longer[PLANTED_SPEC];
     sl_train_params params = planted_one_thread();
@@ -419,6 +437,10 @@ START_TEST(what_means_nothing_is_refused) {
     planted_spec(other, "\"column\": \"kind\", \"loss\": \"multiclass\", \"classes\": [\"low\", \"top\", \"mid\"]",
                  WIDE, LARGE, SHORT, "");
     refuse(other, taught(kinds, 2, 0.5), "class 1 is 'mid' for the teacher and 'top'");
+    planted_spec(other,
+                 "\"column\": \"kind\", \"loss\": \"multiclass\", \"classes\": [\"low\", \"mid\", \"top\", \"x\"]",
+                 WIDE, LARGE, SHORT, "");
+    refuse(other, taught(kinds, 2, 0.5), "the teacher has 3 outputs, the spec's model 4");
     sl_train_params params = planted_one_thread();
     params.init = clicks;
     planted_spec(other, CLICK, WIDE, "\"hidden\": [32, 17]", SHORT, "");
@@ -507,6 +529,7 @@ int main(void) {
     tcase_add_test(all, a_teacher_says_more_than_labels);
     tcase_add_test(all, without_a_soft_share_labels_teach);
     tcase_add_test(all, training_begins_with_the_model);
+    tcase_add_test(all, the_seed_counts_with_a_model);
     tcase_add_test(all, fine_tuning_learns_on);
     tcase_add_test(all, the_rate_is_scaled);
     tcase_add_test(all, interrupted_it_goes_on_to_the_same_bits);

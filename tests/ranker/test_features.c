@@ -1,8 +1,10 @@
 /* Features: how columns are fitted, and what rows are encoded to. */
 #include "ranker/encode.h"
+#include "ranker/table.h"
 #include "ranker/vocabulary.h"
 #include "tests/support/check_main.h"
 #include "tests/support/columns.h"
+#include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 
 #include <math.h>
@@ -190,6 +192,42 @@ START_TEST(types_of_columns_agree) {
 }
 END_TEST
 
+/* Numbers of every type are the same feature, whatever the fit saw. */
+START_TEST(numbers_of_all_types_agree) {
+    static const int32_t i32[] = {7, -3, 0, 12};
+    static const int64_t i64[] = {7, -3, 0, 12};
+    static const float f32[] = {7, -3, 0, 12};
+    static const double f64[] = {7, -3, 0, 12};
+    float wanted[COLUMN_ROWS], got[COLUMN_ROWS];
+    columns_text(&c, "n", "7 -3 0 12");
+    columns_floats("{'name': 'n', 'type': 'numeric'}", &c, wanted);
+    ck_assert_float_ne(wanted[0], wanted[1]);
+    const struct {
+        sl_column_type type;
+        const void *values;
+    } given[] = {{SL_COLUMN_I32, i32}, {SL_COLUMN_I64, i64}, {SL_COLUMN_F32, f32}, {SL_COLUMN_F64, f64}};
+    for (size_t i = 0; i < 4; i++) {
+        columns_start(&c);
+        columns_values(&c, "n", given[i].type, given[i].values, 4);
+        columns_floats("{'name': 'n', 'type': 'numeric'}", &c, got);
+        ck_assert_mem_eq(got, wanted, 4 * sizeof *got);
+    }
+}
+END_TEST
+
+/* Rows without a value are one group. A number and its text are the same. */
+START_TEST(groups_of_rows) {
+    static const double numbers[] = {12, NAN, -1.5, 12};
+    uint64_t by_text[4], by_number[4];
+    columns_text(&c, "t", "12 - -1.5 12");
+    columns_values(&c, "d", SL_COLUMN_F64, numbers, 4);
+    ck_ok(sl_table_groups(&c.table, 0, by_text));
+    ck_ok(sl_table_groups(&c.table, 1, by_number));
+    ck_assert_mem_eq(by_text, by_number, sizeof by_text);
+    ck_assert(by_text[0] == by_text[3] && by_text[1] == 0 && by_text[0] && by_text[2] && by_text[0] != by_text[2]);
+}
+END_TEST
+
 /* ---- Bags ---- */
 
 static void check_bag(const sl_features *features, const sl_rows_buffer *rows, size_t row, size_t bag,
@@ -230,6 +268,25 @@ START_TEST(multi) {
     check_bag(features, &rows, 1, 0, "10 ");
     sl_rows_buffer_free(&rows);
     sl_features_free(features);
+}
+END_TEST
+
+/* Lists that do not rise would be read from before the first text, or without end. */
+START_TEST(lists_that_fall_are_refused) {
+    static const int64_t lists[][3] = {{-1, 1, 2}, {0, 2, 1}};
+    for (size_t i = 0; i < 2; i++) {
+        columns_start(&c);
+        columns_texts(&c, "g", "a,b c");
+        sl_features *features = columns_fit("{'name': 'g', 'type': 'multi'}", &c, 2);
+        sl_encoder *encoder;
+        sl_rows_buffer rows = {.allocator = sl_allocator_of(NULL)};
+        c.list[0].lists = lists[i];
+        ck_ok(sl_encoder_create(features, SL_ALL_SIDES, 0, NULL, NULL, NULL, &encoder));
+        ck_fails(sl_encoder_append(encoder, &c.table, 0, 2, &rows), SL_EINVAL, "lists fall from");
+        sl_rows_buffer_free(&rows);
+        sl_encoder_free(encoder);
+        sl_features_free(features);
+    }
 }
 END_TEST
 
@@ -294,7 +351,9 @@ static sl_status encode_with(const char *spec, sl_lookup_fn lookup, float *out) 
     columns_text(&fitted, "v", "-");
     sl_features *features = columns_fit(spec, &fitted, 10);
     sl_encoder *encoder;
-    sl_rows_buffer rows = {.allocator = sl_allocator_of(NULL)};
+    fault_allocator faults;
+    fault_allocator_init(&faults, 0);
+    sl_rows_buffer rows = {.allocator = faults.allocator};
     ck_ok(sl_encoder_create(features, SL_ALL_SIDES, 0, lookup, &factor, NULL, &encoder));
     sl_status status = sl_encoder_append(encoder, &c.table, 0, c.table.rows, &rows);
     if (status == SL_OK) memcpy(out, rows.dense, c.table.rows * 3 * sizeof *out);
@@ -339,6 +398,17 @@ START_TEST(vectors) {
     ck_assert_mem_eq(out, ((float[]){1, 2.5f, 3, 0, 0, 0, -1, 2, 4}), sizeof out);
     c.list[0].offsets = short_offsets;
     ck_fails(encode_with(column, NULL, out), SL_EDIM, "rows.csv: row 0: column 'v': the vector has 2 numbers, not 3");
+    /* More numbers than there is room for. */
+    char many[2000];
+    const int64_t one[] = {0, sizeof many};
+    memset(many, ' ', sizeof many);
+    for (size_t i = 0; i < sizeof many; i += 2)
+        many[i] = '7';
+    c.list[0] = (sl_column){.name = "v", .type = SL_COLUMN_TEXT, .values = many, .offsets = one};
+    c.table.rows = 1;
+    ck_fails(encode_with(column, NULL, out), SL_EDIM, "the vector has 1000 numbers, not 3");
+    many[4] = 'x';
+    ck_fails(encode_with(column, NULL, out), SL_EVALUE, "column 'v': 'x' is no finite number");
     columns_start(&c);
     columns_values(&c, "v", SL_COLUMN_VECTOR, nan_in, 1);
     c.list[0].dim = 3;
@@ -356,6 +426,9 @@ START_TEST(vectors) {
     ck_ok(encode_with(index, look_up, out));
     ck_assert_mem_eq(out, ((float[]){7, 7.5f, 8, 0, 0, 0, 8, 8.5f, 9}), sizeof out);
     ck_fails(encode_with(index, NULL, out), SL_EINVAL, "give `lookup`");
+    columns_start(&c);
+    columns_text(&c, "v", "7 x7");
+    ck_fails(encode_with(index, look_up, out), SL_EVALUE, "row 1: column 'v': 'x7' is no id");
     static const int64_t ids[] = {5, 404};
     columns_start(&c);
     columns_values(&c, "v", SL_COLUMN_I64, ids, 2);
@@ -565,7 +638,10 @@ int main(void) {
     tcase_add_test(cases[0], fitted_vocabularies);
     tcase_add_test(cases[0], identities);
     tcase_add_test(cases[0], types_of_columns_agree);
+    tcase_add_test(cases[0], numbers_of_all_types_agree);
+    tcase_add_test(cases[0], groups_of_rows);
     tcase_add_test(cases[0], multi);
+    tcase_add_test(cases[0], lists_that_fall_are_refused);
     tcase_add_test(cases[0], crosses);
     tcase_add_test(cases[0], vectors);
     tcase_add_test(cases[0], ids_of_64_bits_are_looked_up);

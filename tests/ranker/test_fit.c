@@ -241,6 +241,10 @@ START_TEST(labels) {
     check_label_refused("1 -", ", 'loss': 'multiclass'", "row 1: column 'y': the label is missing");
     check_label_refused("1 1", ", 'loss': 'multiclass'", "one class only");
     check_label_refused("1 3", ", 'loss': 'multiclass', 'classes': [1, 2]", "'3' is none of the model's classes");
+    sl_rows_buffer none;
+    sl_features *features;
+    ck_fails(labels_of(", 'loss': 'multiclass', 'classes': [1, 3, 1]", "", &none, &features), SL_EINVAL,
+             "label.classes: '1' is listed twice");
 }
 END_TEST
 

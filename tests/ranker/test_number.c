@@ -45,7 +45,11 @@ START_TEST(numbers_are_read_exactly) {
                                         "0.3",
                                         "123456.789e-3",
                                         "1E5",
-                                        "1e+5"};
+                                        "1e+5",
+                                        "1e-4294967295",
+                                        "0e4294967297",
+                                        "1e-99999999999999999999",
+                                        "1e000000000000000000005"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         check_number(texts[i]);
     char text[64];
@@ -63,9 +67,30 @@ START_TEST(numbers_are_read_exactly) {
 END_TEST
 
 START_TEST(other_texts_are_no_numbers) {
-    static const char *const texts[] = {"",      " 5",  "5 ",  "1e400", "-1e400", "inf",  "infinity",
-                                        "0x10",  "1e",  "1e+", ".",     "-",      "+",    "1,5",
-                                        "1.2.3", "--1", "e5",  "1_000", "na",     "nann", "5\n"};
+    static const char *const texts[] = {"1e4294967297",
+                                        "1e-18446744073709551615e1",
+                                        "1e99999999999999999999",
+                                        "",
+                                        " 5",
+                                        "5 ",
+                                        "1e400",
+                                        "-1e400",
+                                        "inf",
+                                        "infinity",
+                                        "0x10",
+                                        "1e",
+                                        "1e+",
+                                        ".",
+                                        "-",
+                                        "+",
+                                        "1,5",
+                                        "1.2.3",
+                                        "--1",
+                                        "e5",
+                                        "1_000",
+                                        "na",
+                                        "nann",
+                                        "5\n"};
     double value;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ck_assert_msg(!sl_number_read(texts[i], strlen(texts[i]), &value), "'%s' is read", texts[i]);
@@ -177,6 +202,35 @@ START_TEST(vocabularies) {
 }
 END_TEST
 
+/* Longer texts than an entry holds, alike in all that it does hold: they are told apart by their bytes. */
+START_TEST(long_texts_are_told_apart) {
+    enum { TRIED = 1 << 14, FIRST_MASK = 63 };
+    sl_allocator allocator = sl_allocator_of(NULL);
+    static uint64_t hashes[TRIED];
+    char one[32], other[32];
+    size_t pairs = 0;
+    for (int i = 0; i < TRIED; i++) {
+        int size = snprintf(one, sizeof one, "a long text, number %05d", i);
+        hashes[i] = sl_text_hash(one, (size_t)size);
+        for (int j = 0; j < i; j++) {
+            if (hashes[i] >> 48 != hashes[j] >> 48 || ((hashes[i] ^ hashes[j]) & FIRST_MASK)) continue;
+            sl_vocabulary *v;
+            size_t number;
+            snprintf(other, sizeof other, "a long text, number %05d", j);
+            ck_ok(sl_vocabulary_create(&allocator, &v));
+            ck_ok(sl_vocabulary_add(v, one, (size_t)size, SIZE_MAX, &number));
+            ck_assert_uint_eq(sl_vocabulary_find(v, one, (size_t)size), 0);
+            ck_assert_uint_eq(sl_vocabulary_find(v, other, (size_t)size), SIZE_MAX);
+            ck_ok(sl_vocabulary_add(v, other, (size_t)size, SIZE_MAX, &number));
+            ck_assert_uint_eq(number, 1);
+            sl_vocabulary_free(v);
+            pairs++;
+        }
+    }
+    ck_assert_uint_gt(pairs, 0);
+}
+END_TEST
+
 int main(void) {
     TCase *cases[] = {tcase_create("numbers")};
     tcase_add_test(cases[0], numbers_are_read_exactly);
@@ -184,5 +238,6 @@ int main(void) {
     tcase_add_test(cases[0], integers_and_floats_as_text);
     tcase_add_test(cases[0], locales_change_nothing);
     tcase_add_test(cases[0], vocabularies);
+    tcase_add_test(cases[0], long_texts_are_told_apart);
     return check_main("number", cases, 1);
 }

@@ -306,8 +306,15 @@ START_TEST(ids_out_of_range_are_refused) {
     ck_assert_int_eq(sl_predictor_encode(predictor, &rows.table, &e), SL_OK);
     ((uint32_t *)(uintptr_t)e.bag_start)[9] = UINT32_MAX;
     ck_assert_int_eq(sl_predictor_predict_encoded(predictor, &e, scores), SL_EINVAL);
-    e.ids = NULL;
-    ck_assert_int_eq(sl_predictor_predict_encoded(predictor, &e, scores), SL_EINVAL);
+    /* Each array alone may be missing. */
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(sl_predictor_encode(predictor, &rows.table, &e), SL_OK);
+        if (i == 0) e.ids = NULL;
+        if (i == 1) e.dense = NULL;
+        if (i == 2) e.bag_start = NULL;
+        if (i == 3) e.bag_ids = NULL;
+        ck_assert_int_eq(sl_predictor_predict_encoded(predictor, &e, scores), SL_EINVAL);
+    }
     sl_predictor_free(predictor);
     sl_ranker_free(ranker);
 }
@@ -522,6 +529,14 @@ START_TEST(weights_from_outside) {
     ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_ENOTFOUND);
     ck_assert_ptr_null(none);
     given = (sl_tensor){"dense.0.bias", &bias, 1, 1};
+    ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_EDIM);
+    /* Rows and columns, each alone. */
+    sl_tensor weight = tensor_of(other, "dense.0.weight");
+    given = weight;
+    given.rows--;
+    ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_EDIM);
+    given = weight;
+    given.columns--;
     ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_EDIM);
     given = (sl_tensor){"bias", &nothing, 1, 1};
     ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_EVALUE);

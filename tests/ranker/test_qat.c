@@ -104,6 +104,11 @@ static void free_fixture(fixture *f) {
     free(f->gradient);
 }
 
+/* Two threads share the weights of the largest shape, in layers of INT8 and of floats. */
+static size_t threads_of(int i) {
+    return 2 - (size_t)i % 2;
+}
+
 static float steps_of_weight(float weight, float scale) {
     float steps = rintf(weight * (1 / scale));
     return steps > 127 ? 127 : steps < -127 ? -127 : steps;
@@ -138,7 +143,7 @@ static void serve(const fixture *f, float *out) {
 /* Both in a step and in evaluation, for any number of threads. A layer of floats is rounded in another order. */
 START_TEST(forward_is_the_folded_layers) {
     fixture f;
-    make_fixture(&f, &shapes[_i / KINDS], kinds[_i % KINDS], 1 + (size_t)_i % 2, 0);
+    make_fixture(&f, &shapes[_i / KINDS], kinds[_i % KINDS], threads_of(_i), 0);
     size_t count = ROWS * f.shape.width[f.shape.layers];
     float *served = malloc(count * sizeof *served);
     serve(&f, served);
@@ -260,7 +265,7 @@ static void expect_near(double found, double wanted, const char *what, size_t at
 
 START_TEST(gradients_go_straight_through) {
     fixture f;
-    make_fixture(&f, &shapes[_i / KINDS], kinds[_i % KINDS], 1 + (size_t)_i % 2, 0);
+    make_fixture(&f, &shapes[_i / KINDS], kinds[_i % KINDS], threads_of(_i), 0);
     size_t width = f.shape.width[0], outputs = f.shape.width[f.shape.layers];
     reference *r = calloc(1, sizeof *r);
     r->gradient = calloc(sl_net_size(&f.shape), sizeof *r->gradient);
@@ -492,6 +497,29 @@ START_TEST(learned_ranges_move) {
     sl_ranker_free(longer);
     sl_ranker_free(once);
     sl_ranker_free(base);
+}
+END_TEST
+
+/* Threads share the columns of a large layer. */
+START_TEST(observed_scales_are_of_the_largest_weights) {
+    const sl_net_shape shape = {.layers = 2, .width = {WIDEST, 1100, 3}, .activation = SL_RELU};
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_train_params params = in_int8(SL_TRAIN_RANGES_OBSERVED);
+    float *weights = reference_weights(&shape, 5);
+    params.threads = 1 + (size_t)_i;
+    sl_ranges *ranges;
+    ck_ok(sl_ranges_create(&params, &shape, 1, &allocator, &ranges));
+    sl_ranges_take_up(ranges, weights);
+    for (size_t l = 0; l < shape.layers; l++)
+        for (size_t o = 0; o < shape.width[l + 1]; o++) {
+            const float *column = weights + sl_net_weight_at(&shape, l) + o;
+            float most = 0;
+            for (size_t i = 0; i < shape.width[l]; i++)
+                most = fmaxf(most, fabsf(column[i * shape.width[l + 1]]));
+            ck_assert_float_eq(ranges->layers[l].scales[o], most / 127);
+        }
+    sl_ranges_free(ranges);
+    free(weights);
 }
 END_TEST
 
@@ -882,6 +910,7 @@ int main(void) {
     tcase_add_test(all, ranges_begin_where_calibration_puts_them);
     tcase_add_test(all, learned_ranges_move);
     tcase_add_loop_test(all, learned_ranges_do_not_decay, 0, 2);
+    tcase_add_loop_test(all, observed_scales_are_of_the_largest_weights, 0, 3);
     tcase_add_test(all, kept_layers_stay_floats);
     tcase_add_loop_test(all, interrupted_it_goes_on_to_the_same_bytes, 0, 8);
     tcase_add_test(all, checkpoints_of_another_kind_are_refused);

@@ -496,6 +496,28 @@ START_TEST(blocks_are_not_trusted) {
 }
 END_TEST
 
+/* Layers of floats, too, are checked: weights and biases. */
+START_TEST(kept_layers_are_not_trusted) {
+    const float none[] = {NAN, INFINITY, -INFINITY}, some = 7;
+    sl_quantize_params params;
+    sl_ranker *made;
+    sl_quantize_params_init(&params);
+    params.keep = (const char *const[]){"dense.1"};
+    params.keep_count = 1;
+    ck_ok(sl_ranker_quantize(model, &rows.source, &params, &made));
+    const sl_coded_layer parts = sl_coded_layer_of(&made->coded, &made->shape, 1);
+    const size_t weights = (size_t)((uint8_t *)parts.weights - made->coded.block);
+    const size_t biases = (size_t)((uint8_t *)parts.biases - made->coded.block), last = (24 * 16 - 1) * sizeof(float);
+    ck_assert(is_read(made, weights, &some, sizeof some));
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert(!is_read(made, weights, &none[i], sizeof none[i]));
+        ck_assert(!is_read(made, weights + last, &none[i], sizeof none[i]));
+        ck_assert(!is_read(made, biases, &none[i], sizeof none[i]));
+    }
+    sl_ranker_free(made);
+}
+END_TEST
+
 START_TEST(bf16_blocks_are_not_trusted) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_quantize_params params;
@@ -563,6 +585,7 @@ int main(void) {
     tcase_add_test(quantising, given_layers_are_kept);
     tcase_add_test(quantising, given_layers_are_not_trusted);
     tcase_add_test(quantising, blocks_are_not_trusted);
+    tcase_add_test(quantising, kept_layers_are_not_trusted);
     tcase_add_test(quantising, bf16_blocks_are_not_trusted);
     tcase_add_test(quantising, layers_are_not_too_wide);
     return check_main("quantise", &quantising, 1);

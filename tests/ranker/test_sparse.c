@@ -551,6 +551,27 @@ START_TEST(embedding_steps) {
 }
 END_TEST
 
+/* After 2^32 steps, the rows that the first one touched are fresh. */
+START_TEST(steps_are_counted_anew) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_row_sums sums;
+    int fresh;
+    ck_ok(sl_row_sums_create(3, 1, 3, &allocator, &sums));
+    sl_row_sums_clear(&sums);
+    sl_row_sums_of(&sums, 2, &fresh);
+    sums.step = UINT32_MAX;
+    for (int step = 0; step < 3; step++) {
+        sl_row_sums_clear(&sums);
+        for (uint32_t row = 3; row-- > 0;) {
+            sl_row_sums_of(&sums, row, &fresh);
+            ck_assert_int_eq(fresh, 1);
+        }
+        ck_assert_uint_eq(sums.count, 3);
+    }
+    sl_row_sums_free(&sums, &allocator);
+}
+END_TEST
+
 static void run_steps(model *m, sl_sparse_trainer *trainer, size_t rows, uint64_t first, uint64_t end) {
     sl_step step = {.rate = 0.05f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .correct1 = 1.5f, .correct2 = 2};
     for (uint64_t s = first; s < end; s++) {
@@ -723,6 +744,7 @@ int main(void) {
     tcase_add_test(tests, l1_empties);
     tcase_add_test(tests, ftrl_begins_where_the_weights_are);
     tcase_add_loop_test(tests, embedding_steps, 0, 2);
+    tcase_add_test(tests, steps_are_counted_anew);
     tcase_add_loop_test(tests, threads_change_nothing, 0, 2);
     tcase_add_loop_test(tests, sums_of_two_machines_are_reduced, 0, 2);
     tcase_add_loop_test(tests, state_goes_on, 0, 2);

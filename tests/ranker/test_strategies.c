@@ -2,6 +2,7 @@
 #include "base/random.h"
 #include "ranker/judge.h"
 #include "ranker/quantise.h"
+#include "ranker/search_bayesian.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
@@ -266,6 +267,62 @@ START_TEST(the_bayesian_strategy) {
 }
 END_TEST
 
+/* Every choice is a little beyond the bound, but for one that is hardly cheaper than the base. */
+enum { NEEDLE_LAYERS = 5, NEEDLE_OPTIONS = 3, NEEDLE_CHOICES = 243 };
+typedef struct needle {
+    size_t judged;
+    int found;
+} needle;
+
+static double needle_cost(void *ctx, const size_t *options) {
+    double cost = 1;
+    (void)ctx;
+    for (size_t l = 0; l < NEEDLE_LAYERS; l++)
+        cost -= (l ? 0.15 + 0.01 * (double)l : 0.1) * (double)options[l] / NEEDLE_OPTIONS;
+    return cost;
+}
+
+static double needle_distance(size_t a, size_t b) {
+    return a == b ? 0 : 0.5;
+}
+
+static int needle_is_over(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+static sl_status needle_judge(void *ctx, const size_t *options, double *drop) {
+    needle *n = ctx;
+    const size_t only[NEEDLE_LAYERS] = {1};
+    int is_needle = memcmp(options, only, sizeof only) == 0;
+    n->judged++;
+    n->found |= is_needle;
+    *drop = is_needle ? 0.009 : 0.0101;
+    return SL_OK;
+}
+
+/* More choices are judged than those after which layers' weights are chosen anew. */
+START_TEST(the_bayesian_strategy_learns_on) {
+    needle n = {0};
+    sl_bayesian problem = {.layers = NEEDLE_LAYERS,
+                           .bound = 0.01,
+                           .trials = SL_BAYESIAN_MOST_TRIALS - 1,
+                           .cost = needle_cost,
+                           .distance = needle_distance,
+                           .judge = needle_judge,
+                           .is_over = needle_is_over,
+                           .ctx = &n,
+                           .allocator = sl_allocator_of(NULL)};
+    for (size_t l = 0; l < NEEDLE_LAYERS; l++) {
+        problem.choices.counts[l] = NEEDLE_OPTIONS;
+        for (size_t o = 0; o < NEEDLE_OPTIONS; o++)
+            problem.choices.options[l][o] = o;
+    }
+    ck_ok(sl_bayesian_search(&problem));
+    ck_assert_msg(n.found && n.judged > 128 && n.judged < NEEDLE_CHOICES, "%zu judged", n.judged);
+}
+END_TEST
+
 START_TEST(what_no_choice_reaches) {
     sl_ranker *ranker = sensitive(), *made;
     sl_precision_search_params params;
@@ -404,6 +461,7 @@ int main(void) {
     tcase_add_test(searching, bf16_is_between_the_two);
     tcase_add_test(searching, greedy_strategies_begin_with_bf16);
     tcase_add_test(searching, the_bayesian_strategy);
+    tcase_add_test(searching, the_bayesian_strategy_learns_on);
     tcase_add_test(searching, what_no_choice_reaches);
     tcase_add_test(searching, searches_end_early);
     tcase_add_test(searching, tables_in_codes);

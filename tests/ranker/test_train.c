@@ -324,6 +324,22 @@ START_TEST(threads_share_a_batch) {
 }
 END_TEST
 
+/* A mini-batch that touches so many rows of the tables that threads share them. */
+START_TEST(threads_share_tables) {
+    char spec[PLANTED_SPEC];
+    for (size_t r = 0; r < rows.rows; r++)
+        rows.a[r] = rows.b[r] = (int32_t)r;
+    planted_spec(spec, CLICK, NULL, "\"hidden\": [4]", "\"epochs\": 2, \"batch\": 6000, \"validation\": 0", "");
+    sl_train_params params = planted_one_thread();
+    sl_ranker *one = train(spec, &params, NULL);
+    params.threads = 2;
+    sl_ranker *shared = train(spec, &params, NULL);
+    ck_assert_double_lt(furthest(one, shared), 1e-4);
+    sl_ranker_free(one);
+    sl_ranker_free(shared);
+}
+END_TEST
+
 /* Each of these changes the outcome, and none stops it from learning. */
 START_TEST(dropout_decay_and_schedules_matter) {
     static const char *const deeps[] = {DEEP, DEEP ", \"dropout\": 0.3", DEEP ", \"l2\": 0.01", DEEP, DEEP};
@@ -642,6 +658,7 @@ int main(void) {
         tcase_add_test(learning, gradients_are_slopes);
         tcase_add_test(settings, same_seed_same_bits);
         tcase_add_test(settings, threads_share_a_batch);
+        tcase_add_test(settings, threads_share_tables);
         tcase_add_test(settings, dropout_decay_and_schedules_matter);
         tcase_add_test(settings, schedules_end_at_nothing);
         tcase_add_test(settings, stopping_early_keeps_the_best);
