@@ -164,6 +164,38 @@ START_TEST(every_bit_is_found) {
 }
 END_TEST
 
+/* A file of more than a gigabyte, nearly all of it holes, with one bad page in each block of 4 MB. */
+START_TEST(damage_of_large_files_is_found) {
+    enum { LARGE = 12000000, BLOCK = 4 << 20, LEAST = 300 };
+    sl_store *store;
+    sl_page_sums sums;
+    sl_pages_found found;
+    sl_progress progress;
+    sl_save_params save;
+    const sl_allocator memory = sl_allocator_of(NULL);
+    indexes_save_params(&save);
+    save.room = LARGE;
+    sl_index *index = opened(SL_PLACE_DRAM, 0, NULL);
+    ck_ok(sl_index_save(index, place.path, &save));
+    sl_index_free(index);
+    ck_ok(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &memory, &store));
+    ck_ok(sl_page_sums_find(store, &sums));
+    const uint64_t blocks = sums.pages * SL_SUMMED_PAGE / BLOCK;
+    ck_assert_uint_gt(blocks, LEAST);
+    sl_progress_start(&progress, NULL, NULL, 0);
+    ck_ok(sl_page_sums_verify(store, &found, &progress));
+    for (uint64_t i = 0; i < blocks; i++) {
+        /* Behind what is data in the first sections. */
+        const uint64_t at = i * BLOCK + BLOCK / 2 + i;
+        const unsigned char changed = store->base[at] ^ 1;
+        file_patch(place.path, at, &changed, 1);
+    }
+    ck_fails(sl_page_sums_verify(store, &found, &progress), SL_ECORRUPT, "pages are damaged");
+    ck_assert_uint_eq(found.bad, blocks);
+    sl_store_close(store, &memory);
+}
+END_TEST
+
 /* Damage that was there before a writer came stays damage, in the lines it writes and beside them. */
 START_TEST(no_commit_hides_damage) {
     size_t size;
@@ -346,6 +378,7 @@ int main(void) {
     tcase_add_test(tests, sums_are_linear);
     tcase_add_loop_test(tests, every_page_is_verified, 0, 2);
     tcase_add_loop_test(tests, every_bit_is_found, 0, 2);
+    tcase_add_test(tests, damage_of_large_files_is_found);
     tcase_add_test(tests, no_commit_hides_damage);
     tcase_add_loop_test(tests, no_save_hides_damage, 0, 2);
     tcase_add_test(tests, no_copy_of_damaged_links);

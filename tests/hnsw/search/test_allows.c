@@ -204,6 +204,34 @@ START_TEST(lists_of_several_chunks) {
 }
 END_TEST
 
+/* Few nodes of very many are listed, more of them than are taken at once. */
+START_TEST(few_of_very_many_are_listed) {
+    enum { MANY = 150000, EVERY = 131 };
+    float *points = clusters_make(MANY, 2, 0.3, 4);
+    uint64_t *chosen = malloc(MANY / EVERY * sizeof *chosen);
+    sl_index_params params;
+    sl_filter_params given;
+    indexes_params(&params, 2, SL_METRIC_L2);
+    params.m = 2;
+    params.ef_construction = 4;
+    sl_index *index = indexes_make(&params, points, SL_F32, MANY, NULL, 1);
+    for (uint64_t i = 0; i < MANY / EVERY; i++)
+        chosen[i] = EVERY * i;
+    sl_filter_params_init(&given);
+    given.allow = chosen;
+    given.allow_count = MANY / EVERY;
+    sl_filter *filter = filter_of(index, &given);
+    size_t listed = 0;
+    for (uint32_t node = 0; node < MANY; node++)
+        if (filter->set.bits[node / 64] >> (node % 64) & 1) ck_assert_uint_eq(filter->set.nodes[listed++], node);
+    ck_assert_uint_eq(listed, MANY / EVERY);
+    sl_filter_free(filter);
+    sl_index_free(index);
+    free(chosen);
+    free(points);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Tags and keys
  * ------------------------------------------------------------------------------------------------------------- */
@@ -340,6 +368,7 @@ int main(void) {
     tcase_add_test(tests, ids_close_together);
     tcase_add_test(tests, ids_of_a_file_that_grows);
     tcase_add_loop_test(tests, lists_of_several_chunks, 0, 2);
+    tcase_add_test(tests, few_of_very_many_are_listed);
     tcase_add_test(tests, masks_and_ranges);
     tcase_add_test(tests, words_of_the_last_refresh);
     tcase_add_test(tests, bad_input);
