@@ -9,6 +9,7 @@ import pytest
 from clicks import CITIES, DIM, columns, spec, write_csv
 
 import shortlist
+from shortlist import _columns
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +191,47 @@ def test_arrow_types(rk, data, expected):
     same(rk, views, expected)
     faces = pa.array(data["face"].tolist(), pa.list_(pa.float64()))
     same(rk, as_arrow(data).drop_columns(["face"]).append_column("face", faces), expected)
+
+
+STRANGE = {
+    "list_view": lambda pa: pa.array([["a", "b"], ["c"]], pa.list_view(pa.string())),
+    "large_list_view": lambda pa: pa.array([[1, 2], [3]], pa.large_list_view(pa.int64())),
+    "list_view of floats": lambda pa: pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_view(pa.float32())),
+    "empty list_view": lambda pa: pa.array([], pa.list_view(pa.int64())),
+    "list_view chunks": lambda pa: pa.chunked_array([pa.array([[1]], pa.list_view(pa.int64()))] * 2),
+    "list of list_view": lambda pa: pa.array([[[1]], [[2]]], pa.list_(pa.list_view(pa.int64()))),
+    "list of lists": lambda pa: pa.array([[[1]], [[2]]]),
+    "fixed lists of structs": lambda pa: pa.array([[{"a": 1}]] * 2, pa.list_(pa.struct([("a", pa.int64())]), 1)),
+    "struct with a view in its name": lambda pa: pa.array([{"view": 1}] * 2),
+    "map": lambda pa: pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int64())),
+    "timestamp": lambda pa: pa.array([1, 2], pa.timestamp("s")),
+    "run-end encoded": lambda pa: pa.RunEndEncodedArray.from_arrays([2], [7]),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_arrow_types_that_cannot_be_are_refused_by_name(kind):
+    pa = pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    try:
+        values = STRANGE[kind](pa)
+    except (AttributeError, pa.ArrowNotImplementedError):
+        pytest.skip("this pyarrow has no such type")
+    said = "make lists of it" if "list_view" in kind and kind != "list of list_view" else "it must hold numbers"
+    given = [{"odd": values}, pa.table({"odd": values})]
+    if kind not in ("struct with a view in its name", "map", "timestamp"):  # pandas has these as its own
+        given.append(pandas.DataFrame({"odd": pandas.Series(values, dtype=pandas.ArrowDtype(values.type))}))
+    for data in given:
+        with pytest.raises(ValueError, match=f"'odd' holds Arrow's .*({said})"):
+            _columns.table(data)
+
+
+def test_what_a_refusal_of_views_advises_is_taken():
+    pa = pytest.importorskip("pyarrow")
+    if not hasattr(pa, "list_view"):
+        pytest.skip("this pyarrow has no list_view")
+    values = pa.array([["a", "b"], None, ["c"]], pa.list_view(pa.string()))
+    assert _columns.table({"tags": pa.array(values.to_pylist())}).rows == 3
 
 
 def test_arrow_buffers_are_not_copied(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import importlib.metadata
 import pickle
 
@@ -297,13 +298,21 @@ def test_cannot_be_pickled_or_copied(ready):
 
 
 def test_exact_is_exact(x, q):
-    ids, scores = shortlist.exact(x, q, k=7)
+    ids, scores = shortlist.exact(x, q, k=7, metric="ip")
     products = q.astype(float) @ x.T.astype(float)
     np.testing.assert_array_equal(ids, np.argsort(-products, axis=1, kind="stable")[:, :7])
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :7], rtol=1e-6)
-    one_ids, one_scores = shortlist.exact(x, q[3], k=7)
+    one_ids, one_scores = shortlist.exact(x, q[3], k=7, metric="ip")
     np.testing.assert_array_equal(one_ids, ids[3])
     np.testing.assert_array_equal(one_scores, scores[3])
+
+
+def test_exact_and_an_index_have_one_default_metric(x, q):
+    defaults = [inspect.signature(made).parameters["metric"].default for made in (shortlist.Index, shortlist.exact)]
+    assert defaults == ["cosine", "cosine"] and shortlist.Index(dim=DIM).metric == "cosine"
+    for mine, named in zip(shortlist.exact(x, q, k=7), shortlist.exact(x, q, k=7, metric="cosine")):
+        np.testing.assert_array_equal(mine, named)
+    assert not np.array_equal(shortlist.exact(x, q, k=7)[0], shortlist.exact(x, q, k=7, metric="ip")[0])
 
 
 def test_exact_fills_and_breaks_ties_by_row():

@@ -189,7 +189,8 @@ def flat(name: str, values: Any) -> Any:
     kind = values.type
     if _is(types, kind, "list_view", "large_list_view"):
         raise ValueError(
-            f"column {name!r} holds Arrow's {kind}, whose rows may lie in any order; cast it to list<{kind.value_type}>"
+            f"column {name!r} holds Arrow's {kind}, whose rows may lie in any order; make lists of it, as by "
+            "pyarrow.array(values.to_pylist())"
         )
     if _is(types, kind, "string_view", "binary_view"):
         values = values.cast(arrow.large_string() if _is(types, kind, "string_view") else arrow.large_binary())

@@ -10,12 +10,13 @@ from ._index import Metric
 
 
 def exact(
-    x: npt.ArrayLike, q: npt.ArrayLike, k: int = 100, metric: Metric = "ip", threads: int = 0
+    x: npt.ArrayLike, q: npt.ArrayLike, k: int = 100, metric: Metric = "cosine", threads: int = 0
 ) -> tuple[Ids, Scores]:
     """The true k nearest rows of x for each query, best first: row numbers of x (uint64) and scores (float32).
 
     x: (n, dim).
     q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays.
+    metric: as of Index, with the same default.
     threads: 0 for all cores.
 
     Arrays that share one of the types float32, float16, bfloat16, int8, uint8 and int16 are compared as they are.
