@@ -22,7 +22,8 @@ const char *text_of(nb::handle value, const char *name) {
 void raise(sl_status status, const std::string &message) {
     // Python alone chooses the exception of a status.
     nb::object make = nb::module_::import_("shortlist._errors").attr("from_status");
-    nb::object error = make(sl_status_name(status), message.empty() ? sl_status_text(status) : message.c_str());
+    const char *said = message.empty() ? sl_status_text(status) : message.c_str();
+    nb::object error = or_stay([&] { return make(sl_status_name(status), said); });
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();
 }

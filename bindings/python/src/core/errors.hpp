@@ -1,12 +1,11 @@
 // Turns a status of the library into a Python exception.
 #pragma once
 
-#include <nanobind/nanobind.h>
+#include "gil.hpp"
+
 #include <shortlist.h>
 
 #include <string>
-
-namespace nb = nanobind;
 
 // A call's status and message. It is taken on the call's thread, before another call can overwrite the message.
 struct Outcome {

@@ -42,7 +42,7 @@ void exact_search(nb::handle x_rows, nb::handle q_rows, int dtype, int metric, s
     progress.attach(params);
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = scan(params, x, q, ids.data(), scores.data());
     }
     progress.check(outcome);

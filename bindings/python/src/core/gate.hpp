@@ -86,9 +86,9 @@ class Gate {
     }
 
     template <class Work> static void work_within(Visit &visit, Work &work) {
-        for (;;) {
+        for (int tries = 0;; tries++) {
             {
-                nb::gil_scoped_release released;
+                Released released;
                 if (visit.enter()) {
                     work();
                     visit.leave();
@@ -96,8 +96,13 @@ class Gate {
                 }
             }
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
+            if (is_ending() && tries >= patient_tries)
+                raise(SL_EBUSY, "this is in use by a thread that ended with the program");
         }
     }
+
+    // At the end of the program; a thread that stays within the gate would be waited for in vain.
+    static constexpr int patient_tries = 20;
 
     void forget_parent();
 

@@ -95,7 +95,7 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
     sl_index *handle = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_index_open(name, &params, &handle));
     }
     progress.check(outcome);
@@ -335,7 +335,7 @@ void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle function) {
     progress.attach(params);
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_index_snapshot(from, to, &params));
     }
     progress.check(outcome);
@@ -359,7 +359,7 @@ nb::dict rebuild(nb::bytes path, nb::handle output, size_t m, size_t ef_construc
     report.struct_size = sizeof report;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_index_rebuild(name, &params, &report));
     }
     progress.check(outcome);

@@ -21,7 +21,7 @@ Items *Items::create(nb::handle rows, nb::str id, nb::handle function) {
     sl_items *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_items_create(source.rows(), &params, &made));
     }
     std::unique_ptr<Items> items(made ? new Items(made) : nullptr);
@@ -39,7 +39,7 @@ Items *Items::open(nb::bytes path, nb::str id, bool exclusive, double wait) {
     sl_items *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_items_open(name, &params, &made));
     }
     std::unique_ptr<Items> items(made ? new Items(made) : nullptr);
@@ -72,7 +72,7 @@ nb::dict Items::check(nb::handle function) {
     Outcome outcome;
     {
         // Readers and updates do not wait for it.
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_items_check(handle_, &params, &report));
     }
     progress.check(outcome.status == SL_ECORRUPT ? Outcome() : outcome);

@@ -24,7 +24,8 @@ class Lookup {
     static sl_status find(void *self, const char *feature, uint64_t id, float *out, size_t dim) {
         auto *lookup = static_cast<Lookup *>(self);
         bool found = lookup->progress_.guarded([&] {
-            nb::object vector = lookup->function_(nb::str(feature), id);
+            nb::str name(feature);
+            nb::object vector = or_stay([&] { return lookup->function_(name, id); });
             Flat<const float> values(vector, dim);
             std::memcpy(out, values.data(), dim * sizeof(float));
         });

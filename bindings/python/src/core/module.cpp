@@ -55,6 +55,7 @@ nb::tuple parse_numa(const char *text) {
 
 NB_MODULE(_core, m) {
     watch_forks();
+    watch_the_end();
     load_numpy();
     m.attr("METRICS") = names(sl_metric_name);
     m.attr("DTYPES") = names(sl_dtype_name);

@@ -10,7 +10,10 @@
 int NodeFilter::accept(void *self, uint64_t id) {
     auto *filter = static_cast<NodeFilter *>(self);
     bool allowed = false;
-    bool told = filter->asking_->guarded([&] { allowed = nb::cast<bool>(nb::bool_(filter->accept_(id))); });
+    bool told = filter->asking_->guarded([&] {
+        nb::object said = or_stay([&] { return filter->accept_(id); });
+        allowed = or_stay([&] { return nb::cast<bool>(nb::bool_(said)); });
+    });
     return told ? allowed : -1;
 }
 

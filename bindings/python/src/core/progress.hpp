@@ -16,25 +16,18 @@ class Progress {
         params.progress_ctx = this;
     }
 
-    // Runs work() with the GIL. An exception is kept: it cancels the call, and is raised after it. False: there is one.
+    // Runs work() with the GIL. An exception is kept: it cancels the call, and is raised after it. False: there is one,
+    // or the program is ending.
     template <class Work> bool guarded(Work work) {
-        nb::gil_scoped_acquire acquired;
-        if (error_) return false;
-        try {
-            work();
-            return true;
-        } catch (nb::python_error &error) {
-            error_.emplace(std::move(error));
-        } catch (std::exception &error) {
-            // Raised and taken again, so that one kind of error is kept.
-            PyErr_SetString(PyExc_ValueError, error.what());
-            error_.emplace(nb::python_error());
-        }
-        return false;
+        bool ran = false;
+        callbacks_.run([&] { ran = !error_ && kept(work); });
+        return ran;
     }
 
-    // Serves signals; false: the call must end. For loops of this module's own.
+    // Serves signals; false: the call must end. For loops of this module's own. On threads without signals it needs no
+    // GIL, so that the program's end finds them at work and not on the way to a callback.
     bool serve() {
+        if (!signals_) return !failed_ && !callbacks_.is_over();
         return guarded([] {
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
         });
@@ -47,6 +40,22 @@ class Progress {
     }
 
   private:
+    // False: work() raised an exception.
+    template <class Work> bool kept(Work work) {
+        try {
+            work();
+            return true;
+        } catch (nb::python_error &error) {
+            error_.emplace(std::move(error));
+        } catch (std::exception &error) {
+            // Raised and taken again, so that one kind of error is kept.
+            PyErr_SetString(PyExc_ValueError, error.what());
+            error_.emplace(nb::python_error());
+        }
+        failed_ = true;
+        return false;
+    }
+
     static int tell(void *self, uint64_t done, uint64_t total) {
         return static_cast<Progress *>(self)->told(done, total);
     }
@@ -54,11 +63,15 @@ class Progress {
     // Runs on the thread that made the call, which had released the GIL.
     int told(uint64_t done, uint64_t total) {
         bool stop = false;
-        bool ran =
-            serve() && guarded([&] { stop = !function_.is_none() && function_(done, total).is(nb::handle(Py_True)); });
+        if (!serve()) return 1;
+        if (function_.is_none()) return 0;
+        bool ran = guarded([&] { stop = or_stay([&] { return function_(done, total); }).is(nb::handle(Py_True)); });
         return !ran || stop;
     }
 
     nb::handle function_;
-    std::optional<nb::python_error> error_;
+    Callbacks callbacks_;
+    bool signals_ = may_serve_signals();
+    std::optional<nb::python_error> error_; // the GIL guards it
+    std::atomic<bool> failed_{false};       // there is one, for who has no GIL
 };

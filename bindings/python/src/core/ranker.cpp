@@ -25,7 +25,10 @@ class Epochs {
   private:
     static void tell(void *self, const sl_epoch *epoch) {
         auto *epochs = static_cast<Epochs *>(self);
-        epochs->progress_.guarded([&] { epochs->function_(dict_of(*epoch)); });
+        epochs->progress_.guarded([&] {
+            nb::dict found = dict_of(*epoch);
+            or_stay([&] { return epochs->function_(found); });
+        });
     }
 
     nb::handle function_;
@@ -144,7 +147,7 @@ nb::tuple Ranker::prune(nb::handle rows, nb::handle valid, nb::dict cuts, nb::di
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_prune(handle_, source ? source->rows() : nullptr,
                                           held_out ? held_out->rows() : nullptr, &params, &training, &made, &report));
     }
@@ -173,7 +176,7 @@ nb::tuple Ranker::train(nb::str spec, nb::handle rows, nb::handle valid, nb::dic
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_train(spec.c_str(), source.rows(), held_out ? held_out->rows() : nullptr, &params,
                                           &made, &report));
     }
@@ -195,7 +198,7 @@ Ranker *Ranker::create(nb::str spec, nb::handle rows, uint64_t seed, nb::handle 
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_create(spec.c_str(), source.rows(), &params, &made));
     }
     OwnedRanker owned(made);
@@ -208,7 +211,7 @@ Ranker *Ranker::open(nb::bytes path) {
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_open(name, nullptr, &made));
     }
     ::check(outcome);
@@ -225,7 +228,7 @@ nb::dict Ranker::check(nb::bytes path, nb::handle function) {
     report.struct_size = sizeof report;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_check(name, &params, &report));
     }
     progress.check(outcome.status == SL_ECORRUPT ? Outcome() : outcome);
@@ -248,7 +251,7 @@ void Ranker::save(nb::bytes path, nb::handle function) {
     progress.attach(params);
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_save(handle_, name, &params));
     }
     progress.check(outcome);
@@ -265,7 +268,7 @@ void Ranker::predict(nb::handle object, size_t threads, nb::handle lookup, nb::h
     auto entry = keep ? predictors_.take(room) : decltype(predictors_.take(room)){nullptr, room};
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         Predictor predictor(handle_, room.rows, room.threads, &find, entry.handle);
         outcome = Outcome(predictor.run(
             [&](sl_predictor *handle) { return sl_predictor_predict(handle, table.view(), scores.data()); }));
@@ -282,7 +285,7 @@ nb::bytearray Ranker::predict_rows(nb::handle rows, size_t threads, nb::handle l
     std::vector<float> scores;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         Predictor predictor(handle_, 512, batch_threads(threads), &find);
         outcome =
             Outcome(predictor.run_blocks(*source.rows(), progress, [&](sl_predictor *handle, const sl_table &table) {
@@ -303,7 +306,7 @@ nb::tuple Ranker::encode(nb::handle rows, nb::handle lookup) {
     Encoded encoded;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         Predictor predictor(handle_, Predictor::block, 1, &find);
         outcome =
             Outcome(predictor.run_blocks(*source.rows(), progress, [&](sl_predictor *handle, const sl_table &table) {
@@ -332,7 +335,7 @@ void Ranker::predict_encoded(size_t n, nb::handle dense, nb::handle ids, nb::han
     sl_encoded rows{sizeof rows, n, dense_values.data(), id_values.data(), starts.data(), bags.data()};
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         Predictor predictor(handle_, 512, 1, nullptr);
         outcome = Outcome(predictor.run(
             [&](sl_predictor *handle) { return sl_predictor_predict_encoded(handle, &rows, scores.data()); }));
@@ -356,7 +359,7 @@ nb::dict Ranker::evaluate(nb::handle rows, nb::handle group, size_t k, size_t th
     metrics.struct_size = sizeof metrics;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_evaluate(handle_, source.rows(), &params, &metrics));
     }
     progress.check(outcome);
@@ -412,7 +415,7 @@ nb::tuple Ranker::quantize(nb::handle rows, nb::handle eval, nb::dict options, n
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_search_precision(handle_, source.rows(), measured ? measured->rows() : nullptr,
                                                      &params, &made, &report));
     }
@@ -498,7 +501,7 @@ Ranker *Ranker::with_tensors(nb::dict tensors) {
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_with_tensors(handle_, given.data(), given.size(), &made));
     }
     ::check(outcome);
@@ -529,7 +532,7 @@ Ranker *Ranker::with_layers(nb::list layers) {
     sl_ranker *made = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_ranker_with_layers(handle_, given.data(), given.size(), &made));
     }
     ::check(outcome);

@@ -109,7 +109,7 @@ Csv::Csv(nb::bytes path, nb::handle spec, nb::str delimiter, nb::handle names) {
     sl_csv *csv = nullptr;
     Outcome outcome;
     {
-        nb::gil_scoped_release released;
+        Released released;
         outcome = Outcome(sl_csv_open(name, &params, &csv));
     }
     check(outcome);
