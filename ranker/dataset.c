@@ -17,6 +17,17 @@ enum { AHEAD = 8 };
 #define STREAM_SPLIT ((uint64_t)1 << 32)
 #define STREAM_ORDER ((uint64_t)2 << 32)
 
+static double weight_of(const sl_dataset *data, uint32_t row) {
+    return data->rows.weights ? (double)data->rows.weights[row] : 1;
+}
+
+double sl_dataset_weight(const sl_dataset *data, const uint32_t *numbers, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += weight_of(data, numbers[i]);
+    return sum;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Reading
  * ------------------------------------------------------------------------------------------------------------- */
@@ -65,6 +76,16 @@ static sl_status split(sl_dataset *data, size_t apart) {
     return SL_OK;
 }
 
+/* Scales the weights of some rows so that their mean is 1. Weights that are all 0 stay. */
+static void scale_weights(sl_dataset *data, const uint32_t *numbers, size_t count) {
+    double mean = sl_dataset_weight(data, numbers, count) / (double)count;
+    if (mean == 1 || !(mean > 0)) return;
+    for (size_t i = 0; i < count; i++) {
+        float *weight = &data->rows.weights[numbers[i]];
+        *weight = (float)((double)*weight / mean);
+    }
+}
+
 sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
                           const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out) {
     sl_dataset data = {.features = features, .rows.allocator = *allocator, .unlabelled = source->unlabelled};
@@ -86,6 +107,8 @@ sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, con
         sl_dataset_free(&data);
         return status;
     }
+    scale_weights(&data, data.train, data.train_count);
+    scale_weights(&data, data.valid, data.valid_count);
     *out = data;
     return SL_OK;
 }
@@ -128,10 +151,6 @@ uint32_t sl_dataset_crc(const sl_dataset *data) {
     }
     crc = sl_crc32c(crc, &data->train_count, sizeof data->train_count);
     return sl_crc32c(crc, data->train, rows->rows * sizeof *data->train);
-}
-
-static double weight_of(const sl_dataset *data, uint32_t row) {
-    return data->rows.weights ? (double)data->rows.weights[row] : 1;
 }
 
 double sl_dataset_label_mean(const sl_dataset *data) {

@@ -116,13 +116,26 @@ static void size_minibatch(sl_trainer *trainer) {
     trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
 }
 
-/* Checks that there is something to learn: more than one row, and more than one label where labels are classes. */
+/* Checks that some of the rows have a weight. `what` they are for stands in the message. */
+static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, size_t count, const char *what) {
+    if (count == 0 || sl_dataset_weight(data, numbers, count) > 0) return SL_OK;
+    return sl_fail(
+        SL_EVALUE,
+        "all %zu rows %s have the weight 0 in column '%s', as any number below 7e-46 has; give some a weight "
+        "above 0, or leave \"weight\" out of the spec",
+        count, what, data->features->spec->weight);
+}
+
+/* Checks that there is something to learn: weights, more than one row, and more than one label where labels are
+ * classes. */
 static sl_status check_rows(const sl_trainer *trainer) {
     const sl_features *features = trainer->features;
     const sl_dataset *data = &trainer->data;
     float label;
     if (data->train_count < 2)
         return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
+    SL_TRY(check_weights(data, data->train, data->train_count, "to train on"));
+    SL_TRY(check_weights(data, data->valid, data->valid_count, "of validation"));
     if (features->spec->loss == SL_LOSS_SQUARED || data->unlabelled || !sl_dataset_has_one_label(data, &label))
         return SL_OK;
     if (features->spec->loss == SL_LOSS_MULTICLASS)

@@ -126,6 +126,13 @@ class Train(RankingTest):
         self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv")
         self.assertEqual(self.lines("p.csv"), [[f"{x:.9g}" for x in row] for row in scores])
 
+    def test_weights_of_zero(self):
+        self.spec(weight="w")
+        for weight in ("0", "1e-300"):
+            self.write("weighed.csv", table([*CLICKS, "w"], [[*row, weight] for row in click_rows(300, 1)]))
+            self.run_bad(1, "train", "spec.json", "weighed.csv", "-o", "m.slr",
+                         says=["rows to train on have the weight 0 in column 'w'"])
+
     @unittest.skipUnless(DEEP, "vectors enter the deep part")
     def test_vectors_by_id(self):
         """The column holds ids; --index lends their vectors, in training, prediction and evaluation."""

@@ -164,6 +164,79 @@ START_TEST(weights_are_repeated_rows) {
 }
 END_TEST
 
+/* Trains on rows with their weights times a factor. */
+static sl_ranker *train_weighed(const char *spec, planted *few, float factor) {
+    sl_ranker *ranker;
+    sl_train_params params = planted_one_thread();
+    float *own = malloc(few->rows * sizeof *own);
+    memcpy(own, few->weight, few->rows * sizeof *own);
+    for (size_t r = 0; r < few->rows; r++)
+        few->weight[r] *= factor;
+    ck_assert_msg(sl_ranker_train(spec, &few->source, NULL, &params, &ranker, NULL) == SL_OK, "%s", sl_last_error());
+    memcpy(few->weight, own, few->rows * sizeof *own);
+    free(own);
+    return ranker;
+}
+
+/* The optimisers' own numbers, Adam's epsilon and the penalties among them, do not meet the size of weights. */
+START_TEST(only_ratios_of_weights_count) {
+    static const char *const optimisers[] = {"\"optimizer\": \"adam\"", "\"optimizer\": \"adagrad\", \"l2\": 0.01"};
+    char weighted[PLANTED_SPEC], plain[PLANTED_SPEC], deep[160];
+    planted few;
+    planted_make(&few, 600, 9);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(deep, sizeof deep, "\"hidden\": [8], %s", optimisers[i]);
+        const char *how = "\"epochs\": 3, \"batch\": 64, \"validation\": 0.2";
+        planted_spec(weighted, CLICK, WIDE, deep, how, "\"weight\": \"weight\"");
+        planted_spec(plain, CLICK, WIDE, deep, how, "");
+        sl_ranker *as_they_are = train_weighed(weighted, &few, 1);
+        const float factors[] = {0x1p-100f, 1e-30f, 1e-7f, 3e7f, 1e35f};
+        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+            sl_ranker *scaled = train_weighed(weighted, &few, factors[f]);
+            double off = furthest(as_they_are, scaled);
+            ck_assert_msg(f == 0 ? off == 0 : off < 1e-3, "%s by %g: %g", optimisers[i], (double)factors[f], off);
+            sl_ranker_free(scaled);
+        }
+        sl_ranker_free(as_they_are);
+        /* Weights that are all the same are none. */
+        planted alike;
+        planted_make(&alike, 600, 9);
+        for (size_t r = 0; r < alike.rows; r++)
+            alike.weight[r] = 1e-7f;
+        sl_ranker *unweighted = train_weighed(plain, &few, 1), *same = train_weighed(weighted, &alike, 1);
+        ck_assert(furthest(unweighted, same) == 0);
+        sl_ranker_free(unweighted);
+        sl_ranker_free(same);
+        planted_free(&alike);
+    }
+    planted_free(&few);
+}
+END_TEST
+
+START_TEST(weights_of_zero_are_told_as_such) {
+    static const char *const labels[] = {CLICK, "\"column\": \"value\", \"loss\": \"squared\"",
+                                         "\"column\": \"kind\", \"loss\": \"multiclass\""};
+    char spec[PLANTED_SPEC];
+    planted few, apart;
+    sl_ranker *ranker;
+    sl_train_params params = planted_one_thread();
+    planted_make(&few, 50, 3);
+    planted_make(&apart, 20, 4);
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        planted_spec(spec, labels[i], WIDE, NULL, TRAIN, "\"weight\": \"weight\"");
+        memset(few.weight, 0, 50 * sizeof *few.weight);
+        ck_assert_int_eq(sl_ranker_train(spec, &few.source, &apart.source, &params, &ranker, NULL), SL_EVALUE);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "all 50 rows to train on have the weight 0 in column 'weight'"));
+        few.weight[3] = few.weight[4] = 1e-30f;
+        memset(apart.weight, 0, 20 * sizeof *apart.weight);
+        ck_assert_int_eq(sl_ranker_train(spec, &few.source, &apart.source, &params, &ranker, NULL), SL_EVALUE);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "all 20 rows of validation have the weight 0"));
+    }
+    planted_free(&few);
+    planted_free(&apart);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Gradients
  * ------------------------------------------------------------------------------------------------------------- */
@@ -667,6 +740,8 @@ int main(void) {
         tcase_add_test(failures, memory_may_fail_anywhere);
     }
     tcase_add_test(learning, weights_are_repeated_rows);
+    tcase_add_test(learning, only_ratios_of_weights_count);
+    tcase_add_test(learning, weights_of_zero_are_told_as_such);
     tcase_add_test(settings, the_share_of_validation_is_held_out);
     tcase_add_test(settings, l1_leaves_few_weights);
     tcase_add_test(failures, it_can_be_cancelled);

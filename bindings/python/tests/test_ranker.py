@@ -159,6 +159,34 @@ def test_one_row_and_one_class(data):
         shortlist.Ranker.train(spec(), {**data, "click": np.ones_like(data["click"])})
 
 
+@pytest.mark.parametrize("weight", [0, 0.0, 1e-300, 1e-50])
+def test_weights_of_zero_are_told_as_such(data, weight):
+    with pytest.raises(ValueError, match="all 1000 rows to train on have the weight 0 in column 'w'"):
+        shortlist.Ranker.train(spec(weight="w", train={"validation": 0}), {**data, "w": [weight] * 1000})
+
+
+def test_equal_weights_are_no_weights(data):
+    plain = shortlist.Ranker.train(spec(), data, threads=1).predict(data)
+    for weight in (1, 7.5, 1e-7, 1e30):
+        weighted = shortlist.Ranker.train(spec(weight="w"), {**data, "w": [weight] * 1000}, threads=1)
+        np.testing.assert_array_equal(weighted.predict(data), plain)
+
+
+def test_a_callback_that_raises_ends_a_call_of_any_thread(data):
+    told = []
+
+    def fails(epoch):
+        told.append(epoch)
+        raise KeyError("enough")
+
+    def train():
+        with pytest.raises(KeyError, match="enough"):
+            shortlist.Ranker.train(spec(), data, epochs=500, on_epoch=fails)
+
+    run_together(train)
+    assert len(told) == 1
+
+
 def test_saved_and_pickled(rk, data, tmp_path):
     rk.save(tmp_path / "m.slr")
     for again in (shortlist.Ranker.open(tmp_path / "m.slr"), pickle.loads(pickle.dumps(rk))):
