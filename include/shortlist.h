@@ -917,6 +917,8 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
 /* Makes durable what was added, tuned and deleted so far in a writable index. Synced changes survive the process and a
  * power loss, and all who have the file open find them from their next search on. Other changes are this handle's
  * alone; a crash, or freeing the handle, takes them back whole.
+ * Every vector that a sync publishes can be reached: a search for k = n finds all, unless the log warns that memory was
+ * short.
  * Keep the file and its log (its name and ".log") together. Without the log that a crash left, sl_index_open gives
  * SL_ECORRUPT, but to read the mapped file. Written directly, persistent memory has no log, and changes count at once
  * (docs/internals/storage.md).

@@ -190,6 +190,38 @@ sl_status sl_build_link_rows(sl_build *build) {
     return SL_OK;
 }
 
+/* Whole proofs for batches of a sixteenth or more read each link a bounded number of times, however vectors come. */
+static int is_small(const sl_build *build) {
+    return build->n < build->first / 16;
+}
+
+/* Watches what lists give up while few nodes are inserted into an index of which all nodes can be reached. */
+static void watch(sl_build *build) {
+    const sl_index *index = build->index;
+    if (index->unverified || !is_small(build)) return;
+    if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) return;
+    for (size_t t = 0; t < build->threads; t++)
+        sl_detours_watch(&build->inserts[t].detours, build->first);
+}
+
+static void stop_watching(sl_build *build) {
+    for (size_t t = 0; t < build->threads; t++)
+        build->inserts[t].detours.watches = 0;
+}
+
+/* Proves that all nodes can be reached where the lists were watched. Else the whole proof is owed.
+ * Parameters: `before`, the entry point before the add. */
+static void prove_watched(sl_build *build, sl_entry before) {
+    sl_index *index = build->index;
+    sl_insert *insert = &build->inserts[0];
+    const uint32_t entry = sl_entry_get(&index->graph).node;
+    int proved = insert->detours.watches;
+    if (proved && entry != before.node) sl_detours_open(&insert->detours, entry, before.node);
+    for (size_t t = 0; t < build->threads && proved; t++)
+        proved = sl_reach_close(insert, &build->inserts[t].detours);
+    if (!proved) index->unverified += build->n;
+}
+
 static sl_status build_run(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
     sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
@@ -214,15 +246,17 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     index->graph.n += build->n;
     sl_dead_extend(index, build->first);
     sl_publish_nodes(index);
+    watch(build);
     status = sl_build_link_rows(build);
     if (status == SL_OK) status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
+        stop_watching(build);
         sl_build_undo(build, entry, next_id);
         index->graph.quant_error = error;
         sl_publish_nodes(index);
     }
+    prove_watched(build, entry);
     sl_publish_linked(index, index->graph.n);
-    index->unverified += build->n;
     return status;
 }
 
@@ -235,10 +269,9 @@ sl_status sl_build_relink(sl_index *index, size_t first) {
     return status;
 }
 
-/* Proves reachability where that is due. A proof reads every link: it waits until enough was added to be worth one.
- * sl_index_save and sl_index_check ask for the proof that is owed. */
-static void settle_if_due(sl_index *index) {
-    if (index->unverified * 16 < index->graph.n || sl_reach_settle(index) == SL_OK) return;
+/* Proves reachability where a proof is owed. sl_index_sync, sl_index_save and sl_index_check ask for it again. */
+static void settle_if_owed(sl_index *index) {
+    if (sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
 }
 
@@ -301,7 +334,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
     sl_status status = link_rows(build, ids);
     const int64_t linked = sl_now_ns();
-    if (status == SL_OK || status == SL_ECANCELED) settle_if_due(index);
+    if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
     /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
      * came. */
     index->threads = params->threads;

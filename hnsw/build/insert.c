@@ -10,6 +10,7 @@ sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *loc
         index->graph.ef_construction > index->graph.m0 + 1 ? index->graph.ef_construction : index->graph.m0 + 1;
     sl_status status = sl_walk_init(&insert->walk, &index->graph, index->graph.ef_construction);
     if (status == SL_OK) status = sl_select_init(&insert->select, &index->graph, most);
+    if (status == SL_OK) status = sl_detours_init(&insert->detours, &index->graph);
     insert->own = sl_mem_array(&index->graph.allocator, index->graph.m0, sizeof *insert->own, &status);
     if (status != SL_OK) sl_insert_free(insert);
     return status;
@@ -30,6 +31,7 @@ void sl_insert_free(sl_insert *insert) {
     if (!insert->index) return;
     sl_walk_free(&insert->walk);
     sl_select_free(&insert->select);
+    sl_detours_free(&insert->detours);
     sl_mem_free(&insert->index->graph.allocator, insert->own, insert->index->graph.m0 * sizeof(uint32_t));
     insert->index = NULL;
 }
@@ -62,10 +64,49 @@ static void write_selection(const sl_insert *insert, const sl_layer *layer, uint
     sl_index_touch(insert->index, links, layer->degree * sizeof *links);
 }
 
+static int is_chosen(const sl_select *select, uint32_t node) {
+    for (size_t i = 0; i < select->chosen_count; i++)
+        if (select->chosen[i] == node) return 1;
+    return 0;
+}
+
+/* Notes which links of layer 0 a list gives up for its new selection. `node` was no link before. */
+static void note_given_up(sl_insert *insert, uint32_t node) {
+    const sl_select *select = &insert->select;
+    sl_detours *detours = &insert->detours;
+    detours->given_count = 0;
+    for (size_t i = 0; i < select->count; i++)
+        if (select->nodes[i] != node && !is_chosen(select, select->nodes[i]))
+            detours->given_up[detours->given_count++] = select->nodes[i];
+}
+
+/* Puts a link into a free place. Returns 0 where there is none. */
+static int append(const sl_insert *insert, const sl_layer *layer, uint32_t *links, uint32_t id) {
+    size_t at = 0;
+    while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
+        at++;
+    if (at == layer->degree) return 0;
+    sl_link_store(links + at, id);
+    sl_index_touch(insert->index, links + at, sizeof *links);
+    return 1;
+}
+
+/* Puts back what a list gave up and no other way leads to. What finds no place stays open. In persistent memory a list
+ * has no gap at any time. */
+static void keep_reached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
+    sl_detours *detours = &insert->detours;
+    sl_detours_look(detours, node);
+    for (size_t i = 0; i < detours->given_count; i++) {
+        if (!append(insert, layer, links, detours->given_up[i])) sl_detours_open(detours, node, detours->given_up[i]);
+        sl_index_fence(insert->index);
+    }
+}
+
 /* Chooses the list of a full node anew among what it holds and one more. A file that is written in place was not
- * checked before: what is no id of the layer is left out. */
-static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
+ * checked before: what is no id of the layer is left out. Returns whether the one more was chosen. */
+static int choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
     sl_select *select = &insert->select;
+    const int watches = insert->detours.watches && layer->level == 0;
     select->count = 0;
     for (size_t i = 0; i < layer->degree; i++) {
         uint32_t old = sl_link_load(links + i);
@@ -74,35 +115,31 @@ static void choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node,
     }
     select->nodes[select->count++] = node_of(layer, id);
     sl_select_run(select, node, layer->degree);
+    if (watches) note_given_up(insert, id);
     if (!sl_index_is_direct(insert->index)) {
         write_selection(insert, layer, links);
-        return;
+    } else {
+        for (size_t i = 0; i < select->chosen_count; i++)
+            select->nodes[i] = id_on(layer, select->chosen[i]);
+        sl_links_become(insert->index, links, layer->degree, select->nodes, select->chosen_count);
     }
-    for (size_t i = 0; i < select->chosen_count; i++)
-        select->nodes[i] = id_on(layer, select->chosen[i]);
-    sl_links_become(insert->index, links, layer->degree, select->nodes, select->chosen_count);
+    if (watches) keep_reached(insert, layer, node, links);
+    return is_chosen(select, node_of(layer, id));
 }
 
 static sl_spin *lock_of(const sl_insert *insert, uint32_t node) {
     return &insert->locks->nodes[node % SL_LOCK_STRIPES];
 }
 
-void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
+int sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
     uint32_t node = node_of(layer, to);
     uint32_t *links = sl_layer_links(layer, to);
-    if (!links) return;
+    if (!links) return 0;
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
-    size_t at = 0;
-    while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
-        at++;
-    if (at == layer->degree) {
-        choose_anew(insert, layer, node, links, id);
-    } else {
-        sl_link_store(links + at, id);
-        sl_index_touch(insert->index, links + at, sizeof *links);
-    }
+    const int has = append(insert, layer, links, id) || choose_anew(insert, layer, node, links, id);
     sl_spin_unlock(lock);
+    return has;
 }
 
 /* Writes a node's own list. A node that is linked anew is in the graph already, and other threads write back links
@@ -135,6 +172,21 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     }
 }
 
+/* Gives a node that no old node links to a free place in the list of an old one among its own `count` links. */
+static void bring_in(sl_insert *insert, uint32_t node, size_t count) {
+    const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t to = insert->own[i];
+        if (to >= insert->detours.first) continue;
+        sl_spin *lock = lock_of(insert, to);
+        sl_spin_lock(lock);
+        const int has = append(insert, &layer, sl_links(layer.graph, to), node);
+        sl_spin_unlock(lock);
+        if (has) return;
+    }
+    sl_detours_open(&insert->detours, SL_NONE, node);
+}
+
 /* Links back from layer 0 up. A layer's list is copied before its first back link goes out. From then on other threads
  * come upon the node there and may change the list. */
 static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
@@ -143,8 +195,11 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
         uint32_t self = level ? slot : node;
         const uint32_t *links = sl_layer_links(&layer, self);
         size_t count = links ? sl_links_known(&layer, links, insert->own) : 0;
+        int from_old = 0;
         for (size_t i = 0; i < count; i++)
-            sl_insert_back_link(insert, &layer, insert->own[i], self);
+            from_old |=
+                sl_insert_back_link(insert, &layer, insert->own[i], self) && insert->own[i] < insert->detours.first;
+        if (level == 0 && insert->detours.watches && !from_old) bring_in(insert, node, count);
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef SL_HNSW_BUILD_INSERT_H
 #define SL_HNSW_BUILD_INSERT_H
 
+#include "hnsw/build/detours.h"
 #include "hnsw/build/select.h"
 #include "hnsw/search/walk.h"
 
@@ -18,6 +19,7 @@ typedef struct sl_insert {
     sl_build_locks *locks;
     sl_walk walk;
     sl_select select;
+    sl_detours detours;
     uint32_t *own; /* a copy of the node's new list on one layer */
 } sl_insert;
 
@@ -31,8 +33,8 @@ sl_status sl_insert_bytes(sl_index *index, size_t *bytes);
  * written. A node that others link to already is linked anew. */
 void sl_insert_node(sl_insert *insert, uint32_t node);
 
-/* Adds `id` to the list of `to` on a layer; a full list is chosen anew. */
-void sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
+/* Adds `id` to the list of `to` on a layer; a full list is chosen anew. Returns whether the list has the id then. */
+int sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
 
 /* add.c: links nodes from `first` on, whose rows are there, as if they had just been added. Errors: SL_ENOMEM. */
 sl_status sl_build_relink(sl_index *index, size_t first);

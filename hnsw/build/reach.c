@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* ef of a walk that looks whether a way is left. */
+enum { NARROW = 16 };
+
 static size_t bit_words(size_t bits) {
     return bits / 64 + 1;
 }
@@ -124,6 +127,83 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
     }
     return attached;
 }
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Open ends
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Appends a link to the list of the first of `count` nodes that has a free place. */
+static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t count, uint32_t to) {
+    const sl_graph *graph = &index->graph;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t *links = sl_links(graph, nodes[i]);
+        if (nodes[i] == to || sl_link_load(links + graph->m0 - 1) != SL_NONE) continue;
+        while (sl_link_load(links) != SL_NONE)
+            links++;
+        sl_link_store(links, to);
+        sl_index_touch(index, links, sizeof *links);
+        sl_index_fence(index);
+        return 1;
+    }
+    return 0;
+}
+
+/* Appends a link to the list of a node that the walk found, the nearest first, or else of one that they link to. */
+static int append_near(sl_insert *insert, uint32_t to) {
+    const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
+    sl_pool *pool = &insert->walk.pool;
+    sl_pool_sort(pool);
+    for (size_t i = 0; i < pool->size; i++) {
+        const uint32_t near = sl_pool_id(pool->keys[i]);
+        if (append_to_any(insert->index, &near, 1, to)) return 1;
+    }
+    for (size_t i = 0; i < pool->size; i++) {
+        const size_t count = sl_links_known(&layer, sl_links(layer.graph, sl_pool_id(pool->keys[i])), insert->own);
+        if (append_to_any(insert->index, insert->own, count, to)) return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the walk came to a node. Of a large index, nodes share marks. */
+static int has_met(const sl_walk *walk, uint32_t node) {
+    if (walk->graph->n <= SL_VISITED_MOST) return sl_visited_has(&walk->visited, node);
+    for (size_t i = 0; i < walk->pool.size; i++)
+        if (sl_pool_id(walk->pool.keys[i]) == node) return 1;
+    return 0;
+}
+
+/* Walks towards a node. Returns whether the walk came to it, and else leaves in the pool where it came to. */
+static int walk_finds(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
+    sl_walk_layer(walk, 0, sl_walk_from(start), ef);
+    sl_pool_finish(&walk->pool, ef);
+    return has_met(walk, node);
+}
+
+/* A walk towards the end begins at the node from which it must be reached, and at the entry point. A new node may be
+ * reached from any old one. A narrow walk finds most ends. */
+static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
+    const sl_graph *graph = &insert->index->graph;
+    const size_t ef = graph->ef_construction;
+    sl_walk *walk = &insert->walk;
+    uint32_t start = end.from;
+    sl_walk_ask_node(walk, graph, end.to);
+    if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
+    if (end.from == SL_NONE && start >= first) start = sl_entry_get(graph).node;
+    if (ef > NARROW && walk_finds(walk, start, end.to, NARROW)) return 1;
+    return walk_finds(walk, start, end.to, ef) || append_near(insert, end.to);
+}
+
+int sl_reach_close(sl_insert *insert, sl_detours *detours) {
+    int closed = !detours->too_many;
+    for (size_t i = 0; i < detours->open_count && closed; i++)
+        closed = close_end(insert, detours->open[i], detours->first);
+    detours->open_count = 0;
+    return closed;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The whole proof
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status settle(sl_index *index) {
     sl_reach reach = {0};

@@ -30,8 +30,14 @@ static inline int sl_reach_has(const sl_reach *reach, uint32_t node) {
  * took. `reach` has a tree; `insert` is a thread's scratch. Threads: no other call on the index meanwhile. */
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert);
 
-/* Proves that the nodes added since the last proof can be reached, and repairs where they cannot. It returns at once
- * where there are none, and for a handle that follows a file, whose writer proves. Searches may go on beside it.
+/* Links the open ends that a thread's inserts left (detours.h), each to a node near it from which it must be reached.
+ * Takes a walk for each. Returns 0 where an end stays open: the whole proof is then owed.
+ * Parameters: `insert` is a thread's scratch. Threads: no other call on the index meanwhile. */
+int sl_reach_close(sl_insert *insert, sl_detours *detours);
+
+/* Proves that every node can be reached, and repairs where it cannot, if the proof is owed (sl_index.unverified). It
+ * returns at once where it is not, and for a handle that follows a file, whose writer proves. Searches may go on beside
+ * it.
  * Errors: SL_ENOMEM; SL_EBUSY in a child that fork() made of a writer in persistent memory. After an error the proof
  * is still owed. */
 sl_status sl_reach_settle(sl_index *index);

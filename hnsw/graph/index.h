@@ -116,7 +116,7 @@ struct sl_index {
     /* Fields that may change beside readers. */
     sl_id_map id_map;
     sl_spin settling;  /* a thread that proves reachability holds it */
-    size_t unverified; /* nodes added since reachability was last proved */
+    size_t unverified; /* nodes for which the proof of reachability is owed */
 
     /* The writer's fields. */
     sl_writable *writer; /* of a file that is written in place: touched ranges, and the log; else NULL */

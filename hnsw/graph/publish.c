@@ -105,8 +105,10 @@ void sl_publish_nodes(sl_index *index) {
 
 void sl_publish_linked(sl_index *index, size_t count) {
     if (!sl_index_is_direct(index)) return;
+    sl_published *facts = sl_published_in_file(index);
+    store_word(index, &facts->unverified, index->unverified);
     sl_index_fence(index);
-    store_word(index, &sl_published_in_file(index)->linked, count);
+    store_word(index, &facts->linked, count);
     sl_index_fence(index);
 }
 

@@ -61,7 +61,8 @@ sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t r
 
 /* Publishes the number of nodes. The new nodes have their rows, and empty lists. */
 void sl_publish_nodes(sl_index *index);
-/* Publishes that the first `count` nodes are linked. After a crash the writer links the others again. */
+/* Publishes that the first `count` nodes are linked, and what is owed for them. After a crash the writer links the
+ * others again. */
 void sl_publish_linked(sl_index *index, size_t count);
 /* Publishes the entry point. */
 void sl_publish_entry(sl_index *index);

@@ -1,3 +1,4 @@
+#include "hnsw/build/reach.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/search/settings.h"
 
@@ -16,6 +17,9 @@ sl_status sl_index_sync(sl_index *index) {
     if (!index->writer)
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
+    /* What is published can be reached. A proof that lacks memory stays owed, and what was added is made durable. */
+    if (sl_reach_settle(index) == SL_ENOMEM && index->log)
+        index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; the next sync will");
     sl_published facts = sl_published_of(index, &index->graph);
     if (index->graph.tuned_count) {
         const size_t size = index->graph.tuned_count * sizeof *index->graph.tuned;

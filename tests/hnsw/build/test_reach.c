@@ -283,8 +283,109 @@ START_TEST(full_lists_make_room) {
 }
 END_TEST
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * Small adds
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t reached_of(const sl_index *index) {
+    sl_reach reach;
+    ck_ok(sl_reach_init(&reach, &index->graph, index->graph.n, 0));
+    const size_t reached = sl_reach_run(&reach);
+    sl_reach_free(&reach);
+    return reached;
+}
+
+static sl_index *with_few_links(sl_metric metric, size_t m, const float *x, size_t n) {
+    sl_index_params params;
+    indexes_params(&params, DIM, metric);
+    params.m = m;
+    params.ef_construction = 16;
+    return indexes_make(&params, x, SL_F32, n, NULL, 1);
+}
+
+/* Each metric, with few links and with more, on one thread and on four. Nothing is proved but what an add proves. */
+START_TEST(small_adds_leave_nothing_out) {
+    enum { BEGIN = 4000, EACH = 60, ADDS = 20, ALL = BEGIN + EACH * ADDS };
+    const sl_metric metric = (sl_metric)(_i % 3);
+    float *x = clusters_make(ALL, DIM, 1.0, 21);
+    sl_index *index = with_few_links(metric, _i / 3 % 2 ? 6 : 2, x, BEGIN);
+    for (size_t n = BEGIN; n < ALL; n += EACH) {
+        ck_ok(add(index, x + n * DIM, EACH, _i < 6 ? 1 : 4));
+        ck_assert_uint_eq(index->unverified, 0);
+        ck_assert_uint_eq(reached_of(index), n + EACH);
+    }
+    uint64_t *ids = calloc(ALL, sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, ALL, ALL, ids, NULL);
+    for (size_t i = 0; i < ALL; i++)
+        ck_assert_uint_ne(ids[i], SL_NO_ID);
+    indexes_sound(index);
+    free(ids);
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
+/* Nobody links to the entry point. A vector that becomes the entry point must lead to it. Seeds decide which does. */
+START_TEST(a_new_entry_point_leads_to_the_old_one) {
+    enum { BEGIN = 200, END = 220, SEEDS = 60 };
+    float *x = clusters_make(END, DIM, 0.3, 22);
+    size_t changes = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        sl_index_params params;
+        indexes_params(&params, DIM, (sl_metric)_i);
+        params.m = 2;
+        params.seed = seed;
+        sl_index *index = indexes_make(&params, x, SL_F32, BEGIN, NULL, 1);
+        for (size_t n = BEGIN; n < END; n++) {
+            lonely = sl_entry_get(&index->graph).node;
+            drop_links(index, to_lonely);
+            index->unverified = 1;
+            ck_ok(sl_reach_settle(index));
+            ck_ok(add(index, x + n * DIM, 1, 1));
+            ck_assert_uint_eq(index->unverified, 0);
+            ck_assert_uint_eq(reached_of(index), n + 1);
+            changes += sl_entry_get(&index->graph).node != lonely;
+        }
+        sl_index_free(index);
+    }
+    ck_assert_uint_gt(changes, 0);
+    free(x);
+}
+END_TEST
+
+static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx;
+    return done > 3 * total / 4;
+}
+
+/* New vectors lie between few old ones, and become the ways from one to the other. A cancelled add takes these back. */
+START_TEST(a_cancelled_add_leaves_nothing_out) {
+    enum { BEGIN = 4000, EACH = 240, OLD = 60 };
+    float *x = clusters_make(BEGIN + EACH, DIM, 1.0, 23);
+    for (size_t i = 0; i < EACH; i++)
+        for (size_t d = 0; d < DIM; d++)
+            x[(BEGIN + i) * DIM + d] = 0.5f * (x[i % OLD * DIM + d] + x[i * 7 % OLD * DIM + d]);
+    sl_index *index = with_few_links(SL_METRIC_L2, 2, x, BEGIN);
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.progress = cancel_late;
+    for (size_t i = 0; i < 3; i++) {
+        ck_fails(sl_index_add(index, x + BEGIN * DIM, SL_F32, EACH, 0, NULL, &params), SL_ECANCELED, "");
+        ck_assert_uint_eq(index->unverified, 0);
+        ck_assert_uint_eq(reached_of(index), BEGIN);
+    }
+    sl_index_free(index);
+    free(x);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("reach");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, small_adds_leave_nothing_out, 0, 12);
+    tcase_add_loop_test(tests, a_new_entry_point_leads_to_the_old_one, 0, 3);
+    tcase_add_test(tests, a_cancelled_add_leaves_nothing_out);
     tcase_add_loop_test(tests, far_vectors_among_copies_are_found, 0, sizeof crowds / sizeof *crowds);
     tcase_add_loop_test(tests, all_the_same, 0, 9);
     tcase_add_loop_test(tests, threads_leave_nothing_out, 0, 3);

@@ -1,6 +1,7 @@
 /* An index in a file that is written in place. Changes that one handle adds and syncs are seen by the others; changes
  * that it does not sync are not. The tests also cover who may write. */
-#include "hnsw/graph/index.h"
+#include "hnsw/build/reach.h"
+#include "hnsw/graph/publish.h"
 #include "tests/support/faults.h"
 #include "tests/support/live_files.h"
 
@@ -353,15 +354,85 @@ static void orphan(sl_index *writer, uint32_t node) {
     }
 }
 
+/* Publishes a file as earlier versions did: a proof is owed, and a vector is not reached. */
+static void leave_a_debt(sl_index *writer, uint32_t node) {
+    sl_published *facts = sl_published_in_file(writer);
+    orphan(writer, node);
+    facts->unverified = 10;
+    sl_index_touch(writer, facts, sizeof *facts);
+    ck_ok(sl_writable_commit(writer->writer));
+}
+
+/* Whether every vector that is not deleted is found by a search for as many. */
+static void ck_all_found(const sl_index *index) {
+    const size_t n = sl_index_size(index);
+    uint64_t *ids = calloc(n, sizeof *ids);
+    ck_assert_ptr_nonnull(ids);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, n, n, ids, NULL);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(ids[i] != SL_NO_ID, "%zu of %zu are found", i, n);
+    free(ids);
+}
+
+/* A writer that syncs, and stops, leaves nothing to its readers. */
+START_TEST(what_a_sync_publishes_is_found) {
+    enum { BEGIN = 3000, EACH = 50, ADDS = 10, DELETED = 700 };
+    float *rows = clusters_make(BEGIN + EACH * ADDS, DIM, 1.0, 31);
+    sl_index_params params;
+    uint64_t ids[DELETED];
+    indexes_params(&params, DIM, (sl_metric)_i);
+    params.m = 2;
+    params.ef_construction = 16;
+    sl_index *index = indexes_make(&params, rows, SL_F32, BEGIN, NULL, 1);
+    save_with_room(index, BEGIN + EACH * ADDS);
+    sl_index_free(index);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    for (size_t n = BEGIN; n < BEGIN + EACH * ADDS; n += EACH) {
+        sl_index *writer = opened(SL_PLACE_MAP, 1);
+        ck_ok(indexes_add(writer, rows + n * DIM, SL_F32, EACH, NULL));
+        ck_ok(sl_index_sync(writer));
+        sl_index_free(writer);
+        ck_assert_uint_eq(sl_index_size(reader), n + EACH);
+        ck_all_found(reader);
+    }
+    for (size_t i = 0; i < DELETED; i++)
+        ids[i] = 5 * i;
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    ck_ok(sl_index_delete(writer, ids, DELETED));
+    ck_ok(sl_index_sync(writer));
+    sl_index_free(writer);
+    ck_all_found(reader);
+    sl_index_free(reader);
+    free(rows);
+}
+END_TEST
+
+/* The first sync proves what an earlier writer owed. */
+START_TEST(a_sync_proves_what_was_owed) {
+    make_live(N, ROOM);
+    sl_index *writer = opened(SL_PLACE_MAP, 1);
+    leave_a_debt(writer, N - 3);
+    sl_index_free(writer);
+    sl_index *reader = opened(SL_PLACE_MAP, 0);
+    uint64_t ids[N];
+    indexes_search(reader, (vector_rows){x, SL_F32, 1}, N, N, ids, NULL);
+    ck_assert_uint_eq(ids[N - 1], SL_NO_ID);
+    writer = opened(SL_PLACE_MAP, 1);
+    ck_assert_uint_gt(writer->unverified, 0);
+    ck_ok(sl_index_sync(writer));
+    sl_index_free(writer);
+    ck_all_found(reader);
+    ck_assert_uint_eq(sl_published_read(reader->published).unverified, 0);
+    sl_index_free(reader);
+}
+END_TEST
+
 /* A reader's mapping cannot be written: what is not reached stays its writer's to mend. Searchers it has use what it
  * was tuned for, each time. */
 START_TEST(readers_are_tuned_in_memory) {
     make_live(N, ROOM);
     sl_index *writer = opened(SL_PLACE_MAP, 1), *reader;
-    ck_ok(indexes_add(writer, x + N * DIM, SL_F32, 10, NULL));
-    orphan(writer, N + 3);
-    ck_assert_uint_gt(writer->unverified, 0);
-    ck_ok(sl_index_sync(writer));
+    leave_a_debt(writer, N - 3);
     reader = opened(SL_PLACE_MAP, 0);
     ck_assert_uint_gt(reader->unverified, 0);
     sl_searcher *searcher;
@@ -400,6 +471,8 @@ int main(void) {
     tcase_add_test(cases[1], a_file_begun_during_a_save_is_kept);
     tcase_add_test(cases[1], room_is_what_was_asked);
     tcase_add_test(cases[1], ids_and_settings_last);
+    tcase_add_loop_test(cases[1], what_a_sync_publishes_is_found, 0, 3);
+    tcase_add_test(cases[1], a_sync_proves_what_was_owed);
     tcase_add_test(cases[1], readers_are_tuned_in_memory);
     return check_main("live", cases, 2);
 }

@@ -1,0 +1,50 @@
+/*
+ * Links that lists give up, and other ways to their ends.
+ *
+ * A list that is chosen anew gives links up. The end of a link stays reachable if another way leads there from the
+ * list's node. Such a way has links that were read after the link was given up. A link of the way that is given up
+ * later has another way itself, read later still. So at the end of an add each link that was given up has a way of
+ * links that are there, also where threads give links up at once. All nodes that could be reached before can still be
+ * reached.
+ *
+ * A new node needs a link from an old node. Nodes for which neither was found are open ends, and sl_reach_close links
+ * them.
+ */
+#ifndef SL_HNSW_BUILD_DETOURS_H
+#define SL_HNSW_BUILD_DETOURS_H
+
+#include "hnsw/graph/index.h"
+
+/* A node to be reached from another one, or with SL_NONE from the entry point. */
+typedef struct sl_open_end {
+    uint32_t from, to;
+} sl_open_end;
+
+/* Scratch of one thread. */
+typedef struct sl_detours {
+    const sl_graph *graph;
+    int watches;        /* 1: lists of layer 0 keep what has no other way; 0: a proof follows (reach.h) */
+    uint32_t first;     /* nodes below were in the index before this add */
+    uint32_t *near;     /* a hash table of nodes one or two links away from a list's node */
+    uint32_t *own;      /* a copy of that node's list */
+    uint32_t *given_up; /* ends of the links that the list at hand gives up, best first; m0 entries */
+    size_t given_count;
+    sl_open_end *open; /* see sl_reach_close */
+    size_t open_count;
+    int too_many; /* `open` was full */
+} sl_detours;
+
+sl_status sl_detours_init(sl_detours *detours, const sl_graph *graph);
+void sl_detours_free(sl_detours *detours);
+
+/* Watches the lists from here on. Parameters: `first`, the number of nodes before the add. */
+void sl_detours_watch(sl_detours *detours, size_t first);
+
+/* Notes that `to` must be reached from `from`. */
+void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to);
+
+/* Leaves in given_up, which holds the ends of links that a node's list gave up, those with no other short way. The
+ * list lacks them already. Threads: the caller holds the lock of the list's node. */
+void sl_detours_look(sl_detours *detours, uint32_t node);
+
+#endif
