@@ -865,7 +865,7 @@ typedef struct sl_build_plan {
 /* Tells what building an index of n vectors will take. Takes time in proportion to n, since it draws the levels.
  * Parameters: `params`, whose max_memory, work_path and NUMA policy do not count; `ids` as of sl_index_add; `add`,
  * `save` and their threads, builder, room and layout as they will be given; NULL: defaults. Threads: any. Errors:
- * SL_ETYPE, SL_ENOMEM; SL_ELIMIT (n, room), SL_EINVAL (room, layout), SL_EUNSUPPORTED (builder). */
+ * SL_ETYPE, SL_ENOMEM; SL_ELIMIT (n, room), SL_EINVAL (room, layout, an id of SL_NO_ID), SL_EUNSUPPORTED (builder). */
 SL_API SL_MUST_USE sl_status sl_index_plan_build(const sl_index_params *params, uint64_t n, const uint64_t *ids,
                                                  const sl_add_params *add, const sl_save_params *save,
                                                  sl_build_plan *out);
@@ -1103,8 +1103,8 @@ SL_API SL_MUST_USE sl_status sl_exact_create(const sl_exact_params *params, cons
                                              size_t stride, sl_exact **out);
 SL_API void sl_exact_free(sl_exact *exact);
 
-/* Compares n rows of ids first_id, first_id + 1, … with every query. After SL_EVALUE or SL_ECANCELED the scan can only
- * be freed. */
+/* Compares n rows of ids first_id, first_id + 1, … with every query. All ids are below SL_NO_ID, else SL_EINVAL. After
+ * SL_EVALUE or SL_ECANCELED the scan can only be freed. */
 SL_API SL_MUST_USE sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stride,
                                            uint64_t first_id);
 

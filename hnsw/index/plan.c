@@ -132,11 +132,19 @@ static sl_status plan_memory(sl_index *index, const sl_add_params *add, const sl
     return SL_OK;
 }
 
+/* As an add refuses it. */
+static sl_status check_ids(const uint64_t *ids, size_t n) {
+    for (size_t i = 0; ids && i < n; i++)
+        if (ids[i] == SL_NO_ID) return sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i);
+    return SL_OK;
+}
+
 static sl_status plan_build(sl_index *index, const uint64_t *ids, const sl_add_params *add, const sl_save_params *save,
                             sl_build_plan *out) {
     sl_graph *graph = &index->graph;
     const size_t n = (size_t)out->n;
     SL_TRY(sl_build_check_builder(index, add->builder, n));
+    SL_TRY(check_ids(ids, n));
     const size_t early_ids = expect_these(graph, n, ids);
     SL_TRY(sl_save_check(graph, save));
     const int leaves = sl_build_is_from_leaves(index, add->builder, 0, n);

@@ -199,6 +199,9 @@ sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stri
     if (!exact) return sl_fail(SL_EINVAL, "exact is NULL");
     if (n == 0) return SL_OK;
     if (!rows) return sl_fail(SL_EINVAL, "rows is NULL");
+    if (first_id > SL_NO_ID - n)
+        return sl_fail(SL_EINVAL, "row %llu would have id 2^64 - 1, which is reserved; give a smaller first id",
+                       (unsigned long long)(SL_NO_ID - first_id));
     const sl_exact_params *p = &exact->params;
     SL_TRY(sl_check_stride(rows, p->dtype, p->dim, stride));
     if (stride == 0) stride = query_bytes(exact);

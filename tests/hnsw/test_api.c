@@ -189,6 +189,30 @@ START_TEST(null_is_refused_by_indexes) {
 }
 END_TEST
 
+/* Ids that are counted from a first one end at the last that is no SL_NO_ID. A refused block changes nothing. */
+START_TEST(exact_ids_end_below_no_id) {
+    enum { ROWS = 8, K = 2 * ROWS };
+    uint64_t ids[K];
+    sl_exact *exact;
+    sl_exact_params params;
+    sl_exact_params_init(&params);
+    params.dim = DIM;
+    params.k = K;
+    ck_ok(sl_exact_create(&params, vectors, 1, 0, &exact));
+    for (uint64_t first = SL_NO_ID; first > SL_NO_ID - ROWS; first--)
+        ck_fails(sl_exact_scan(exact, vectors, ROWS, 0, first), SL_EINVAL, "would have id 2^64 - 1, which is reserved");
+    ck_fails(sl_exact_scan(exact, vectors, ROWS, 0, SL_NO_ID - 3), SL_EINVAL, "row 3 would have");
+    ck_ok(sl_exact_scan(exact, vectors, 0, 0, SL_NO_ID));
+    ck_ok(sl_exact_results(exact, ids, NULL));
+    ck_assert_uint_eq(ids[0], SL_NO_ID);
+    ck_ok(sl_exact_scan(exact, vectors, ROWS, 0, SL_NO_ID - ROWS));
+    ck_ok(sl_exact_results(exact, ids, NULL));
+    for (size_t i = 0; i < K; i++)
+        ck_assert(i < ROWS ? ids[i] >= SL_NO_ID - ROWS && ids[i] != SL_NO_ID : ids[i] == SL_NO_ID);
+    sl_exact_free(exact);
+}
+END_TEST
+
 START_TEST(null_is_refused_by_the_rest) {
     sl_exact *exact;
     sl_exact_params params;
@@ -463,6 +487,7 @@ int main(void) {
     tcase_add_test(tests, any_number_of_threads);
     tcase_add_test(tests, null_is_refused_by_indexes);
     tcase_add_test(tests, null_is_refused_by_the_rest);
+    tcase_add_test(tests, exact_ids_end_below_no_id);
     tcase_add_loop_test(tests, structs_of_other_versions, 0, sizeof users / sizeof *users);
     tcase_add_test(tests, structs_of_older_programs);
     return check_main("api", &tests, 1);

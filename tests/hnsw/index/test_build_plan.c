@@ -190,6 +190,9 @@ START_TEST(what_cannot_be_planned) {
     save.layout = (sl_layout)9;
     ck_fails(sl_index_plan_build(&params, 10, NULL, NULL, &save, &plan), SL_EINVAL, "layout 9");
     ck_ok(sl_index_plan_build(&params, 0, NULL, NULL, NULL, &plan));
+    const uint64_t ids[] = {5, SL_NO_ID, 6};
+    ck_ok(sl_index_plan_build(&params, 1, ids, NULL, NULL, &plan));
+    ck_fails(sl_index_plan_build(&params, 3, ids, NULL, NULL, &plan), SL_EINVAL, "row 1: id 2^64 - 1 is reserved");
 }
 END_TEST
 
