@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L
 #include "ranker/json.h"
 
+#include <locale.h>
 #include <string.h>
 
 /* cJSON takes some 100 bytes of stack for each bracket within a bracket. A spec needs five. */
@@ -37,6 +39,23 @@ static size_t line_of(const char *text, const char *end) {
     return line;
 }
 
+/* cJSON reads and writes numbers by the locale, and knows no decimal point of several bytes. JSON's is a dot. So this
+ * thread, and no other, is in the "C" locale while cJSON works. Asking for that locale allocates nothing. */
+typedef struct plain_locale {
+    locale_t plain, before;
+} plain_locale;
+
+static int enter(plain_locale *l) {
+    l->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (l->plain) l->before = uselocale(l->plain);
+    return l->plain != (locale_t)0;
+}
+
+static void leave(const plain_locale *l) {
+    uselocale(l->before);
+    freelocale(l->plain);
+}
+
 sl_status sl_json_parse(const char *text, cJSON **out) {
     *out = NULL;
     if (has_nul(text)) return sl_fail(SL_EINVAL, "the spec: a text has a NUL character");
@@ -44,11 +63,18 @@ sl_status sl_json_parse(const char *text, cJSON **out) {
     if (end)
         return sl_fail(SL_EINVAL, "the spec: more than %d brackets within each other at line %zu; leave some out",
                        DEEPEST, line_of(text, end));
+    plain_locale locale;
+    if (!enter(&locale)) return sl_fail(SL_ENOMEM, "the spec: no memory for the locale that numbers are read in");
     *out = cJSON_ParseWithLengthOpts(text, strlen(text) + 1, &end, 1);
+    leave(&locale);
     if (*out) return SL_OK;
     return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%.20s'", line_of(text, end), end);
 }
 
 char *sl_json_print(const cJSON *root) {
-    return cJSON_Print(root);
+    plain_locale locale;
+    if (!enter(&locale)) return NULL;
+    char *text = cJSON_Print(root);
+    leave(&locale);
+    return text;
 }

@@ -1,4 +1,4 @@
-/* The JSON texts of specs, read and written by cJSON. */
+/* The JSON texts of specs, read and written by cJSON, the same under every locale. */
 #ifndef SL_RANKER_JSON_H
 #define SL_RANKER_JSON_H
 
