@@ -21,6 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 import coded_model  # noqa: E402
 
+MAKE_LOCALES = pathlib.Path(coded_model.__file__).with_name("make_locales.sh")
+
 
 class Train(RankingTest):
     def test_fields(self):
@@ -438,6 +440,26 @@ class Absent(CommandTest):
         for command in (("train", "s.json", "a.csv", "-o", "m.slr"), ("predict", "m.slr", "a.csv", "-o", "p.npy"),
                         ("evaluate", "m.slr", "a.csv"), ("items", "a.csv", "-o", "a.sli")):
             self.run_bad(1, *command, says=["cannot rank", "cJSON"])
+
+
+class Locales(RankingTest):
+    def test_change_nothing(self):
+        """Numbers have a dot in files, in options and in what is printed, whatever the locale says."""
+        self.with_model()
+        made = subprocess.run([MAKE_LOCALES, self.path("locales")], capture_output=True, text=True)
+        if made.returncode == 77:
+            self.skipTest(made.stderr)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        wanted = None
+        for name in ("C", "comma", "arabic", "wide"):
+            env = os.environ | {"LOCPATH": self.path("locales"), "LC_ALL": name}
+            self.run_ok("predict", "m.slr", "test.csv", "-o", "p.csv", env=env)
+            told = [self.read("p.csv"), self.run_ok("info", "m.slr", "--json", env=env)]
+            if DEEP:
+                self.run_ok("prune", "m.slr", "-o", "n.slr", "--units", "0.25", "--criterion", "norm", env=env)
+                told.append(self.read("n.slr"))
+            wanted = wanted or told
+            self.assertEqual(told, wanted, name)
 
 
 class Predict(RankingTest):
