@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -204,6 +205,19 @@ def test_ids_in_lists_are_what_their_texts_say(encoders, container, neighbour):
     if container in LISTS:
         frame = pandas().DataFrame({"id": column})
         assert encoders("multi", frame["id"], 3) == encoders("multi", texts, 3)
+
+
+def test_a_foreign_column_without_pyarrow(encoders, monkeypatch):
+    """Its own list counts: by iteration a column of lists gives columns, and its array is one of floats."""
+    ids = [*IDS, None]
+    single, several = Foreign(ids), Foreign(ids)
+    single.to_list = lambda: ids
+    several.to_list = lambda: [[i] for i in ids]
+    texts = [text_of(i) for i in ids]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for use in USES:
+        assert encoders(use, single, len(ids)) == encoders(use, texts, len(ids))
+    assert encoders("multi", several, len(ids)) == encoders("multi", [[text or ""] for text in texts], len(ids))
 
 
 def test_a_number_is_the_same_category_beside_any_other():

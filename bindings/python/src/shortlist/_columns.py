@@ -265,7 +265,7 @@ def _any_column(name: str, values: Any) -> Column:
         return _array_column(name, values if isinstance(values, np.ndarray) else np.asarray(values))
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
         raise ValueError(f"column {name!r} is one {type(values).__name__}; it must hold a value for each row")
-    return _object_column(name, list(values))
+    return _object_column(name, values.to_list() if hasattr(values, "to_list") else list(values))
 
 
 def _is_scalar(value: object) -> bool:
