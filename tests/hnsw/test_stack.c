@@ -182,6 +182,7 @@ static void save(sl_index *index, const char *path, size_t room, sl_layout layou
     INIT(save, &params);
     params.room = room;
     params.layout = layout;
+    STACK_OK(sl_save_try(path));
     STACK_OK(sl_index_save(index, path, &params));
 }
 
