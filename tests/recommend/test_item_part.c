@@ -337,6 +337,77 @@ START_TEST(compaction_keeps_rows) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
+ * Many items
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A table of many items, whose rows are those of the few again and again. */
+static sl_items *many_items(grid *g, size_t many) {
+    size_t *rows = malloc(many * sizeof *rows);
+    *g = (grid){.block_count = 0};
+    for (size_t i = 0; i < many; i++)
+        rows[i] = i % FUNNEL_ITEMS;
+    grid_gather(g, &f.items.table, rows, many);
+    int64_t *ids = (int64_t *)(uintptr_t)g->columns[0].values;
+    for (size_t i = 0; i < many; i++)
+        ids[i] = (int64_t)i;
+    sl_table_cursor *cursor = malloc(sl_table_cursor_size(g->table.column_count));
+    sl_rows source = {.struct_size = sizeof source};
+    sl_items *items;
+    ck_ok(sl_table_rows(&g->table, cursor, &source));
+    ck_ok(sl_items_create(&source, NULL, &items));
+    free(cursor);
+    free(rows);
+    return items;
+}
+
+/* Parts of more rows than are encoded at a time: each item scores as its row does among few. */
+START_TEST(many_items_score_as_few) {
+    enum { MANY = 7000 };
+    static const int models[] = {MODEL_PLAIN, MODEL_WIDE, MODEL_SQUARED};
+    static const sl_item_part parts[] = {SL_ITEM_CODES, SL_ITEM_LAYER, SL_ITEM_LAYER_BF16, SL_ITEM_LAYER_I8};
+    static uint64_t ids[MANY];
+    static float scores[MANY], recall[MANY];
+    float wanted[FUNNEL_ITEMS];
+    grid g;
+    sl_ranker *ranker = funnel_ranker(&f, models[_i % 3], 1, NULL);
+    sl_items *few = funnel_items(&f, NULL), *many = many_items(&g, MANY);
+    sl_recommender *small = make(ranker, few, parts[_i / 3], NULL), *large = make(ranker, many, parts[_i / 3], NULL);
+    sl_request request = funnel_request(&f, 4);
+    sl_session *session = funnel_session(small, funnel_sizes(N, N, 64));
+    for (size_t i = 0; i < MANY; i++) {
+        ids[i] = i;
+        recall[i] = 0.5f;
+    }
+    ck_ok(sl_session_score(session, &request, ids, recall, FUNNEL_ITEMS, wanted, NULL));
+    sl_session_free(session);
+    session = funnel_session(large, funnel_sizes(N, N, 64));
+    ck_ok(sl_session_score(session, &request, ids, recall, MANY, scores, NULL));
+    const sl_prepared *prepared = sl_recommender_pair(large)->prepared;
+    size_t most = 0;
+    for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++) {
+        const sl_prepared_part *part = sl_catalog_part(&prepared->catalog, p);
+        if (part->rows > most) most = part->rows;
+    }
+    ck_assert_uint_gt(most, 1000);
+    size_t wrong = 0, at;
+    for (size_t i = 0; i < MANY; i++) {
+        const sl_prepared_part *one = row_of(prepared, i % FUNNEL_ITEMS, &at);
+        const uint64_t group = one->marks[at].group;
+        const sl_prepared_part *other = row_of(prepared, i, &at);
+        wrong += !(fabsf(scores[i] - wanted[i % FUNNEL_ITEMS]) <= 1e-3f) || other->marks[at].group != group;
+    }
+    ck_assert_uint_eq(wrong, 0);
+    sl_session_free(session);
+    sl_recommender_free(small);
+    sl_recommender_free(large);
+    sl_items_free(few);
+    sl_items_free(many);
+    grid_free(&g);
+    sl_ranker_free(ranker);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
  * Failing allocations
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -391,6 +462,7 @@ int main(void) {
     tcase_add_loop_test(tests, updates_are_rounded_too, 0, KINDS);
     tcase_add_loop_test(tests, compaction_keeps_rows, 0, KINDS);
     tcase_add_test(tests, compaction_keeps_groups);
+    tcase_add_loop_test(tests, many_items_score_as_few, 0, 12);
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, KINDS);
     return check_main("item part", &tests, 1);
 }

@@ -3,6 +3,7 @@
 #include "ranker/quantise_tables.h"
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
 #include "tests/support/faults.h"
 #include "tests/support/funnel.h"
 #include "tests/support/indexes.h"
@@ -349,6 +350,16 @@ START_TEST(computed_recall_is_the_searches) {
     ck_ok(sl_session_score(session, &request, ids, NULL, CANDIDATES, scores, NULL));
     for (size_t i = 0; i < CANDIDATES; i++)
         ck_assert(fabsf(scores[i] - recall[i]) < 1e-4f * fmaxf(1, fabsf(recall[i])));
+    /* A request's vector may be of another type than the index's. */
+    void *halves = clusters_as(SL_F16, request.vector, FUNNEL_DIM);
+    request.vector = halves;
+    request.dtype = SL_F16;
+    indexes_search(f.index, (vector_rows){halves, SL_F16, 1}, CANDIDATES, EF, ids, recall);
+    ck_ok(sl_session_score(session, &request, ids, NULL, CANDIDATES, scores, NULL));
+    for (size_t i = 0; i < CANDIDATES; i++)
+        ck_assert(fabsf(scores[i] - recall[i]) < 1e-4f * fmaxf(1, fabsf(recall[i])));
+    free(halves);
+    request = funnel_request(&f, 5);
     ids[0] = SL_NO_ID - 1;
     ck_ok(sl_session_score(session, &request, ids, NULL, 1, scores, NULL));
     ck_assert(isnan(scores[0]));

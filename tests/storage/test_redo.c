@@ -1,5 +1,7 @@
 /* The redo log: which of its groups count, whatever bytes the log has; and what a commit owes its callers when the
  * system fails it. Nothing is logged that the device has no room for. A failed sync is never forgotten. */
+#include "base/random.h"
+#include "hnsw/graph/index.h"
 #include "storage/writable.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -114,6 +116,46 @@ START_TEST(all_that_is_whole_counts) {
         ck_assert_uint_eq(groups_in(log, size, 1), size < HEAD ? 0 : (size - HEAD) / GROUP);
     ck_assert_uint_eq(groups_in(log, LOG, 2), 0);
     free(log);
+}
+END_TEST
+
+static sl_status apply_large(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    memcpy((uint8_t *)ctx + offset, data, size);
+    return SL_OK;
+}
+
+/* Records and groups around and above the size of the writer's buffer, and of the reader's window. */
+START_TEST(groups_of_any_size_count) {
+    static const uint64_t sizes[] = {8, 1 << 20, (1 << 20) - 64, 3 << 20, 32 << 10, (32 << 10) - 32, 40, (1 << 20) + 8};
+    enum { RECORDS = sizeof sizes / sizeof *sizes, LARGE = 16 << 20 };
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_file_ops ops = sl_file_ops_of(NULL);
+    sl_redo *redo;
+    sl_redo_found found;
+    sl_redo_owner owner = owner_at(1, 0);
+    uint8_t *wanted = calloc(1, LARGE), *file = calloc(1, LARGE);
+    owner.size = LARGE;
+    ck_ok(sl_redo_open(&owner, -1, &allocator, &ops, &redo));
+    ck_ok(sl_redo_reset(redo, 1));
+    for (size_t first = 0; first < RECORDS; first += RECORDS / 2) {
+        uint64_t payload = 0, at = first ? LARGE / 2 : 0;
+        for (size_t i = first; i < first + RECORDS / 2; i++)
+            payload += sizeof(sl_redo_record) + sizes[i];
+        ck_ok(sl_redo_begin(redo, payload));
+        for (size_t i = first; i < first + RECORDS / 2; at += sizes[i++]) {
+            for (uint64_t j = 0; j < sizes[i]; j++)
+                wanted[at + j] = (uint8_t)(sl_random_at(i, j / 512) + j);
+            ck_ok(sl_redo_put(redo, at, wanted + at, sizes[i]));
+        }
+        ck_ok(sl_redo_commit(redo));
+    }
+    sl_redo_close(redo, 0);
+    owner.in_force = 1;
+    ck_ok(sl_redo_replay(&owner, apply_large, file, &found));
+    ck_assert_uint_eq(found.groups, 2);
+    ck_assert_int_eq(memcmp(file, wanted, LARGE), 0);
+    free(wanted);
+    free(file);
 }
 END_TEST
 
@@ -399,6 +441,33 @@ START_TEST(a_failed_sync_is_not_forgotten) {
 }
 END_TEST
 
+/* A commit of so much that the writer gives its own pages back: the writer and others see what was committed, then and
+ * after the next one. */
+START_TEST(large_commits_lose_nothing) {
+    enum { FIRST = 1000, BYTES_A_TURN = 5 << 20 };
+    make_live();
+    fault_files files;
+    fault_files_init(&files);
+    sl_index *writer = open_live(&files.ops, 0), *reader = open_live(NULL, 0);
+    uint8_t *own = sl_row(&writer->graph, FIRST), *wanted = malloc(BYTES_A_TURN);
+    const uint8_t *others = sl_row(&reader->graph, FIRST);
+    for (uint64_t turn = 0; turn < 3; turn++) {
+        const size_t size = turn == 1 ? 4096 : BYTES_A_TURN;
+        for (size_t i = 0; i < size; i++)
+            own[i] = wanted[i] = (uint8_t)(sl_random_at(turn, i / 64) + i);
+        sl_writable_touch(writer->writer, own, size);
+        ck_ok(sl_writable_commit(writer->writer));
+        ck_assert_uint_eq(writer->writer->dirty.marked, 0);
+        ck_assert_uint_eq(writer->writer->own_pages > 0, turn == 1);
+        ck_assert_int_eq(memcmp(own, wanted, BYTES_A_TURN), 0);
+        ck_assert_int_eq(memcmp(others, wanted, BYTES_A_TURN), 0);
+    }
+    free(wanted);
+    sl_index_free(writer);
+    sl_index_free(reader);
+}
+END_TEST
+
 /* Calls that a sync makes to the system, in their order. */
 typedef struct asked {
     int watched;                 /* from here on */
@@ -495,6 +564,7 @@ int main(void) {
     for (size_t i = 0; i < 2; i++)
         tcase_add_checked_fixture(cases[i], set_up, tear_down);
     tcase_add_test(cases[0], all_that_is_whole_counts);
+    tcase_add_test(cases[0], groups_of_any_size_count);
     tcase_add_test(cases[0], every_byte_is_checked);
     tcase_add_test(cases[0], a_log_that_is_not_in_force_may_be_anything);
     tcase_add_test(cases[0], a_log_in_force_is_there_and_its_own);
@@ -509,5 +579,6 @@ int main(void) {
     tcase_add_test(cases[1], a_failed_sync_is_not_forgotten);
     tcase_add_loop_test(cases[1], blocks_are_set_aside_before_the_log_is_written, 0, 2);
     tcase_add_test(cases[1], a_full_device_changes_nothing);
+    tcase_add_test(cases[1], large_commits_lose_nothing);
     return check_main("redo", cases, 2);
 }

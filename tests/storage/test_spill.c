@@ -1,10 +1,14 @@
 /* Memory with a bound: what it takes, what lies in files, and what comes back when blocks are freed. */
+#define _GNU_SOURCE
 #include "storage/spill.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,11 +111,65 @@ START_TEST(files_hold_what_was_written) {
 }
 END_TEST
 
+/* Folders of some file systems take no files without names. */
+static int refuses_unnamed;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    const unsigned mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, unsigned) : 0;
+    va_end(list);
+    if (refuses_unnamed && (flags & O_TMPFILE) == O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return __real_open(path, flags, mode);
+}
+
+/* Files that have a name for a moment do as well, and what a process left that was killed in it is no obstacle. */
+START_TEST(files_with_names_serve) {
+    const size_t size = SL_SPILL_LEAST;
+    char left[SCRATCH_PATH];
+    scratch_name(&place, "work.0", left);
+    file_write(left, "left", 4);
+    refuses_unnamed = 1;
+    open_bounded(2 * MB, work);
+    ck_assert_uint_eq(fill(size), BLOCKS);
+    ck_assert_uint_eq(scratch_count(&place), 0);
+    for (size_t i = 0; i < BLOCKS; i++)
+        memset(blocks[i], (int)i, size);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const unsigned char *block = blocks[i];
+        ck_assert(block[0] == i && block[size - 1] == i);
+    }
+    empty(BLOCKS, size);
+    refuses_unnamed = 0;
+}
+END_TEST
+
+/* A block for which there is no file is told with its size, and leaves the bound as it was. */
+START_TEST(files_that_cannot_be_made_are_told) {
+    open_bounded(2 * MB, "/no/such/folder/work");
+    void *block;
+    for (int turn = 0; turn < 1000; turn++)
+        ck_assert_int_eq(sl_mem_take(&bounded, 2 * MB, &block), SL_ENOMEM);
+    ck_fails(sl_spill_explain(spill, SL_ENOMEM), SL_EIO, "2097152 bytes");
+    ck_assert_int_eq(sl_spill_explain(spill, SL_ENOMEM), SL_ENOMEM);
+    ck_assert_uint_eq(memory.live_blocks, 1);
+    ck_assert_uint_eq(fill(2 * MB / BLOCKS), BLOCKS);
+    empty(BLOCKS, 2 * MB / BLOCKS);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("spill");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, freed_memory_is_taken_again, 0, 2);
     tcase_add_test(tests, files_do_not_move_the_bound);
     tcase_add_test(tests, files_hold_what_was_written);
+    tcase_add_test(tests, files_with_names_serve);
+    tcase_add_test(tests, files_that_cannot_be_made_are_told);
     return check_main("spill", &tests, 1);
 }

@@ -206,6 +206,25 @@ START_TEST(one_index_is_rebuilt) {
 }
 END_TEST
 
+/* A bound of memory, and a work file, each by itself. */
+START_TEST(bounds_and_work_files_count) {
+    sl_index_params params;
+    sl_merge_params merge;
+    params_of(&kinds[0], &params);
+    sl_index *old = part(&params, &kinds[0], 0, N, 0), *none = old;
+    sl_merge_params_init(&merge);
+    merge.max_memory = 10000;
+    ck_fails(sl_index_merge(&old, 1, &merge, &none), SL_ENOMEM, "10000 are allowed");
+    ck_assert_ptr_null(none);
+    file_write(place.path, "letters", 7);
+    merge.max_memory = 0;
+    merge.work_path = place.path;
+    ck_fails(sl_index_merge(&old, 1, &merge, &none), SL_ECORRUPT, "no work file");
+    ck_assert_ptr_null(none);
+    sl_index_free(old);
+}
+END_TEST
+
 START_TEST(clashes_are_refused_or_the_later_wins) {
     sl_index_params params;
     sl_merge_params merge;
@@ -411,6 +430,7 @@ int main(void) {
     tcase_add_loop_test(tests, takes_every_vector_as_it_is, 0, KINDS);
     tcase_add_loop_test(tests, files_merge_as_memory_does, 0, 2);
     tcase_add_test(tests, one_index_is_rebuilt);
+    tcase_add_test(tests, bounds_and_work_files_count);
     tcase_add_test(tests, clashes_are_refused_or_the_later_wins);
     tcase_add_test(tests, ids_of_several_vectors_do_not_clash);
     tcase_add_loop_test(tests, different_indexes_are_refused, 0, sizeof changes / sizeof *changes);

@@ -542,6 +542,38 @@ START_TEST(damage_is_refused) {
 }
 END_TEST
 
+/* A bound of memory, and a work file, each by itself: what is too small or no work file is told, and the rest changes
+ * nothing of the new index. */
+START_TEST(bounds_and_work_files_count) {
+    size_t size;
+    char work[SCRATCH_PATH], free_of_both[SCRATCH_PATH], bounded[SCRATCH_PATH];
+    make_file(0);
+    unsigned char *bytes = file_read(place.path, &size);
+    scratch_name(&place, "work", work);
+    sl_rebuild_params params = on_one_thread();
+    params.max_memory = 10000;
+    ck_fails(sl_index_rebuild(place.path, &params, NULL), SL_ENOMEM, "10000 are allowed");
+    file_write(work, "letters", 7);
+    params.max_memory = 0;
+    params.work_path = work;
+    ck_fails(sl_index_rebuild(place.path, &params, NULL), SL_ECORRUPT, "no work file");
+    ck_assert_int_eq(unlink(work), 0);
+    is_as_it_was(bytes, size);
+    scratch_name(&place, "free.sl", free_of_both);
+    scratch_name(&place, "bounded.sl", bounded);
+    params = on_one_thread();
+    params.output = free_of_both;
+    ck_ok(sl_index_rebuild(place.path, &params, NULL));
+    params.output = bounded;
+    params.max_memory = (size_t)16 << 20;
+    params.work_path = work;
+    ck_ok(sl_index_rebuild(place.path, &params, NULL));
+    same_bytes(free_of_both, bounded);
+    ck_assert_uint_eq(scratch_count(&place), 3);
+    free(bytes);
+}
+END_TEST
+
 START_TEST(wrong_arguments) {
     size_t size;
     char path[SCRATCH_PATH];
@@ -615,5 +647,6 @@ int main(void) {
     tcase_add_loop_test(cases[2], killed_at_every_call, 0, BOTH);
     tcase_add_loop_test(cases[2], damage_is_refused, 0, FILES);
     tcase_add_test(cases[2], wrong_arguments);
+    tcase_add_test(cases[2], bounds_and_work_files_count);
     return check_main("rebuild", cases, 3);
 }
