@@ -90,6 +90,13 @@ class Foreign:
         return iter(self.exact.to_pylist())
 
 
+class ForeignLists(Foreign):
+    """A column of lists: by iteration it gives columns, as polars' does."""
+
+    def __iter__(self):
+        return iter([Foreign([value]) for value in self.to_list()])
+
+
 CONTAINERS = {
     "list": list,
     "tuple": tuple,
@@ -210,7 +217,7 @@ def test_ids_in_lists_are_what_their_texts_say(encoders, container, neighbour):
 def test_a_foreign_column_without_pyarrow(encoders, monkeypatch):
     """Its own list counts: by iteration a column of lists gives columns, and its array is one of floats."""
     ids = [*IDS, None]
-    single, several = Foreign(ids), Foreign(ids)
+    single, several = Foreign(ids), ForeignLists(ids)
     single.to_list = lambda: ids
     several.to_list = lambda: [[i] for i in ids]
     texts = [text_of(i) for i in ids]
