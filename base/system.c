@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/system.h"
 
+#include "base/cgroup.h"
 #include "base/cpu.h"
 #include "base/params.h"
 #include "base/thread.h"
@@ -74,17 +75,10 @@ static size_t huge_page_size(void) {
 }
 
 uint64_t sl_system_memory(void) {
-    /* The limits of control groups of version 2 and 1, as a container sees its own. A group without a limit has the
-     * word "max", or a number that no machine has. */
-    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        char line[64];
-        uint64_t limit = read_line(limits[i], line, sizeof line) ? strtoull(line, NULL, 10) : 0;
-        if (limit && limit < memory) memory = limit;
-    }
-    return memory;
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    const uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    const uint64_t limit = sl_cgroup_memory("");
+    return limit < memory ? limit : memory;
 }
 
 static void fill_build(sl_system *system) {

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/replace.h"
 
-#include "storage/mount.h"
+#include "base/mounts.h"
 
 #include <dirent.h>
 #include <errno.h>

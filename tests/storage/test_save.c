@@ -1,7 +1,6 @@
 /* A save is all or nothing, whatever fails and whenever it is killed. */
 #define _GNU_SOURCE
 #include "base/random.h"
-#include "storage/mount.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/sample_file.h"
@@ -438,30 +437,6 @@ START_TEST(a_folder_that_another_has_locked) {
 }
 END_TEST
 
-START_TEST(mounts_are_read_from_the_list) {
-    static const char list[] = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-                               "22 21 0:5 /a\\040b /data/x\\040y\\134.sl rw - ext4 /dev/sda1 rw\n"
-                               "23 21 0:6 / /data rw,nosuid shared:2 master:1 - nfs4 server:/vol rw,vers=4.2\n"
-                               "cut off\n"
-                               "24 23 8:2 /models/one.slr /data/model.slr rw - xfs /dev/mapper/host rw\n"
-                               "25 23 0:7 /two.slr /data/model.slr rw - tmpfs tmpfs rw\n";
-    char path[SCRATCH_PATH], source[256];
-    scratch_name(&place, "mounts", path);
-    file_write(path, list, sizeof list - 1);
-    ck_assert_int_eq(sl_mount_at(path, "/data/model.slr", source, sizeof source), 1);
-    ck_assert_str_eq(source, "tmpfs of tmpfs, /two.slr of it");
-    ck_assert_int_eq(sl_mount_at(path, "/data/x y\\.sl", source, sizeof source), 1);
-    ck_assert_str_eq(source, "ext4 of /dev/sda1, /a b of it");
-    ck_assert_int_eq(sl_mount_at(path, "/data", source, 9), 1);
-    ck_assert_str_eq(source, "nfs4 of ");
-    ck_assert_int_eq(sl_mount_at(path, "/data/other.slr", source, sizeof source), 0);
-    ck_assert_int_eq(sl_mount_at(path, "/models/one.slr", source, sizeof source), 0);
-    ck_assert_int_eq(sl_mount_at(place.folder, "/data", source, sizeof source), 0);
-    scratch_name(&place, "missing", path);
-    ck_assert_int_eq(sl_mount_at(path, "/data", source, sizeof source), 0);
-}
-END_TEST
-
 START_TEST(a_read_only_folder) {
     int root = geteuid() == 0;
     ck_assert_int_eq(chmod(place.folder, 0555), 0);
@@ -610,7 +585,6 @@ int main(void) {
     tcase_add_test(tests, a_try_fails_where_a_save_would);
     tcase_add_test(tests, anothers_file_in_a_sticky_folder);
     tcase_add_test(tests, a_folder_that_another_has_locked);
-    tcase_add_test(tests, mounts_are_read_from_the_list);
     tcase_add_test(tests, a_read_only_folder);
     tcase_add_test(tests, a_link_is_written_through);
     tcase_add_test(tests, names_short_and_long);

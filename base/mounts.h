@@ -1,0 +1,35 @@
+/* Mounts of this process, as Linux lists them. */
+#ifndef SL_BASE_MOUNTS_H
+#define SL_BASE_MOUNTS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define SL_MOUNTS "/proc/self/mountinfo"
+
+/* One mount. The texts last until the next one is read. */
+typedef struct sl_mount {
+    const char *root;    /* the path on the file system that is mounted */
+    const char *point;   /* where it is mounted */
+    const char *type;    /* of the file system, such as "ext4" */
+    const char *device;  /* or any other name of its source */
+    const char *options; /* of the file system, separated by commas */
+} sl_mount;
+
+typedef struct sl_mounts {
+    FILE *file;
+    char *line;
+    size_t room;
+} sl_mounts;
+
+/* Opens SL_MOUNTS, or a file like it. A list that cannot be read is empty. */
+void sl_mounts_open(sl_mounts *mounts, const char *list);
+/* Returns 0 behind the last. A later mount of the same point lies on top. */
+int sl_mounts_next(sl_mounts *mounts, sl_mount *out);
+void sl_mounts_close(sl_mounts *mounts);
+
+/* Tells whether `path`, absolute and without links, is a mount point. Writes what is mounted there into `source`: the
+ * type, the device and the path on it. */
+int sl_mount_at(const char *list, const char *path, char *source, size_t size);
+
+#endif
