@@ -50,9 +50,11 @@ static int print_overview(void) {
         "1. Where nobody can promise that, --place dram reads a copy, and tells damage.\n",
         7);
     printf("\nEXIT STATUS\n");
-    options_wrap("0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line "
-                 "was not understood.\n",
-                 7);
+    options_wrap(
+        "0 done; 1 failed, with one line on stderr that says what, where and what to do; 2 the command line "
+        "was not understood. Interrupted by Ctrl-C, a command puts its files in order and ends by SIGINT, which a "
+        "shell sees as 130.\n",
+        7);
     printf("\nEXAMPLES\n"
            "       shortlist build base.fbin -o base.sl --metric cosine\n"
            "       shortlist truth base.fbin queries.fbin -k 10 --metric cosine -o truth.ibin\n"
@@ -97,5 +99,5 @@ int main(int argc, char **argv) {
     if (!command) return report_usage("unknown command '%s'", name);
     report_command(command->name);
     shortened_install(command->name);
-    return command->run(command, argc - 1, argv + 1);
+    return end_as_asked(command->run(command, argc - 1, argv + 1));
 }

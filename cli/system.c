@@ -24,10 +24,10 @@ double now_seconds(void) {
     return (double)now_ns() * 1e-9;
 }
 
-static volatile sig_atomic_t signal_came;
+static volatile sig_atomic_t signal_came, keyboard_came;
 
 static void on_signal(int number) {
-    (void)number;
+    if (number == SIGINT) keyboard_came = 1;
     signal_came = 1;
 }
 
@@ -47,6 +47,20 @@ void interrupt_install(void) {
 
 int interrupted(void) {
     return signal_came;
+}
+
+int end_as_asked(int status) {
+    sigset_t set;
+    if (!keyboard_came) return status;
+    output_remove_unfinished();
+    (void)fflush(NULL);
+    signal(SIGINT, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(SIGINT);
+    /* The first process of a container has no default. */
+    return 128 + SIGINT;
 }
 
 static char shortened_line[sizeof SHORTENED + 64];

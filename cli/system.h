@@ -15,6 +15,9 @@ double now_seconds(void);
 void interrupt_install(void);
 /* Tells whether the first signal has come. */
 int interrupted(void);
+/* Ends the process by SIGINT itself where that came, once all is put in order. A shell then ends its loop too. Returns
+ * `status` where it did not come. */
+int end_as_asked(int status);
 
 /* Ends the command with one line on stderr and EXIT_FAILED when a mapped file became shorter. The system would send
  * SIGBUS. Unfinished outputs are removed. The line begins with the name of `command`. */

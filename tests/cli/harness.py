@@ -14,6 +14,7 @@ import unittest
 
 COMMAND = os.environ["SHORTLIST"]
 MAKE_HDF5 = os.environ.get("MAKE_HDF5", "")
+PRELOAD = os.environ.get("PRELOAD", "")
 SANITIZER = os.environ.get("SANITIZER", "")
 
 # struct's letter and numpy's name of each element type

@@ -166,7 +166,7 @@ class RankingTest(CommandTest):
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-        self.assertEqual((process.returncode, out), (1, ""), err)
+        self.assertEqual((process.returncode, out), (-signal.SIGINT, ""), err)
         self.assertEqual(self.snapshot(), before)
         return err
 

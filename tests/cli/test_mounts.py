@@ -1,16 +1,16 @@
 """Outputs that cannot be renamed over: told before the work, and the finished file is never lost."""
 
 import ctypes
+import errno
 import json
 import os
 import re
 import subprocess
 import unittest
 
-from harness import COMMAND, SANITIZER
-from ranking import DEEP, IDS, VECTORS, RankingTest
+from every import EveryCommand
+from harness import PRELOAD, SANITIZER
 
-REFUSING = os.environ.get("REFUSING_RENAMES", "")
 CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000
 
 
@@ -39,54 +39,7 @@ except subprocess.SubprocessError:
     MOUNTS = False
 
 
-class MountTest(RankingTest):
-    """The writing commands, each with the output that it is given last."""
-
-    def setUp(self):
-        super().setUp()
-        self.with_model()
-        self.with_index()
-        self.vectors("q.fbin", VECTORS[:60])
-        self.vectors("t.ibin", [[i] for i in IDS[:60]])
-        self.run_ok("items", "items.csv", "-o", "own.sli")
-        self.run_ok("build", "base.fbin", "-o", "own.sl", "--metric", "l2")
-        self.vectors("gone.ibin", [[3]])
-
-    @staticmethod
-    def commands():
-        made = [
-            ("build", "base.fbin", "--metric", "l2", "-o", "out.sl"),
-            ("merge", "x.sl", "-o", "out.sl"),
-            ("rebuild", "x.sl", "-o", "out.sl"),
-            ("snapshot", "x.sl", "-o", "out.sl"),
-            ("truth", "base.fbin", "q.fbin", "-k", "3", "--metric", "l2", "-o", "out.ibin"),
-            ("search", "x.sl", "q.fbin", "-k", "3", "-o", "out.ibin"),
-            ("search", "x.sl", "q.fbin", "-k", "3", "-o", "ids.ibin", "--scores", "out.fbin"),
-            ("convert", "base.fbin", "out.npy"),
-            ("eval", "x.sl", "q.fbin", "t.ibin", "-k", "1", "--plot", "out.svg"),
-            ("train", "spec.json", "clicks.csv", "-o", "out.slr"),
-            ("train", "spec.json", "clicks.csv", "-o", "m2.slr", "--checkpoint", "out.slr"),
-            ("predict", "m.slr", "test.csv", "-o", "out.npy"),
-            ("items", "items.csv", "-o", "out.sli"),
-            ("recommend", "x.sl", "m.slr", "items.sli", "requests.csv", "-n", "3", "-o", "out.csv"),
-        ]
-        if DEEP:
-            made.append(("prune", "m.slr", "--data", "clicks.csv", "--units", "0.5", "-o", "out.slr"))
-            made.append(("quantize", "m.slr", "--data", "clicks.csv", "--max-drop", "1", "-o", "out.slr"))
-        return made
-
-    @staticmethod
-    def changes():
-        return [("add", "own.sl", "base.fbin"), ("delete", "own.sl", "--ids", "gone.ibin"),
-                ("tune", "own.sl", "q.fbin", "-k", "1"), ("rebuild", "own.sl"),
-                ("items", "own.sli", "--update", "items.csv")]
-
-    @staticmethod
-    def output(command):
-        return next((word for word in command if word.startswith("out.")), command[1])
-
-
-class Mounted(MountTest):
+class Mounted(EveryCommand):
     @unittest.skipUnless(MOUNTS, "this process may not mount")
     def test_every_output_is_tried_before_the_work(self):
         for command in self.commands() + self.changes():
@@ -106,12 +59,12 @@ class Mounted(MountTest):
         self.assertEqual(json.loads(self.run_ok("info", "own.sl", "--json"))["n"], 479)
 
 
-@unittest.skipUnless(REFUSING and not SANITIZER, "no library that refuses to rename")
-class Refused(MountTest):
+@unittest.skipUnless(PRELOAD and not SANITIZER, "nothing to load before the C library")
+class Refused(EveryCommand):
     """Renaming fails all the same, at the end."""
 
     def refuse(self, command, ending):
-        environment = {**os.environ, "LD_PRELOAD": REFUSING, "REFUSE_RENAME": ending}
+        environment = {**os.environ, "LD_PRELOAD": PRELOAD, "REFUSE_RENAME": ending}
         done = self.start(*command, env=environment)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         found = re.search(r"the finished file is ([^:]*): move it", done.stderr)
@@ -142,7 +95,21 @@ class Refused(MountTest):
                         os.unlink(self.path(name))
 
     def test_where_nothing_can_be_renamed_no_work_is_done(self):
-        environment = {**os.environ, "LD_PRELOAD": REFUSING, "REFUSE_RENAME": "all"}
+        environment = {**os.environ, "LD_PRELOAD": PRELOAD, "REFUSE_RENAME": "all"}
         for command in self.commands() + self.changes():
             with self.subTest(command=command):
                 self.run_bad(1, *command, says=["cannot rename a file in"], env=environment)
+
+@unittest.skipUnless(PRELOAD and not SANITIZER, "nothing to load before the C library")
+class Unlocked(EveryCommand):
+    """The file system has no locks."""
+
+    def test_what_works_and_what_says_why_not(self):
+        self.run_ok("build", "base.fbin", "-o", "own.sl", "--metric", "l2", "--room", "1000")
+        for error in (errno.ENOLCK, errno.EBADF, errno.ENOSYS, errno.EOPNOTSUPP):
+            environment = {**os.environ, "LD_PRELOAD": PRELOAD, "REFUSE_LOCKS": str(error)}
+            for place in ("map", "dram"):
+                self.run_ok("search", "own.sl", "q.fbin", "-k", "3", "--place", place, env=environment)
+            self.run_ok("build", "base.fbin", "-o", "new.sl", "--metric", "l2", env=environment)
+            for command in self.changes():
+                self.run_bad(1, *command, says=["own.sl", "its file system has no locks", "works"], env=environment)

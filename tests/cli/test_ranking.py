@@ -287,7 +287,7 @@ class Resume(RankingTest):
 
     def test_interrupt(self):
         epochs, status, out, err = self.end_by(signal.SIGINT)
-        self.assertEqual((status, out), (1, ""))
+        self.assertEqual((status, out), (-signal.SIGINT, ""))
         self.assertEqual(err, "shortlist train: interrupted; state.slr holds how far the training was: go on with "
                               "--checkpoint state.slr --resume\n")
         self.assertFalse([name for name in os.listdir(self.folder) if ".tmp" in name])
