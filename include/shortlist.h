@@ -911,7 +911,7 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 /* Opens a saved index; mapped, in constant time. A damaged or hostile file gives SL_EFORMAT, SL_EVERSION, SL_ECORRUPT
  * or wrong neighbours, never a crash, unless it is shortened while mapped.
  * Errors: SL_EIO, SL_EBUSY (written or claimed by another handle), SL_EUNSUPPORTED (writable without room, a tier in
- * DRAM with it; a NUMA policy as of sl_index_create). */
+ * DRAM with it; writable or exclusive on a file system without locks; a NUMA policy as of sl_index_create). */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 
 /* Makes durable what was added, tuned and deleted so far in a writable index. Synced changes survive the process and a

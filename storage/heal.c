@@ -92,8 +92,9 @@ sl_status sl_writable_heal(sl_store *store) {
     if (status != SL_OK) return heal_unwritten(store);
     status = heal_file(store, &ops, fd);
     close(fd);
-    /* SL_EBUSY: a writer is at work, or a save over the file keeps writers off. */
-    return status == SL_EBUSY ? heal_unwritten(store) : status;
+    /* SL_EBUSY: a writer is at work, or a save over the file keeps writers off. SL_EUNSUPPORTED: nobody can be kept
+     * off. */
+    return status == SL_EBUSY || status == SL_EUNSUPPORTED ? heal_unwritten(store) : status;
 }
 
 /* Replays what a dead writer has left. A log without a whole group is given up in the same way. A damaged log is

@@ -26,6 +26,14 @@ int sl_lock_is_taken(void) {
     return errno == EAGAIN || errno == EACCES;
 }
 
+static sl_status fail_pin(const char *path) {
+    if (!sl_lacks_locks()) return sl_fail_errno("cannot lock", path);
+    return sl_fail(SL_EUNSUPPORTED,
+                   "%s: its file system has no locks that keep a writer from emptying its log during a copy; reading "
+                   "the file works, and where no writer is at work, copy it together with its log",
+                   path);
+}
+
 sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress) {
     if (sl_lock_byte(fd, F_RDLCK, SL_LIVE_DIRECT) != 0)
         return sl_lock_is_taken()
@@ -33,10 +41,10 @@ sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress) {
                              "%s: is being written directly in persistent memory, which leaves no log to make a "
                              "copy whole by; close its writer first",
                              path)
-                   : sl_fail_errno("cannot lock", path);
+                   : fail_pin(path);
     /* A checkpoint takes as long as the file's sync. */
     while (sl_lock_byte(fd, F_RDLCK, SL_LIVE_CHECKPOINT) != 0) {
-        if (!sl_lock_is_taken()) return sl_fail_errno("cannot lock", path);
+        if (!sl_lock_is_taken()) return fail_pin(path);
         nanosleep(&(struct timespec){0, 1000000}, NULL);
         sl_progress_step(progress, 0);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
@@ -53,7 +61,11 @@ void sl_writable_unpin(int fd) {
 sl_status sl_writable_hold(const sl_store *store, int *held) {
     *held = open(store->resolved, O_RDONLY | O_CLOEXEC);
     if (*held < 0) return sl_fail_errno("cannot open", store->path);
-    return sl_lock_file(*held, LOCK_SH, store->path);
+    sl_status status = sl_lock_file(*held, LOCK_SH, store->path);
+    if (status != SL_EUNSUPPORTED) return status;
+    close(*held);
+    *held = -1;
+    return SL_OK;
 }
 
 /* A child that was forked meanwhile shares the lock, so that closing alone would not free it. */

@@ -28,13 +28,15 @@ int sl_byte_is_locked(int fd, sl_writable_lock byte);
 
 /* Keeps writers from emptying the log of an open file, until sl_writable_unpin. The log then holds every change since
  * it was emptied last, unless a writer is opened anew, which the epoch tells. Waits for a checkpoint.
- * Errors: SL_EBUSY: a writer in persistent memory is at work; SL_ECANCELED. */
+ * Errors: SL_EBUSY: a writer in persistent memory is at work; SL_ECANCELED; SL_EUNSUPPORTED: the file system has no
+ * such locks. */
 sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress);
 
 /* Ends the pin and closes the file. */
 void sl_writable_unpin(int fd);
 
-/* Keeps writers off the file until sl_writable_release. Errors: SL_EBUSY: a writer is at work. */
+/* Keeps writers off the file until sl_writable_release. On a file system without locks there is no writer, and *held is
+ * -1. Errors: SL_EBUSY: a writer is at work. */
 sl_status sl_writable_hold(const sl_store *store, int *held);
 /* Takes -1. */
 void sl_writable_release(int held);

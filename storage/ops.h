@@ -22,7 +22,12 @@ sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path);
 /* Opens, and tries again after an interruption; -1 with errno. */
 int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsigned mode);
 
-/* Locks the whole open file by flock: LOCK_SH or LOCK_EX. Errors: SL_EBUSY at once: another has the lock. */
+/* Tells whether errno, after a lock failed, says that the file system has no locks. NFS has EBADF for an exclusive lock
+ * of a file that is not open to be written. */
+int sl_lacks_locks(void);
+
+/* Locks the whole open file by flock: LOCK_SH or LOCK_EX.
+ * Errors: SL_EBUSY at once: another has the lock. SL_EUNSUPPORTED: the file system has no locks. */
 sl_status sl_lock_file(int fd, int kind, const char *path);
 
 /* A file's owner and permissions. */

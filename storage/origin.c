@@ -123,6 +123,14 @@ sl_status sl_origin_claim(sl_origin *origin, const sl_store *store) {
     int fd = sl_open_retrying(&ops, origin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return sl_fail_errno("cannot open", origin->path);
     sl_status status = sl_lock_file(fd, LOCK_EX, origin->path);
+    /* NFS takes an exclusive lock of a file that is open to be written alone. */
+    const int again =
+        status == SL_EUNSUPPORTED ? sl_open_retrying(&ops, origin->path, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0) : -1;
+    if (again >= 0) {
+        close(fd);
+        fd = again;
+        status = sl_lock_file(fd, LOCK_EX, origin->path);
+    }
     /* The last holder of the lock may have put another file there. */
     if (status == SL_OK && (stat(origin->path, &info) != 0 || !is_at(origin, &info)))
         status = sl_fail(SL_EBUSY, "%s: was replaced while it was opened; open it again", origin->path);

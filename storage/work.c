@@ -68,12 +68,24 @@ static int is_there(const sl_work *work) {
            mine.st_dev == there.st_dev;
 }
 
+/* Where nobody has locks, an empty file is the one that was just made. */
+static sl_status fail_unlocked(const sl_work *work) {
+    struct stat info;
+    if (fstat(work->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) (void)unlink(work->path);
+    return sl_fail(SL_EUNSUPPORTED,
+                   "%s: its file system has no locks, which keep two builds from one work file; name one on another "
+                   "file system, or build without",
+                   work->path);
+}
+
 static sl_status open_once(sl_work *work) {
     for (int tries = 0; tries < TRIES; tries++) {
         work->fd =
             sl_open_retrying(&work->ops, work->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (work->fd < 0) return sl_fail_errno("cannot open the work file", work->path);
-        SL_TRY(sl_lock_file(work->fd, LOCK_EX, work->path));
+        sl_status status = sl_lock_file(work->fd, LOCK_EX, work->path);
+        if (status == SL_EUNSUPPORTED) return fail_unlocked(work);
+        if (status != SL_OK) return status;
         if (is_there(work)) return SL_OK;
         close(work->fd);
     }
