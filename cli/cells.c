@@ -39,17 +39,31 @@ static void *grow(void *block, size_t *room, size_t used, size_t element) {
     return larger;
 }
 
+/* Writes a byte of a number, or two that are none. */
+static size_t put_byte(char byte, char *out, size_t room) {
+    if (byte || room < 2) {
+        *out = byte ? byte : '?';
+        return 1;
+    }
+    memcpy(out, "\\0", 2);
+    return 2;
+}
+
 /* Takes the next part of the cell up to `separator` into `out`: without blanks around it, ended by NUL. Moves the
- * cell on. Parts too long for a number are cut, and are no number then. */
+ * cell on. A part with NUL in it becomes no number, and so does a part that is too long, whose end becomes dots. */
 static void take_part(cell *cell, char separator, char *out) {
-    const char *end = memchr(cell->text, separator, cell->length);
-    size_t length = end ? (size_t)(end - cell->text) : cell->length, used = 0;
-    for (size_t i = 0; i < length && used < NUMBER_MAX - 1; i++)
-        if (used || !isspace((unsigned char)cell->text[i])) out[used++] = cell->text[i];
-    while (used && isspace((unsigned char)out[used - 1]))
-        used--;
+    const char *end = memchr(cell->text, separator, cell->length), *from = cell->text;
+    const size_t length = end ? (size_t)(end - from) : cell->length, taken = length + (end != NULL);
+    const char *to = from + length;
+    size_t used = 0;
+    while (from < to && isspace((unsigned char)*from))
+        from++;
+    while (to > from && isspace((unsigned char)to[-1]))
+        to--;
+    for (; from < to && used < NUMBER_MAX - 1; from++)
+        used += put_byte(*from, out + used, NUMBER_MAX - 1 - used);
+    if (from < to) memset(out + used - 3, '.', 3);
     out[used] = '\0';
-    size_t taken = length + (end != NULL);
     *cell = (struct cell){cell->text + taken, cell->length - taken};
 }
 
@@ -94,7 +108,9 @@ int cell_numbers(cell cell, float *out, size_t dim, const char *where) {
         take_part(&cell, ' ', part);
         float value = strtof(part, &stop);
         if (stop == part || *stop || !isfinite(value))
-            return report_failure("%s: '%s' is no finite number; write numbers with blanks between them", where, part);
+            return report_failure(
+                "%s: '%s' is no finite number; write numbers of up to 63 characters with blanks between them", where,
+                part);
         if (count < dim) out[count] = value;
         count++;
     }

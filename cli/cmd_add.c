@@ -30,6 +30,7 @@ static int load(add_state *state) {
     adding *adding = &state->adding;
     const char *ids = state->options->ids;
     int status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
+    if (status == EXIT_DONE) status = vectors_check_metric(adding->base, state->stats.metric);
     if (status == EXIT_DONE) status = vectors_match_dim(adding->base, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(adding->base, state->stats.dtype, state->index_path, &adding->type);

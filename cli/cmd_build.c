@@ -175,6 +175,7 @@ static int build(build_state *state) {
         status = adding_check_output(options->output, state->base_path, options->ids, &options->words);
     if (status == EXIT_DONE && !options->dry_run) status = output_try(options->output, 0);
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
+    if (status == EXIT_DONE) status = vectors_check_metric(adding->base, (sl_metric)options->metric);
     if (status != EXIT_DONE) return status;
     adding->type = element_of_dtype(element_dtype(adding->base->type));
     size_t n = adding->base->n;

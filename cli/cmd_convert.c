@@ -79,7 +79,7 @@ static int run_convert(const command *self, int argc, char **argv) {
         status = report_usage("--type %s: a file named %s holds %s; choose another ending, or .npy",
                               element_name((element)options.type), paths[1], element_name(type));
     if (status == EXIT_DONE) status = output_check(paths[1], (const char *const[]){paths[0], NULL});
-    if (status == EXIT_DONE) status = vectors_open(paths[0], VECTORS_BASE, &in);
+    if (status == EXIT_DONE) status = vectors_open(paths[0], VECTORS_ARRAY, &in);
     if (status == EXIT_DONE) {
         element npy = npy_type(&options, in->type);
         status = vectors_writer_type(paths[1], npy, &type);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -153,11 +154,40 @@ static int open_source(vectors *vectors, vectors_role role) {
     if (status == EXIT_DONE && source->layout == LAYOUT_VECS) status = vecs_read_header(vectors);
     if (status == EXIT_DONE && source->layout == LAYOUT_NPY) status = npy_read_header(vectors);
     if (status != EXIT_DONE) return status;
+    if (vectors->sides == 1 && (role == VECTORS_BASE || role == VECTORS_QUERIES))
+        return report_failure("%s: an array of one dimension, (%zu,); vectors are the rows of an array of two: save it "
+                              "as array.reshape(-1, d), or one vector as array.reshape(1, -1)",
+                              vectors->path, vectors->n);
     if ((vectors->n == 0 && role != VECTORS_LIST) || vectors->dim == 0)
         return report_failure("%s: holds %zu rows of %zu elements: nothing to read", vectors->path, vectors->n,
                               vectors->dim);
     if (source->layout == LAYOUT_BIN || source->layout == LAYOUT_NPY) return check_size(vectors);
     return EXIT_DONE;
+}
+
+/* Names of distances in published data sets. Others have no metric here. */
+static const struct {
+    const char *name;
+    sl_metric metric;
+} distances[] = {{"angular", SL_METRIC_COSINE}, {"cosine", SL_METRIC_COSINE},    {"euclidean", SL_METRIC_L2},
+                 {"l2", SL_METRIC_L2},          {"sqeuclidean", SL_METRIC_L2},   {"ip", SL_METRIC_IP},
+                 {"dot", SL_METRIC_IP},         {"inner_product", SL_METRIC_IP}, {"innerproduct", SL_METRIC_IP},
+                 {"mips", SL_METRIC_IP}};
+
+int vectors_check_metric(const vectors *vectors, sl_metric metric) {
+    const char *stated = vectors->stated;
+    if (!*stated) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+        if (strcasecmp(stated, distances[i].name) != 0) continue;
+        if (distances[i].metric != metric)
+            report_warning("%s: says that its distance is %s, and the metric here is %s: neighbors that come with it "
+                           "are others",
+                           vectors->path, stated, sl_metric_name(metric));
+        return EXIT_DONE;
+    }
+    return report_failure("%s: says that its distance is %s, which is none of cosine, l2 and ip; to take its rows as "
+                          "they are all the same, name the dataset: %s:train",
+                          vectors->path, stated, vectors->path);
 }
 
 int vectors_open(const char *path, vectors_role role, vectors **out) {
@@ -172,7 +202,7 @@ int vectors_open(const char *path, vectors_role role, vectors **out) {
         return EXIT_FAILED;
     }
     *source = (struct vectors_source){.layout = format->layout, .fd = -1};
-    *vectors = (struct vectors){.path = path, .type = format->type, .source = source};
+    *vectors = (struct vectors){.path = path, .type = format->type, .sides = 2, .source = source};
     int status = open_source(vectors, role);
     if (status == EXIT_DONE)
         *out = vectors;
@@ -361,11 +391,11 @@ static int read_column(const char *path, vectors_role role, const char *what, co
 }
 
 int vectors_read_column(const char *path, const char *what, const char *base, size_t *n, uint64_t **out) {
-    return read_column(path, VECTORS_BASE, what, base, n, out);
+    return read_column(path, VECTORS_COLUMN, what, base, n, out);
 }
 
 int vectors_read_ids(const char *path, const char *base, size_t *n, uint64_t **out) {
-    return read_column(path, VECTORS_BASE, "ids", base, n, out);
+    return read_column(path, VECTORS_COLUMN, "ids", base, n, out);
 }
 
 int vectors_read_list(const char *path, size_t *n, uint64_t **out) {

@@ -4,15 +4,24 @@
 
 #include "cli/elements.h"
 
-/* The use of a file. It chooses the dataset if a file holds several (.hdf5: train, test, neighbors). A list may have no
- * rows. */
-typedef enum vectors_role { VECTORS_BASE, VECTORS_LIST, VECTORS_QUERIES, VECTORS_TRUTH } vectors_role;
+/* The use of a file. It chooses the dataset if a file holds several (.hdf5: train, test, neighbors). Vectors, of a base
+ * or of queries, are rows of two dimensions. A column may have one, and a list may have no rows. Arrays are any. */
+typedef enum vectors_role {
+    VECTORS_BASE,
+    VECTORS_COLUMN,
+    VECTORS_LIST,
+    VECTORS_QUERIES,
+    VECTORS_TRUTH,
+    VECTORS_ARRAY
+} vectors_role;
 
 /* An open file; its header has been checked against its size. */
 typedef struct vectors {
     const char *path; /* as the caller gave it; must outlive this */
     size_t n, dim;    /* rows and elements a row, neither of them 0, but for the rows of a list */
     element type;     /* as it stands in the file */
+    size_t sides;     /* dimensions of the array; 1: a list of numbers, told as n rows of 1 */
+    char stated[64];  /* the distance that the file is for, by its own word; "": it says none */
     struct vectors_source *source;
 } vectors;
 
@@ -38,6 +47,10 @@ const void *vectors_map(vectors *vectors, element type);
 /* Reports a file that was written since it was opened: what was read from it may be of both. Returns an exit
  * status. */
 int vectors_unchanged(const vectors *vectors);
+
+/* Refuses a base that says it is for a distance which no metric here is, such as jaccard. Warns where it is for another
+ * metric than `metric`. A dataset that was named itself is taken as it is. Returns an exit status. */
+int vectors_check_metric(const vectors *vectors, sl_metric metric);
 
 /* Counts the bytes of all rows as dense rows of `type`. Reports rows that memory cannot hold. Returns an exit
  * status. */

@@ -11,10 +11,12 @@
 #include <hdf5.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 typedef struct opened {
     hid_t file, set, stored; /* negative: not open */
+    int named;               /* the path names the dataset */
     char dataset[128];
 } opened;
 
@@ -23,7 +25,8 @@ int vectors_reads_hdf5(void) {
 }
 
 static const char *const role_names[] = {
-    [VECTORS_BASE] = "train", [VECTORS_LIST] = "train", [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors"};
+    [VECTORS_BASE] = "train",   [VECTORS_COLUMN] = "train",    [VECTORS_LIST] = "train",
+    [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors", [VECTORS_ARRAY] = "train"};
 
 /* Parts FILE.hdf5:NAME. The caller frees the file's name. */
 static char *part_path(const char *path, vectors_role role, opened *opened) {
@@ -34,6 +37,7 @@ static char *part_path(const char *path, vectors_role role, opened *opened) {
         whole = file ? format_of(file) : NULL;
         if (whole && whole->layout == LAYOUT_HDF5 && colon[1] && strlen(colon + 1) < sizeof opened->dataset) {
             strcpy(opened->dataset, colon + 1);
+            opened->named = 1;
             return file;
         }
         free(file);
@@ -74,6 +78,55 @@ static int find_shape(vectors *vectors, const opened *opened) {
         return report_failure("%s: dataset %s is larger than memory can be", vectors->path, opened->dataset);
     vectors->n = (size_t)sides[0];
     vectors->dim = (size_t)sides[1];
+    vectors->sides = (size_t)rank;
+    return EXIT_DONE;
+}
+
+static void read_text(hid_t attribute, hid_t stored, char *out, size_t size) {
+    const int varies = H5Tis_variable_str(stored) > 0;
+    const size_t length = varies ? H5T_VARIABLE : H5Tget_size(stored) + 1;
+    hid_t type = H5Tcopy(H5T_C_S1);
+    char *text = varies ? NULL : calloc(length, 1);
+    if (type >= 0 && (varies || text) && H5Tset_size(type, length) >= 0 &&
+        H5Tset_cset(type, H5Tget_cset(stored)) >= 0 && H5Aread(attribute, type, varies ? (void *)&text : text) >= 0 &&
+        text)
+        snprintf(out, size, "%s", text);
+    if (type >= 0) H5Tclose(type);
+    if (varies && text)
+        H5free_memory(text);
+    else
+        free(text);
+}
+
+/* Reads a single text of the dataset or of the file. "": there is none. */
+static void read_attribute(const opened *opened, const char *name, char *out, size_t size) {
+    *out = '\0';
+    const hid_t owner = H5Aexists(opened->set, name) > 0 ? opened->set : opened->file;
+    if (H5Aexists(owner, name) <= 0) return;
+    hid_t attribute = H5Aopen(owner, name, H5P_DEFAULT);
+    hid_t space = attribute >= 0 ? H5Aget_space(attribute) : -1, stored = attribute >= 0 ? H5Aget_type(attribute) : -1;
+    if (space >= 0 && stored >= 0 && H5Sget_simple_extent_npoints(space) == 1 && H5Tget_class(stored) == H5T_STRING)
+        read_text(attribute, stored, out, size);
+    if (stored >= 0) H5Tclose(stored);
+    if (space >= 0) H5Sclose(space);
+    if (attribute >= 0) H5Aclose(attribute);
+}
+
+/* Published sets say what they are: "type" is dense or sparse, "distance" a name. In a sparse one, `train` has the
+ * elements of all sets one behind the other. A dataset that the path names is read as it lies. */
+static int check_kind(vectors *vectors, vectors_role role, const opened *opened) {
+    char kind[32], distance[sizeof vectors->stated];
+    const int vectors_only = role == VECTORS_BASE || role == VECTORS_QUERIES;
+    read_attribute(opened, "type", kind, sizeof kind);
+    read_attribute(opened, "distance", distance, sizeof distance);
+    const int sparse = strcasecmp(kind, "sparse") == 0;
+    if ((vectors_only && vectors->sides == 1) ||
+        (!opened->named && (vectors_only || role == VECTORS_ARRAY) && (sparse || vectors->sides == 1)))
+        return report_failure("%s: dataset %s has %zu dimension%s, and the file says type '%s', distance '%s'; vectors "
+                              "are dense rows of two dimensions, and sets or sparse vectors are not taken",
+                              vectors->path, opened->dataset, vectors->sides, vectors->sides == 1 ? "" : "s", kind,
+                              distance);
+    if (!opened->named) memcpy(vectors->stated, distance, sizeof distance);
     return EXIT_DONE;
 }
 
@@ -99,7 +152,8 @@ int hdf5_open(vectors *vectors, vectors_role role) {
                               opened->dataset);
     opened->stored = H5Dget_type(opened->set);
     int status = find_type(vectors, opened);
-    return status == EXIT_DONE ? find_shape(vectors, opened) : status;
+    if (status == EXIT_DONE) status = find_shape(vectors, opened);
+    return status == EXIT_DONE ? check_kind(vectors, role, opened) : status;
 }
 
 static hid_t memory_type(element type) {

@@ -88,6 +88,7 @@ static int parse_shape(vectors *vectors, const char *value) {
                               vectors->path, sides[0], sides[1]);
     vectors->n = (size_t)sides[0];
     vectors->dim = (size_t)sides[1];
+    vectors->sides = count;
     return EXIT_DONE;
 }
 

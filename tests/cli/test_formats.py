@@ -214,6 +214,61 @@ class Hdf5(CommandTest):
         self.write("empty.h5", b"")
         self.run_bad(1, "convert", "empty.h5", "out.fbin", says=["empty.h5", "HDF5"])
 
+    def make(self, distance, kind):
+        subprocess.run([MAKE_HDF5, self.path("said.hdf5"), distance, kind], check=True, timeout=60)
+
+    def test_sparse_sets_are_refused(self):
+        """As kosarak: train has the elements of all sets, one behind the other."""
+        self.run_ok("build", "set.hdf5", "-o", "x.sl", "--metric", "l2")
+        for distance in ("jaccard", "euclidean"):
+            self.make(distance, "sparse")
+            for command in (("build", "said.hdf5", "-o", "y.sl", "--metric", "l2"), ("add", "x.sl", "said.hdf5"),
+                            ("truth", "said.hdf5", "set.hdf5", "-k", 1, "--metric", "l2", "-o", "t.ibin"),
+                            ("convert", "said.hdf5", "y.fbin")):
+                self.run_bad(1, *command, says=["said.hdf5", "dataset train", "1 dimension", "sparse", distance])
+            self.run_bad(1, "build", "said.hdf5:train", "-o", "y.sl", "--metric", "l2", says=["train", "1 dimension"])
+            self.run_bad(1, "search", "x.sl", "said.hdf5", "-k", 1, "-o", "r.ibin", says=["test", "1 dimension"])
+            self.run_ok("convert", "said.hdf5:train", "numbers.npy")
+
+    def test_distances_that_no_metric_is(self):
+        self.run_ok("build", "set.hdf5", "-o", "x.sl", "--metric", "l2")
+        for distance in ("jaccard", "hamming", "Levenshtein"):
+            self.make(distance, "dense")
+            for metric in ("l2", "cosine", "ip"):
+                self.run_bad(1, "build", "said.hdf5", "-o", "y.sl", "--metric", metric,
+                             says=["said.hdf5", "distance is " + distance, "said.hdf5:train"])
+            self.run_bad(1, "add", "x.sl", "said.hdf5", says=[distance])
+            self.run_bad(1, "truth", "said.hdf5", "said.hdf5", "-k", 1, "--metric", "l2", "-o", "t.ibin",
+                         says=[distance])
+            self.run_ok("build", "said.hdf5:train", "-o", "y.sl", "--metric", "l2")
+
+    def test_another_metric_than_the_files(self):
+        for distance, own, other in (("angular", "cosine", "l2"), ("euclidean", "l2", "ip"), ("dot", "ip", "cosine")):
+            self.make(distance, "dense")
+            self.run_ok("build", "said.hdf5", "-o", "y.sl", "--metric", own)
+            done = self.start("build", "said.hdf5", "-o", "y.sl", "--metric", other)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+            self.assertIn(f"warning: said.hdf5: says that its distance is {distance}, and the metric here is {other}",
+                          done.stderr)
+
+
+class OneDimension(CommandTest):
+    """Vectors are rows of two dimensions, ids of one or two."""
+
+    def test_arrays_of_one_dimension(self):
+        self.vectors("b.fbin", [[float(i), 1.0] for i in range(40)])
+        self.write("flat.npy", npy([[float(i)] for i in range(40)], "f32", shape="(40,)"))
+        self.write("ids.npy", npy([[7 * i] for i in range(40)], "i64", shape="(40,)"))
+        self.run_ok("build", "b.fbin", "-o", "x.sl", "--metric", "l2", "--ids", "ids.npy")
+        for command in (("build", "flat.npy", "-o", "y.sl", "--metric", "l2"), ("add", "x.sl", "flat.npy"),
+                        ("truth", "flat.npy", "b.fbin", "-k", 1, "--metric", "l2", "-o", "t.ibin"),
+                        ("truth", "b.fbin", "flat.npy", "-k", 1, "--metric", "l2", "-o", "t.ibin"),
+                        ("search", "x.sl", "flat.npy", "-k", 1, "-o", "r.ibin")):
+            self.run_bad(1, *command, says=["flat.npy", "one dimension, (40,)", "reshape"])
+        self.run_ok("convert", "ids.npy", "ids.ibin")
+        self.write("one.npy", npy([[float(i)] for i in range(40)], "f32"))
+        self.run_ok("build", "one.npy", "-o", "y.sl", "--metric", "l2")
+
 
 if __name__ == "__main__":
     unittest.main()
