@@ -25,12 +25,18 @@ typedef struct row_state {
 
 /* ---- The buffer ---- */
 
+/* A row's line break does not count. */
+#define LINE_BREAK 2u
+
+static sl_status fail_long(const sl_csv *csv) {
+    return sl_fail(SL_EFORMAT, "%s: line %llu begins a row of more than %zu MB; is a quote never closed?", csv->path,
+                   (unsigned long long)csv->line, SL_CSV_ROW_LIMIT >> 20);
+}
+
 /* Reads on. Unparsed bytes move to the front. The buffer grows if they fill it. */
 static sl_status fill(sl_csv *csv) {
     size_t rest = csv->end - csv->at;
-    if (rest > SL_CSV_ROW_LIMIT)
-        return sl_fail(SL_EFORMAT, "%s: line %llu begins a row of more than %zu MB; is a quote never closed?",
-                       csv->path, (unsigned long long)csv->line, SL_CSV_ROW_LIMIT >> 20);
+    if (rest > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_long(csv);
     if (csv->at && rest) memmove(csv->buffer, csv->buffer + csv->at, rest);
     csv->at = 0;
     csv->end = rest;
@@ -61,6 +67,11 @@ sl_status csv_start(sl_csv *csv) {
 }
 
 /* ---- Fields ---- */
+
+#define BROKEN_LINES                                                                                                   \
+    "a line ends with \\r\\r\\n: line ends were written twice; write them as \\n or \\r\\n (in Python: open with "     \
+    "newline='')"
+#define LONE_RETURN "\\r stands in the header without \\n behind it: lines end with \\n or \\r\\n"
 
 #define EACH(byte) (0x0101010101010101u * (uint8_t)(byte))
 
@@ -143,6 +154,7 @@ static inline row_end read_field(sl_csv *csv, csv_field *field, row_state *state
     size_t size = (size_t)(to - from);
     state->last = *to == '\n';
     if (state->last && size && to[-1] == '\r') size--;
+    if (state->last && size && from[size - 1] == '\r') return bad(state, BROKEN_LINES);
     state->status = append(csv, field, from, size);
     state->at = to + 1;
     return state->status == SL_OK ? ROW_WHOLE : bad(state, NULL);
@@ -172,8 +184,11 @@ static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
         state->status = sl_mem_grow(&csv->allocator, (void **)&field->offsets, &field->offset_room, *count + 2,
                                     sizeof *field->offsets);
         if (state->status != SL_OK) return bad(state, NULL);
+        const int quoted = *state->at == '"';
+        const size_t from = field->used;
         row_end ended = read_field(csv, field, state);
         if (ended != ROW_WHOLE) return ended;
+        if (!quoted && memchr(field->bytes + from, '\r', field->used - from)) return bad(state, LONE_RETURN);
         field->offsets[++*count] = (int64_t)field->used;
     } while (!state->last);
     return ROW_WHOLE;
@@ -223,6 +238,8 @@ static sl_status read_row(sl_csv *csv, size_t row, size_t *names, size_t *size) 
         }
         size_t next = (size_t)(state.at - csv->buffer);
         if (next > csv->end) next = csv->end;
+        /* The buffer may hold more than a row may have. */
+        if (next - csv->at > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_long(csv);
         *size = next - csv->at;
         if (!names) csv->lines[row] = csv->line;
         csv->at = next;

@@ -63,7 +63,7 @@ static sl_status ask_teacher(sl_distil *distil, const sl_train_params *params, c
     sl_predictor_free(predictor);
     if (status == SL_OK && at != rows) status = other_rows();
     if (status == SL_OK && !sl_all_finite(distil->targets, distil->target_count))
-        status = sl_fail(SL_EVALUE, "a score is not finite; look for huge values in the columns");
+        status = sl_fail(SL_EVALUE, "a score is not finite: its weights, or huge values in the columns, overflow F32");
     return status == SL_OK ? SL_OK : sl_fail_in(status, "the teacher");
 }
 

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define SHOWN(size) ((int)((size) < 40 ? (size) : 40))
-
 /* ---- Ids ---- */
 
 static sl_status encode_identity(const sl_feature *feature, const sl_key *key, uint32_t *out) {
@@ -16,7 +14,7 @@ static sl_status encode_identity(const sl_feature *feature, const sl_key *key, u
     if (!holds || value < 0 || (uint64_t)value >= feature->spec->size) {
         sl_key shown = *key;
         sl_key_text(&shown);
-        return sl_fail(SL_EVALUE, "'%.*s' is no whole number from 0 to %zu", SHOWN(shown.size), shown.text,
+        return sl_fail(SL_EVALUE, "'%s' is no whole number from 0 to %zu", sl_show(shown.text, shown.size).text,
                        feature->spec->size - 1);
     }
     *out = (uint32_t)(1 + value);
@@ -101,7 +99,7 @@ static sl_status read_floats(const char *at, size_t size, size_t dim, float *out
         if (!to) to = end;
         double value;
         if (!sl_number_read(at, (size_t)(to - at), &value) || !isfinite((float)value))
-            return sl_fail(SL_EVALUE, "'%.*s' is no finite number", SHOWN(to - at), at);
+            return sl_fail(SL_EVALUE, "'%s' is no finite number", sl_show(at, (size_t)(to - at)).text);
         if (count < dim) out[count] = (float)value;
         count++;
         at = to;
@@ -118,7 +116,7 @@ static sl_status look_up(const sl_feature *feature, const sl_column *column, siz
     if (key.kind == SL_KEY_MISSING) return SL_OK;
     sl_key_text(&key);
     if (!sl_digits_read(key.text, key.size, &id))
-        return sl_fail(SL_EVALUE, "'%.*s' is no id; ids are whole numbers from 0", SHOWN(key.size), key.text);
+        return sl_fail(SL_EVALUE, "'%s' is no id; ids are whole numbers from 0", sl_show(key.text, key.size).text);
     if (!lookup) return sl_fail(SL_EINVAL, "the column holds ids; give `lookup` to find their vectors");
     sl_status status = lookup(lookup_ctx, feature->spec->name, id, out, feature->width);
     if (status != SL_OK) return sl_fail_in(status, "id %llu", (unsigned long long)id);
@@ -165,9 +163,9 @@ static sl_status read_binary(sl_key *key, float *out) {
     if (value != 0 && value != 1) {
         sl_key_text(key);
         return sl_fail(SL_EVALUE,
-                       "the label '%.*s' is neither 0 nor 1; say in the spec's label which value is "
+                       "the label '%s' is neither 0 nor 1; say in the spec's label which value is "
                        "\"positive\", or \"at_least\" which number",
-                       SHOWN(key->size), key->text);
+                       sl_show(key->text, key->size).text);
     }
     *out = (float)value;
     return SL_OK;
@@ -177,7 +175,7 @@ static sl_status read_class(const sl_features *features, sl_key *key, float *out
     sl_key_text(key);
     size_t number = sl_vocabulary_find(features->class_numbers, key->text, key->size);
     if (number == SIZE_MAX)
-        return sl_fail(SL_EVALUE, "the label '%.*s' is none of the model's classes", SHOWN(key->size), key->text);
+        return sl_fail(SL_EVALUE, "the label '%s' is none of the model's classes", sl_show(key->text, key->size).text);
     *out = (float)number;
     return SL_OK;
 }

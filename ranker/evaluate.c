@@ -3,6 +3,8 @@
 #include "ranker/model.h"
 #include "ranker/table.h"
 
+#include <math.h>
+
 /* The parts of the rows that are kept to the end. */
 typedef struct evaluation {
     sl_allocator allocator;
@@ -52,11 +54,26 @@ static sl_status read_groups(evaluation *e, const sl_table *block) {
     return sl_table_groups(block, number, e->groups + e->n);
 }
 
+/* The cells of rows are finite, for the encoder refuses others. */
+static sl_status check_scores(const evaluation *e, size_t rows) {
+    const size_t outputs = e->ranker->features->outputs;
+    const float *scores = e->scores + e->n * outputs;
+    size_t bad = 0;
+    if (sl_all_finite(scores, rows * outputs)) return SL_OK;
+    while (isfinite(scores[bad]))
+        bad++;
+    return sl_fail(SL_EVALUE,
+                   "the score of row %zu is not finite: the model's weights, or huge values of the row, overflow F32; "
+                   "train the model with a lower deep.rate or wide.rate",
+                   e->n + bad / outputs);
+}
+
 static sl_status read_block(evaluation *e, const sl_table *block) {
     SL_TRY(make_room(e, block->rows));
     if (e->group) SL_TRY(read_groups(e, block));
     SL_TRY(sl_labels_read(e->ranker->features, block, e->labels + e->n, e->weights + e->n));
     SL_TRY(sl_predictor_predict(e->predictor, block, e->scores + e->n * e->ranker->features->outputs));
+    SL_TRY(check_scores(e, block->rows));
     e->n += block->rows;
     return SL_OK;
 }

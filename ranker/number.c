@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST 500u
+/* No two doubles, and no number halfway between two, differ in fewer digits than these. */
+#define MOST_DIGITS 800u
 
 /* Powers of ten that a double holds exactly. */
 static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -43,7 +44,7 @@ static int take_exponent(const char **at, const char *end, decimal *number) {
     if (*at < end && (**at == '-' || **at == '+')) negative = *(*at)++ == '-';
     const char *start = *at;
     for (; *at < end && is_digit(**at); ++*at)
-        if (value < 100000) value = 10 * value + (**at - '0');
+        if (value < 100000000) value = 10 * value + (**at - '0');
     number->exponent += negative ? -value : value;
     return *at > start;
 }
@@ -68,21 +69,37 @@ static int is_nan_text(const char *text, size_t size) {
     return size == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
 }
 
+/* Writes the digits that count, without a point, and the exponent. The digits left out are one 1 behind the others
+ * where one of them is not 0. */
+static void write_digits(const char *text, const decimal *number, char *out, size_t size) {
+    size_t kept = 0, seen = 0;
+    int rest = 0;
+    for (; seen < number->count; text++) {
+        if (!is_digit(*text) || (!seen && *text == '0')) continue;
+        if (kept < MOST_DIGITS)
+            out[kept++] = *text;
+        else
+            rest |= *text != '0';
+        seen++;
+    }
+    const long left_out = (long)(number->count - kept);
+    if (rest) out[kept++] = '1';
+    snprintf(out + kept, size - kept, "e%ld", number->exponent + left_out - (rest != 0));
+}
+
 /* The C library's own conversion rounds correctly. Here it runs in the "C" locale, and asking for that one allocates
  * nothing. */
-static double read_slowly(const char *text, size_t size) {
-    char copy[LONGEST + 1];
-    memcpy(copy, text, size);
-    copy[size] = 0;
+static double read_slowly(const char *text, const decimal *number) {
+    char digits[MOST_DIGITS + 32];
+    write_digits(text, number, digits, sizeof digits);
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c) return (double)NAN;
-    double value = strtod_l(copy, NULL, c);
+    double value = strtod_l(digits, NULL, c);
     freelocale(c);
-    return value;
+    return number->negative ? -value : value;
 }
 
 int sl_number_read(const char *text, size_t size, double *out) {
-    if (size > LONGEST) return 0;
     if (is_nan_text(text, size)) {
         *out = (double)NAN;
         return 1;
@@ -91,13 +108,14 @@ int sl_number_read(const char *text, size_t size, double *out) {
     if (!take_apart(text, size, &number)) return 0;
     /* Up to 15 digits and a power of ten up to 10^22 are both exact. The one operation then rounds correctly (Clinger
      * 1990). */
+    if (!number.count) number.exponent = 0;
     if (number.count <= EXACT_DIGITS && number.exponent >= -EXACT_POWER && number.exponent <= EXACT_POWER) {
         double value = (double)number.digits;
         value = number.exponent < 0 ? value / powers[-number.exponent] : value * powers[number.exponent];
         *out = number.negative ? -value : value;
         return 1;
     }
-    double value = read_slowly(text, size);
+    double value = read_slowly(text, &number);
     if (!isfinite(value)) return 0;
     *out = value;
     return 1;

@@ -8,8 +8,8 @@
 #define SL_NUMBER_TEXT 40u /* bytes that the text of any number fits into */
 
 /* Reads the whole text as a decimal number, correctly rounded. "nan" in any case is NaN.
- * Returns: false if the text is no such number (also with spaces around it, or in hexadecimal), is too large to be
- * finite, or has more than 500 characters. */
+ * Returns: false if the text is no such number (also with spaces around it, or in hexadecimal), or is too large to
+ * be finite. */
 int sl_number_read(const char *text, size_t size, double *out);
 
 /* Tells whether the text is the decimal form that sl_integer_write gives: no plus, no zeros in front. */

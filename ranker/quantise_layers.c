@@ -64,8 +64,9 @@ static sl_status observe(sl_calibrated *c) {
         sl_observer_take(layer->observer, layer->inputs, c->rows * c->shape.width[l]);
         if (sl_observer_seen(layer->observer).not_finite)
             return sl_fail(SL_EVALUE,
-                           "inputs of layer dense.%zu are not finite on the rows to calibrate on; leave out "
-                           "rows with values that are not finite",
+                           "inputs of layer dense.%zu are not finite: the weights before it, or huge values of the "
+                           "rows to calibrate on, overflow F32; train the model with a lower deep.rate, or leave such "
+                           "rows out",
                            l);
     }
     return SL_OK;

@@ -68,6 +68,11 @@ size_t sl_table_find(const sl_table *table, const char *name) {
 #define MORE_BYTES 32
 
 void sl_names_add(sl_names *names, const char *name) {
+    sl_shown shown;
+    if (name[strcspn(name, "\a\b\t\n\v\f\r")]) {
+        shown = sl_show(name, strlen(name));
+        name = shown.text;
+    }
     size_t left = sizeof names->text - MORE_BYTES - names->used, length = strlen(name) + (names->used ? 2 : 0);
     if (names->more || length >= left) {
         names->more++;
@@ -176,8 +181,25 @@ sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows 
 
 /* ---- Cells ---- */
 
-/* The longest part of a cell's text that a message shows. */
-#define SHOWN(size) ((int)((size) < 40 ? (size) : 40))
+/* Writes one byte of a text, and returns its length. */
+static size_t show_byte(char byte, char *out) {
+    static const char controls[] = "\0\a\b\t\n\v\f\r", letters[] = "0abtnvfr";
+    const char *control = memchr(controls, byte, sizeof letters - 1);
+    if (control) return (size_t)sprintf(out, "\\%c", letters[control - controls]);
+    if ((unsigned char)byte < 32 || byte == 127) return (size_t)sprintf(out, "\\x%02x", (unsigned)(unsigned char)byte);
+    out[0] = byte;
+    return 1;
+}
+
+sl_shown sl_show(const char *text, size_t size) {
+    enum { DOTS = 4, BYTE = 4 };
+    sl_shown shown;
+    size_t used = 0, i = 0;
+    for (; i < size && used < sizeof shown.text - DOTS - BYTE; i++)
+        used += show_byte(text[i], shown.text + used);
+    snprintf(shown.text + used, sizeof shown.text - used, "%s", i < size ? "..." : "");
+    return shown;
+}
 
 sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size) {
     int64_t from = column->offsets[t], to = column->offsets[t + 1];
@@ -199,7 +221,8 @@ static sl_status text_number(const sl_column *column, size_t row, double *out) {
         *out = (double)NAN;
         return SL_OK;
     }
-    if (!sl_number_read(text, size, out)) return sl_fail(SL_EVALUE, "'%.*s' is no finite number", SHOWN(size), text);
+    if (!sl_number_read(text, size, out))
+        return sl_fail(SL_EVALUE, "'%s' is no finite number", sl_show(text, size).text);
     return SL_OK;
 }
 

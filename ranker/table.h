@@ -71,6 +71,11 @@ static inline void sl_key_text(sl_key *key) {
     key->text = key->room;
     key->size = sl_integer_write(key->integer, key->room);
 }
+/* The beginning of a text as a message shows it: control characters as \n, \0 or \x1f. */
+typedef struct sl_shown {
+    char text[48];
+} sl_shown;
+sl_shown sl_show(const char *text, size_t size);
 /* Gets the bytes of text t of a TEXT or TEXTS column. Errors: SL_EINVAL (offsets that fall). */
 sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size);
 

@@ -20,7 +20,7 @@ static sl_status not_finite(const sl_trainer *trainer, const char *which) {
         trainer->precision.precision == SL_TRAIN_FP16 ? "; fp16 holds no number above 65,504: bf16 and f32 do" : "";
     return sl_fail(SL_EVALUE,
                    "the %s loss is not finite (epoch %llu, batch %llu): lower deep.rate or wide.rate, or look for huge "
-                   "values in the columns%s",
+                   "values in the columns or in the weights of the rows%s",
                    which, (unsigned long long)trainer->position.epoch + 1,
                    (unsigned long long)trainer->position.minibatch + 1, fp16);
 }

@@ -1,6 +1,7 @@
 /* CSV files as rows, and tables in memory as sources of rows. */
 #include "base/random.h"
 #include "ranker/csv.h"
+#include "ranker/table.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
@@ -291,6 +292,83 @@ START_TEST(a_row_has_a_limit) {
 }
 END_TEST
 
+/* A row of `size` bytes without its line break: `before` rows come first. */
+static sl_status read_long(size_t size, int quoted, int header, const char *ending) {
+    const char *start = header ? "" : "a,b\n1,2\n";
+    const size_t at = strlen(start);
+    char *bytes = malloc(at + size + 8), *got;
+    memcpy(bytes, start, at);
+    memset(bytes + at, 'x', size);
+    memcpy(bytes + at + 1, quoted ? ",\"" : ",", quoted ? 2 : 1);
+    if (quoted) bytes[at + size - 1] = '"';
+    memcpy(bytes + at + size, ending, strlen(ending) + 1);
+    sl_csv *csv;
+    sl_rows rows;
+    sl_status status = open_bytes(bytes, at + size + strlen(ending), NULL, &csv);
+    free(bytes);
+    if (status != SL_OK) return status;
+    ck_ok(sl_csv_rows(csv, &rows));
+    status = read_source(&rows, 64, &got);
+    free(got);
+    sl_csv_free(csv);
+    return status;
+}
+
+/* The limit holds to the byte, however much of the file the buffer has. */
+START_TEST(the_limit_of_a_row_is_exact) {
+    static const char *const endings[] = {"\n", "\r\n", ""};
+    const char *ending = endings[_i % 3];
+    const int quoted = _i / 3 % 2, header = _i / 6;
+    const size_t limit = SL_CSV_ROW_LIMIT, above[] = {limit + 3, limit + limit / 16, limit + limit / 4, 2 * limit};
+    ck_ok(read_long(limit, quoted, header, ending));
+    ck_ok(read_long(1 << 20, quoted, header, ending));
+    for (size_t i = 0; i < sizeof above / sizeof *above; i++)
+        ck_fails(read_long(above[i], quoted, header, ending), SL_EFORMAT, "begins a row of more than 16 MB");
+}
+END_TEST
+
+/* Line ends that a text mode has written twice, or that are no longer written. */
+START_TEST(broken_line_ends) {
+    sl_csv *csv;
+    ck_fails(open_bytes("a,m\r\r\n1,2\r\r\n", 14, NULL, &csv), SL_EFORMAT, "line 1: a line ends with \\r\\r\\n");
+    ck_fails(open_bytes("a,\"m\"\r\r\n1,2\n", 13, NULL, &csv), SL_EFORMAT, "line 1");
+    check_refused("a,m\n1,2\n3,4\r\r\n", "line 3: a line ends with \\r\\r\\n");
+    check_refused("a,m\n1,2\n3,4\r\r\r\n", "line 3: a line ends with \\r\\r\\n");
+    check_refused("a,m\n1,2\n3,\r\r\n", "line 3: a line ends with \\r\\r\\n");
+    ck_fails(open_bytes("a,m\r1,2\r3,4\r", 12, NULL, &csv), SL_EFORMAT, "\\r stands in the header");
+    ck_fails(open_bytes("a\r,m\n", 6, NULL, &csv), SL_EFORMAT, "\\r stands in the header");
+    check_rows("a,\"m\r\"\n1,2\n", "2:1|2\n");
+}
+END_TEST
+
+/* Messages show what a text has in it. */
+START_TEST(texts_of_messages) {
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *shown;
+    } texts[] = {{"3\0", 2, "3\\0"},
+                 {"\0", 1, "\\0"},
+                 {"3\0004", 3, "3\\04"},
+                 {"a\r\n\t\x1f\x7f", 6, "a\\r\\n\\t\\x1f\\x7f"},
+                 {"\xc3\xa9", 2, "\xc3\xa9"},
+                 {"", 0, ""},
+                 {"0123456789012345678901234567890123456789", 40, "0123456789012345678901234567890123456789"},
+                 {"01234567890123456789012345678901234567890", 41, "0123456789012345678901234567890123456789..."}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        ck_assert_str_eq(sl_show(texts[i].text, texts[i].size).text, texts[i].shown);
+    char zeros[4000] = {0};
+    ck_assert_uint_lt(strlen(sl_show(zeros, sizeof zeros).text), sizeof(sl_shown));
+    int64_t offsets[] = {0, 2};
+    const sl_column column = {.name = "m", .type = SL_COLUMN_TEXT, .values = "3\0", .offsets = offsets};
+    double value;
+    ck_fails(sl_cell_number(&column, 0, &value), SL_EVALUE, "'3\\0' is no finite number");
+    const sl_column named = {.name = "x\ry", .type = SL_COLUMN_TEXT, .values = "3\0", .offsets = offsets};
+    const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 1, .columns = &named};
+    ck_fails(sl_fail_no_column(&table, "m", ""), SL_ENOTFOUND, "its columns are x\\ry");
+}
+END_TEST
+
 START_TEST(memory_may_run_out) {
     sl_status status = SL_ENOMEM;
     static char bytes[40000];
@@ -386,6 +464,9 @@ int main(void) {
     tcase_add_test(cases[0], nul_bytes);
     tcase_add_test(cases[0], rows_across_buffers);
     tcase_add_test(cases[0], a_row_has_a_limit);
+    tcase_add_loop_test(cases[0], the_limit_of_a_row_is_exact, 0, 12);
+    tcase_add_test(cases[0], broken_line_ends);
+    tcase_add_test(cases[0], texts_of_messages);
     tcase_add_test(cases[0], memory_may_run_out);
     tcase_add_test(cases[0], tables_in_pieces);
     return check_main("csv", cases, 1);

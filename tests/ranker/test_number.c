@@ -101,9 +101,58 @@ START_TEST(other_texts_are_no_numbers) {
     char *digits = malloc(1000);
     memset(digits, '1', 1000);
     ck_assert(!sl_number_read(digits, 1000, &value));
-    digits[0] = '.';
-    ck_assert(sl_number_read(digits, 500, &value));
+    digits[500] = 'x';
+    ck_assert(!sl_number_read(digits, 501, &value));
     free(digits);
+}
+END_TEST
+
+/* Fills `out` with `count` bytes of each, one run behind the other, up to a count of 0. */
+typedef struct run {
+    size_t count;
+    const char *text;
+} run;
+
+static size_t fill_runs(const run *runs, char *out) {
+    size_t size = 0;
+    for (; runs->count; runs++)
+        for (size_t i = 0; i < runs->count; i++)
+            for (const char *at = runs->text; *at; at++)
+                out[size++] = *at;
+    out[size] = '\0';
+    return size;
+}
+
+/* Numbers of any length, as the C library reads them. */
+START_TEST(long_numbers_are_read_exactly) {
+    static const run texts[][6] = {
+        {{100000, "0"}},
+        {{1, "-0."}, {100000, "0"}},
+        {{1, "0."}, {100000, "0"}, {1, "1"}},
+        {{100000, "0"}, {1, "5"}},
+        {{1, "-"}, {100000, "0"}, {1, "12.5e1"}},
+        {{1, "0."}, {100000, "0"}, {1, "25e100001"}},
+        {{1, "1"}, {100000, "0"}, {1, "e-100000"}},
+        {{1, "0."}, {1000000, "0"}, {1, "3e1000001"}},
+        {{1, "1."}, {100000, "3"}},
+        {{1, "."}, {100000, "9"}},
+        {{300, "7"}, {1, "."}, {700, "7"}},
+        /* Halfway between two doubles, and a hair above. */
+        {{1, "9007199254740993"}, {1, "."}, {5000, "0"}},
+        {{1, "9007199254740993"}, {1, "."}, {5000, "0"}, {1, "1"}},
+        {{1, "9007199254740993"}, {5000, "0"}, {1, "1e-5001"}},
+        {{1, "0."}, {400, "0"}, {1, "1"}},
+    };
+    char *text = malloc(2000000);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        (void)fill_runs(texts[i], text);
+        check_number(text);
+    }
+    static const run endless[] = {{1, "1"}, {100000, "0"}, {0, NULL}}, none[] = {{600, "0"}, {1, "x"}, {0, NULL}};
+    double value;
+    ck_assert(!sl_number_read(text, fill_runs(endless, text), &value));
+    ck_assert(!sl_number_read(text, fill_runs(none, text), &value));
+    free(text);
 }
 END_TEST
 
@@ -235,6 +284,7 @@ int main(void) {
     TCase *cases[] = {tcase_create("numbers")};
     tcase_add_test(cases[0], numbers_are_read_exactly);
     tcase_add_test(cases[0], other_texts_are_no_numbers);
+    tcase_add_test(cases[0], long_numbers_are_read_exactly);
     tcase_add_test(cases[0], integers_and_floats_as_text);
     tcase_add_test(cases[0], locales_change_nothing);
     tcase_add_test(cases[0], vocabularies);

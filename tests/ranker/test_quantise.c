@@ -300,7 +300,7 @@ START_TEST(bad_calls_are_refused) {
     ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EINVAL, "no deep part");
     sl_ranker_free(other);
     other = planted_changed(model, "dense.0.weight", huge);
-    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "not finite");
+    ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "the weights before it");
     sl_ranker_free(other);
     /* Inputs and weights of the last layer are floats, and their products are not. */
     sl_ranker *higher = planted_changed(model, "dense.2.weight", raised);
@@ -568,11 +568,24 @@ START_TEST(layers_are_not_too_wide) {
 }
 END_TEST
 
+/* The rows are finite, and are not said to be anything else. */
+START_TEST(weights_that_overflow_are_blamed) {
+    sl_ranker *squared =
+        planted_ranker(&rows, "\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
+    sl_ranker *other = planted_changed(squared, "dense.0.weight", huge);
+    sl_metrics metrics = {.struct_size = sizeof metrics};
+    ck_fails(sl_ranker_evaluate(other, &rows.source, NULL, &metrics), SL_EVALUE, "is not finite: the model's weights");
+    sl_ranker_free(other);
+    sl_ranker_free(squared);
+}
+END_TEST
+
 int main(void) {
     TCase *quantising = tcase_create("quantising");
     tcase_add_checked_fixture(quantising, set_up, tear_down);
     tcase_add_loop_test(quantising, scores_stay_near, 0, KINDS);
     tcase_add_test(quantising, layers_are_kept);
+    tcase_add_test(quantising, weights_that_overflow_are_blamed);
     tcase_add_test(quantising, given_layers_become_floats);
     tcase_add_test(quantising, biases_make_up_for_the_mean);
     tcase_add_test(quantising, biases_make_up_for_the_only_row);
