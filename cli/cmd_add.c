@@ -2,6 +2,7 @@
 
 #include "cli/adding.h"
 #include "cli/output.h"
+#include "cli/sampled.h"
 
 #include <stdlib.h>
 
@@ -64,7 +65,10 @@ static int print_result(const add_state *state) {
     const adding *adding = &state->adding;
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(adding->index, &stats);
+    sl_resolution resolution;
     if (status != SL_OK) return report_status(state->index_path, status);
+    if (measure_resolution(state->index_path, adding->index, state->options->threads, &resolution) != EXIT_DONE)
+        return EXIT_FAILED;
     size_t threads = thread_count(state->options->threads), added = adding->base->n;
     double rate = adding->add_s > 0 ? (double)added / adding->add_s : 0;
     if (state->options->json) {
@@ -78,12 +82,14 @@ static int print_result(const add_state *state) {
         json_real(&json, "save_s", state->save_s);
         json_real(&json, "rows_per_s", rate);
         json_count(&json, "threads", threads);
+        json_resolution(&json, resolution.unresolved, resolution.sampled);
         json_end(&json);
     } else {
         printf("%s: ", state->index_path);
         print_index(&stats);
         printf("%zu added in %.1f s, %.0f vectors/s on %zu threads\n", added, adding->add_s, rate, threads);
     }
+    (void)warn_of_resolution(state->index_path, &stats, resolution.unresolved, resolution.sampled);
     return report_stdout();
 }
 

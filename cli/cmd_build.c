@@ -4,6 +4,7 @@
 #include "cli/dry_run.h"
 #include "cli/hash.h"
 #include "cli/output.h"
+#include "cli/sampled.h"
 #include "cli/system.h"
 
 #include <inttypes.h>
@@ -124,8 +125,11 @@ static int get_stats(const build_state *state, sl_index_stats *stats) {
 
 static int print_result(const build_state *state) {
     sl_index_stats stats;
+    sl_resolution resolution;
     file_hash hash;
     int status = get_stats(state, &stats);
+    if (status == EXIT_DONE)
+        status = measure_resolution(state->options->output, state->adding.index, state->options->threads, &resolution);
     if (status == EXIT_DONE) status = hash_file(state->options->output, state->options->room, &hash);
     if (status != EXIT_DONE) return status;
     size_t threads = thread_count(state->options->threads);
@@ -143,6 +147,7 @@ static int print_result(const build_state *state) {
         json_count(&json, "threads", threads);
         json_real(&json, "quant_error_mean", stats.quant_error_mean);
         json_real(&json, "quant_error_max", stats.quant_error_max);
+        json_resolution(&json, resolution.unresolved, resolution.sampled);
         json_text(&json, "output", state->options->output);
         json_text(&json, "hash", hash_digits(&hash));
         json_end(&json);
@@ -153,6 +158,7 @@ static int print_result(const build_state *state) {
                state->adding.add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
         print_hash(&hash);
     }
+    (void)warn_of_resolution(state->options->output, &stats, resolution.unresolved, resolution.sampled);
     return report_stdout();
 }
 

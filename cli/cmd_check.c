@@ -179,6 +179,7 @@ static int check(const char *path, const check_options *options, sl_index *index
         print_json(path, options, stats, found);
     else
         print_text(path, options, found);
+    (void)warn_of_resolution(path, stats, found->report.unresolved, found->report.resolution_sampled);
     if (status != SL_OK) (void)report_status(path, status);
     int printed = report_stdout();
     return status == SL_OK ? printed : EXIT_FAILED;

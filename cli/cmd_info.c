@@ -97,6 +97,7 @@ static void print_index_info(const char *path, const sl_index *index, const inde
     printf("seed %llu, highest layer %zu, quantisation error %.3g mean, %.3g largest\n",
            (unsigned long long)stats->seed, stats->max_level, stats->quant_error_mean, stats->quant_error_max);
     if (options->sample) print_sampled(options->sample, &facts->report);
+    (void)warn_of_resolution(path, stats, facts->report.unresolved, facts->report.resolution_sampled);
     print_storage(&facts->storage);
     if (facts->has_numa) print_numa(&facts->numa);
     if (stats->tuned) {

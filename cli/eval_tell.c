@@ -1,6 +1,7 @@
 #include "cli/eval_state.h"
 
 #include "cli/commands.h"
+#include "cli/sampled.h"
 #include "cli/truth.h"
 
 size_t most_procs(const eval_options *options) {
@@ -109,10 +110,14 @@ static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)
         if (state->points[i].recall > best) best = state->points[i].recall;
-    if (truth_is_strange(best, state->task.wanted, state->task.filter ? state->allowed : state->stats.n))
-        report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
-                       "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
-                       state->truth_path, best, state->index_path);
+    sl_resolution resolution;
+    if (!truth_is_strange(best, state->task.wanted, state->task.filter ? state->allowed : state->stats.n)) return;
+    if (measure_resolution(state->index_path, state->index, 0, &resolution) == EXIT_DONE &&
+        warn_of_resolution(state->index_path, &state->stats, resolution.unresolved, resolution.sampled))
+        return;
+    report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
+                   "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
+                   state->truth_path, best, state->index_path);
 }
 
 int eval_draw(const eval_state *state) {

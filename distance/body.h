@@ -124,6 +124,33 @@ static AI void step_f32(four_sums *sums, const uint8_t *const *row, const uint8_
     sums->d.f32 = lane_fma(lane_f32(row[3] + k, LANE_F), q, sums->d.f32);
 }
 
+static AI F add_away_f32(F sum, const uint8_t *row, F q, size_t n) {
+    F away = lane_f32(row, n) - q;
+    return lane_fma(away, away, sum);
+}
+
+static AI A16 add_away_i16(A16 sum, const uint8_t *row, V q, size_t n) {
+    return lane_square_u16(sum, lane_diff_i16(lane_load(row, 2 * n), q));
+}
+
+/* Adds the squared differences of n elements, a register's at most. */
+static AI void step_away(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k,
+                         size_t n) {
+    if (codes == SL_CODES_F32) {
+        F q = lane_f32(code + k, n);
+        sums->a.f32 = add_away_f32(sums->a.f32, row[0] + k, q, n);
+        sums->b.f32 = add_away_f32(sums->b.f32, row[1] + k, q, n);
+        sums->c.f32 = add_away_f32(sums->c.f32, row[2] + k, q, n);
+        sums->d.f32 = add_away_f32(sums->d.f32, row[3] + k, q, n);
+        return;
+    }
+    V q = lane_load(code + k, 2 * n);
+    sums->a.i16 = add_away_i16(sums->a.i16, row[0] + k, q, n);
+    sums->b.i16 = add_away_i16(sums->b.i16, row[1] + k, q, n);
+    sums->c.i16 = add_away_i16(sums->c.i16, row[2] + k, q, n);
+    sums->d.i16 = add_away_i16(sums->d.i16, row[3] + k, q, n);
+}
+
 static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width,
                     size_t k) {
     if (codes == SL_CODES_I8)
@@ -228,6 +255,32 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     out[1] = finish(codes, &high, row + 4, plan);
 }
 
+/* Halves of squared distances below zero. */
+static AI f4 distances(sl_codes codes, const four_sums *sums, size_t steps) {
+    if (codes == SL_CODES_F32) return -0.5f * lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
+    return -0.5f * (f4){(float)lane_total_squares(sums->a.i16, steps), (float)lane_total_squares(sums->b.i16, steps),
+                        (float)lane_total_squares(sums->c.i16, steps), (float)lane_total_squares(sums->d.i16, steps)};
+}
+
+/* Scores rows by differences, four or twice four. The query is zero behind its last element, and a row is not: the last
+ * step stops there. */
+static AI void score_away(sl_codes codes, const score_plan *plan, const uint32_t *ids, size_t count, f4 *out) {
+    const size_t whole = codes == SL_CODES_F32 ? LANE_F : LANE_16;
+    const uint8_t *row[8];
+    size_t left = plan->rows.differences, k = 0, steps = 0;
+    four_sums sums[2] = {0};
+    for (size_t i = 0; i < count; i++)
+        row[i] = row_at(plan, ids[i]);
+    for (; left >= whole; left -= whole, k += step_bytes(codes), steps++)
+        for (size_t four = 0; four < count / 4; four++)
+            step_away(codes, &sums[four], row + 4 * four, plan->code, k, whole);
+    for (size_t four = 0; left && four < count / 4; four++)
+        step_away(codes, &sums[four], row + 4 * four, plan->code, k, left);
+    steps += left != 0;
+    for (size_t four = 0; four < count / 4; four++)
+        out[four] = distances(codes, &sums[four], steps);
+}
+
 /* The arguments of sl_score_fn. */
 typedef struct score_call {
     const sl_code_rows *rows;
@@ -237,8 +290,10 @@ typedef struct score_call {
     float *out;
 } score_call;
 
+typedef enum row_score { BY_PRODUCTS, BY_DIFFERENCES } row_score;
+
 /* `width` repeats rows->width; a constant unrolls the loops over it. */
-static AI void score_rows(sl_codes codes, size_t width, const score_call *call) {
+static AI void score_rows(sl_codes codes, row_score by, size_t width, const score_call *call) {
     const size_t block = codes == SL_CODES_I16 ? LANE_ROWS_I16 : LANE_ROWS, n = call->n, ahead = call->ahead;
     const uint32_t *ids = call->ids;
     float *out = call->out;
@@ -248,7 +303,9 @@ static AI void score_rows(sl_codes codes, size_t width, const score_call *call) 
     for (; n - i >= block; i += block) {
         size_t next = i + ahead;
         if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < block ? n - next : block);
-        if (block == 8)
+        if (by == BY_DIFFERENCES)
+            score_away(codes, &plan, ids + i, block, scores);
+        else if (block == 8)
             score8(codes, &plan, ids + i, scores);
         else
             score4(codes, &plan, ids + i, scores);
@@ -259,7 +316,10 @@ static AI void score_rows(sl_codes codes, size_t width, const score_call *call) 
         size_t count = n - i < 4 ? n - i : 4;
         for (size_t j = 0; j < 4; j++)
             last[j] = ids[j < count ? i + j : n - 1];
-        score4(codes, &plan, last, scores);
+        if (by == BY_DIFFERENCES)
+            score_away(codes, &plan, last, 4, scores);
+        else
+            score4(codes, &plan, last, scores);
         memcpy(out + i, scores, count * sizeof *out);
         i += count;
     }
@@ -339,14 +399,14 @@ static AI void score_short(sl_codes codes, size_t width, const score_call *call)
         memcpy(out + i, scores, (n - i) * sizeof *out);
     } else if (i < n) {
         const score_call rest = {call->rows, call->query, ids + i, n - i, 0, out + i};
-        score_rows(codes, width, &rest);
+        score_rows(codes, BY_PRODUCTS, width, &rest);
     }
 }
 
 #else
 
 static AI void score_short(sl_codes codes, size_t width, const score_call *call) {
-    score_rows(codes, width, call);
+    score_rows(codes, BY_PRODUCTS, width, call);
 }
 
 #endif
@@ -362,13 +422,13 @@ static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const
         score_short(SL_CODES_I8, 128, &call);
         break;
     case 192:
-        score_rows(SL_CODES_I8, 192, &call);
+        score_rows(SL_CODES_I8, BY_PRODUCTS, 192, &call);
         break;
     case 256:
-        score_rows(SL_CODES_I8, 256, &call);
+        score_rows(SL_CODES_I8, BY_PRODUCTS, 256, &call);
         break;
     default:
-        score_rows(SL_CODES_I8, rows->width, &call);
+        score_rows(SL_CODES_I8, BY_PRODUCTS, rows->width, &call);
         break;
     }
 }
@@ -384,7 +444,7 @@ static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const
         score_short(SL_CODES_I4, 128, &call);
         break;
     default:
-        score_rows(SL_CODES_I4, rows->width, &call);
+        score_rows(SL_CODES_I4, BY_PRODUCTS, rows->width, &call);
         break;
     }
 }
@@ -392,13 +452,19 @@ static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
     const score_call call = {rows, query, ids, n, ahead, out};
-    score_rows(SL_CODES_I16, rows->width, &call);
+    if (rows->differences)
+        score_rows(SL_CODES_I16, BY_DIFFERENCES, rows->width, &call);
+    else
+        score_rows(SL_CODES_I16, BY_PRODUCTS, rows->width, &call);
 }
 
 static void score_f32(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
     const score_call call = {rows, query, ids, n, ahead, out};
-    score_rows(SL_CODES_F32, rows->width, &call);
+    if (rows->differences)
+        score_rows(SL_CODES_F32, BY_DIFFERENCES, rows->width, &call);
+    else
+        score_rows(SL_CODES_F32, BY_PRODUCTS, rows->width, &call);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -20,14 +20,17 @@
  * A kernel reads `width` bytes of a row: the codes, and behind them anything readable, since the query is zero there.
  * F32 rows must be finite there, because 0 * NaN is NaN. Somewhere in its pitch a row has a float factor. If `bias` is
  * not 0, a float bias follows the factor. SL_ROW_STEP bytes behind the last row are readable.
+ *
  */
 typedef struct sl_code_rows {
     const uint8_t *base;
-    size_t pitch;  /* bytes from row to row, a multiple of 4 */
-    size_t size;   /* bytes of a row that are its own: its whole pitch, or less if something else lies behind */
-    size_t width;  /* bytes read of each, a multiple of SL_ROW_STEP */
-    size_t factor; /* byte offset of the factor in a row, a multiple of 4 */
-    size_t bias;   /* byte offset of the bias, factor + 4, or 0: no bias */
+    size_t pitch;       /* bytes from row to row, a multiple of 4 */
+    size_t size;        /* bytes of a row that are its own: its whole pitch, or less if something else lies behind */
+    size_t width;       /* bytes read of each, a multiple of SL_ROW_STEP */
+    size_t factor;      /* byte offset of the factor in a row, a multiple of 4 */
+    size_t bias;        /* byte offset of the bias, factor + 4, or 0: no bias */
+    size_t differences; /* F32 and I16: elements of a row whose score is -|x - q|^2 / 2, the sum of squared differences;
+                           factor and bias do not count. 0: a score is a product */
 } sl_code_rows;
 
 /*
@@ -54,6 +57,10 @@ typedef struct sl_query_code {
 /*
  * Scores n rows: out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale. Larger is
  * nearer under every metric. ids need not differ.
+ *
+ * Rows with differences: out[i] = -|row ids[i] - query|^2 / 2. Vectors far from the origin have large products that
+ * differ little, and a float loses what they differ by. Float differences of near vectors are exact. I16 rows sum their
+ * squares in integers. The sum is within dim * 2^-23 of its own size.
  *
  * While row i is scored, row i + ahead is prefetched. An `ahead` of 0 prefetches nothing.
  */
@@ -108,15 +115,16 @@ typedef struct sl_candidate_kernels {
 /*
  * Products of many rows with many queries.
  *
- * A tile holds consecutive rows of I8 or I4 codes side by side. A group is as many rows as a register holds sums. The
- * tile holds the first four elements of each row of a group, then the next four. The sums of a register therefore need
- * not be added to one another. For I4 the elements in lower halves of bytes come first.
+ * A tile holds consecutive rows side by side: of I8 or I4 codes, or of F32 codes with differences. A group is as many
+ * rows as a register holds sums. The tile holds the first four bytes of each row of a group, then the next four: a step
+ * has four elements of I8 or I4, and one of F32. The sums of a register therefore need not be added to one another. For
+ * I4 the elements in lower halves of bytes come first.
  */
 #define SL_TILE_ROWS 256u /* a multiple of the rows that any tier takes at once */
 
 typedef struct sl_tile {
     sl_codes codes;
-    size_t steps;            /* steps of four elements: sl_tile_steps */
+    size_t steps;            /* steps of four bytes: sl_tile_steps */
     size_t rows;             /* at most SL_TILE_ROWS */
     uint32_t first;          /* number of its first row; the other rows follow */
     uint8_t *bytes;          /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
@@ -126,6 +134,7 @@ typedef struct sl_tile {
 } sl_tile;
 
 static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
+    if (codes == SL_CODES_F32) return dim;
     return codes == SL_CODES_I4 ? 2 * ((dim + 7) / 8) : (dim + 3) / 4;
 }
 

@@ -9,10 +9,11 @@
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
     const size_t whole = (tile->rows + LANE_F - 1) / LANE_F * LANE_F;
+    const int by_products = rows->differences == 0;
     for (size_t i = 0; i < whole; i++, row += rows->pitch) {
         int there = i < tile->rows;
-        tile->factors[i] = there ? load_float(row + rows->factor) : NAN;
-        tile->biases[i] = there && rows->bias ? load_float(row + rows->bias) : 0;
+        tile->factors[i] = !there ? NAN : by_products ? load_float(row + rows->factor) : 1;
+        tile->biases[i] = there && by_products && rows->bias ? load_float(row + rows->bias) : 0;
     }
 }
 
@@ -103,24 +104,66 @@ static AI void scan_row(sl_codes codes, const sl_tile *tile, size_t row, sl_scan
     scan_take(tile, scan, row, lane_totals(sum, codes == SL_CODES_I4 ? 2 : 1, offset));
 }
 
+static AI void scan_row_away(const sl_tile *tile, size_t row, sl_scan *scan) {
+    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code = scan->query.code;
+    float sum = 0;
+    for (size_t k = 0; k < tile->steps; k++)
+        sum = add_away_f32(sum, bytes + 4 * k, load_float(code + 4 * k), 1);
+    scan_take(tile, scan, row, -0.5f * sum);
+}
+
 static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
     for (size_t q = 0; q < n; q++) {
-        int32_t offset = lane_offset(&scans[q]->query, 4 * tile->steps);
+        int32_t offset = codes == SL_CODES_F32 ? 0 : lane_offset(&scans[q]->query, 4 * tile->steps);
         for (size_t row = 0; row < tile->rows; row++) {
             sl_prefetch(tile->ahead, 1);
             tile->ahead += tile->ahead < tile->ahead_end ? SL_CACHE_LINE : 0;
-            scan_row(codes, tile, row, scans[q], offset);
+            if (codes == SL_CODES_F32)
+                scan_row_away(tile, row, scans[q]);
+            else
+                scan_row(codes, tile, row, scans[q], offset);
         }
     }
 }
 
 #else
 
+/* Scans `wide` registers of F32 rows with differences, as scan_block does. */
+static AI void scan_block_away(size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans) {
+    F sums[LANE_TILE][4];
+    const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code[4];
+    const uint8_t *ahead = tile->ahead, *const ahead_end = tile->ahead_end;
+    for (size_t i = 0; i < wide; i++)
+        for (size_t q = 0; q < queries; q++)
+            sums[i][q] = lane_splat(0);
+    for (size_t q = 0; q < queries; q++)
+        code[q] = scans[q]->query.code;
+    for (size_t k = 0; k < tile->steps; k++) {
+        sl_prefetch(ahead, 1);
+        ahead += ahead < ahead_end ? SL_CACHE_LINE : 0;
+        for (size_t q = 0; q < queries; q++) {
+            F element = lane_splat(load_float(code[q] + 4 * k));
+            for (size_t i = 0; i < wide; i++)
+                sums[i][q] = add_away_f32(sums[i][q], bytes + (i * tile->steps + k) * LANE_F * 4, element, LANE_F);
+        }
+    }
+    tile->ahead = ahead;
+#pragma GCC unroll 4
+    for (size_t q = 0; q < queries; q++)
+#pragma GCC unroll 4
+        for (size_t i = 0; i < wide; i++)
+            scan_take(tile, scans[q], row + i * LANE_F, sums[i][q] * lane_splat(-0.5f));
+}
+
 /* Scans `wide` registers of rows, up to LANE_TILE, for up to four queries: each load serves several products. */
 static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans,
                           const int32_t *offsets) {
     R8 sums[LANE_TILE][4];
     R4 runs[LANE_TILE][4];
+    if (codes == SL_CODES_F32) {
+        scan_block_away(wide, queries, tile, row, scans);
+        return;
+    }
     for (size_t i = 0; i < wide; i++)
         for (size_t q = 0; q < queries; q++)
             sums[i][q] = (R8){0};
@@ -166,7 +209,7 @@ static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *
 /* Each width has a loop of its own: a small partition, or the end of any, has too few rows for a wide loop. */
 static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *const *scans) {
     int32_t offsets[4];
-    for (size_t q = 0; q < queries; q++)
+    for (size_t q = 0; q < queries && codes != SL_CODES_F32; q++)
         offsets[q] = codes == SL_CODES_I8 ? lane_offset(&scans[q]->query, (4 * tile->steps + 63) / 64 * 64)
                                           : (int32_t)scans[q]->query.offset;
     for (size_t row = 0; row < tile->rows; row += LANE_TILE * LANE_F) {
@@ -254,7 +297,7 @@ static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, 
 
 /* Tells whether matrices serve. */
 static AI int matrices_serve(const sl_tile *tile, size_t n) {
-    return n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS;
+    return tile->codes != SL_CODES_F32 && n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS;
 }
 
 #endif
@@ -295,6 +338,8 @@ static void tile_scan(sl_tile *tile, sl_scan *const *scans, size_t n) {
     if (n == 0) return;
     if (tile->codes == SL_CODES_I4)
         tile_scan_codes(SL_CODES_I4, tile, scans, n);
+    else if (tile->codes == SL_CODES_F32)
+        tile_scan_codes(SL_CODES_F32, tile, scans, n);
     else
         tile_scan_codes(SL_CODES_I8, tile, scans, n);
 }

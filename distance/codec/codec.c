@@ -65,6 +65,9 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
         codec->norm = payload;
         payload += 4;
     }
+    /* Products of large numbers would lose what floats and 16-bit integers tell apart. Codes of one scale a vector have
+     * nothing to take differences of; bytes and their sums are small. */
+    if (metric == SL_METRIC_L2 && (codes == SL_CODES_F32 || dtype == SL_I16)) codec->rows.differences = dim;
     codec->rows.pitch = pitch_of(sl_codec_payload(codec));
     codec->rows.size = codec->rows.pitch;
     codec->rest.size = codec->rest.pitch;

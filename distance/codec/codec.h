@@ -8,6 +8,7 @@
  *   IP       scale of the row / 1 / 1                    none (*)       x.q
  *   COSINE   such that the decoded row has length 1      none (*)       x.q / (|x| |q|), the query made unit
  *   L2       scale of the row / 1 / 1                    -|x|^2 / 2     x.q - |x|^2 / 2, so |x-q|^2 = |q|^2 - 2 score
+ *            F32, and I16 vectors                        the same       -|x-q|^2 / 2, by differences
  *
  * (*) A U8 vector is stored as it is, and the query as q - 128. IP and COSINE rows of U8 therefore carry the bias
  *     128 * (sum of the row) * factor. Under COSINE this bias counts times the query's scale (bias_scale). Under L2 the
@@ -79,6 +80,12 @@ static inline int sl_field_is_finite(const uint8_t *row, size_t offset) {
 static inline void sl_field_put(uint8_t *row, size_t offset, double value) {
     float single = (float)value;
     memcpy(row + offset, &single, sizeof single);
+}
+
+/* Returns the score of distance 0 under L2, for a query of squared length norm2: a distance is twice what a score falls
+ * short of it. */
+static inline float sl_codec_nearest(const sl_codec *codec, float norm2) {
+    return codec->rows.differences ? 0 : norm2 / 2;
 }
 
 #endif

@@ -25,9 +25,9 @@ static sl_status check_length(sl_metric metric, double norm2) {
     if (norm2 > MAX_LENGTH * MAX_LENGTH)
         return sl_fail(SL_EVALUE, "length is %.3g, too large for single precision; scale the vectors to below %.0e",
                        sqrt(norm2), MAX_LENGTH);
-    if (metric != SL_METRIC_COSINE || norm2 >= MIN_LENGTH * MIN_LENGTH) return SL_OK;
+    if (norm2 >= MIN_LENGTH * MIN_LENGTH || (norm2 == 0 && metric != SL_METRIC_COSINE)) return SL_OK;
     if (norm2 == 0) return sl_fail(SL_EVALUE, "zero vector, which has no direction for a cosine; leave it out");
-    return sl_fail(SL_EVALUE, "length is %.3g, too small for a cosine in single precision; scale it to above %.0e",
+    return sl_fail(SL_EVALUE, "length is %.3g, too small for single precision; scale the vectors to above %.0e",
                    sqrt(norm2), MIN_LENGTH);
 }
 

@@ -8,6 +8,7 @@
 #include "hnsw/build/leaf_notes.h"
 #include "hnsw/build/lost.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/build/resolution.h"
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
@@ -20,7 +21,7 @@ enum { EF_A_FOLD = 50 };
 enum { FIRST_HALVINGS = 3 };
 enum { LEAST_FOLDS = 4, LEAST_M = 16, MOST_M = 24 };
 
-/* The rows that are compared: the index's own where those have codes I8, else copies. */
+/* The rows that are compared: the index's own where those have the codes of a comparison, else copies. */
 typedef struct compared {
     sl_graph graph; /* with these rows for its codes */
     void *rows;     /* NULL: the index's own */
@@ -49,13 +50,13 @@ int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n) {
     return first <= n && graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M && graph->m <= MOST_M;
 }
 
-static sl_status copy_rows(compared *c, const sl_build *build) {
+static sl_status copy_rows(compared *c, const sl_build *build, sl_codes codes) {
     const sl_graph *graph = &build->index->graph;
     sl_graph *mine = &c->graph;
     const size_t dim = graph->codec.dim;
     float *floats;
     sl_status status = SL_OK;
-    SL_TRY(sl_codec_init(&mine->codec, dim, graph->codec.metric, SL_F32, SL_CODES_I8));
+    SL_TRY(sl_codec_init(&mine->codec, dim, graph->codec.metric, SL_F32, codes));
     c->size = sl_codec_rows_size(&mine->codec, graph->n);
     SL_TRY(sl_mem_take(&graph->allocator, c->size, &c->rows));
     mine->codec.rows.base = c->rows;
@@ -75,9 +76,11 @@ static sl_status copy_rows(compared *c, const sl_build *build) {
     return SL_OK;
 }
 
-static sl_status compared_init(compared *c, const sl_build *build) {
+static sl_status compared_init(compared *c, sl_build *build) {
+    sl_codes codes;
     *c = (compared){.graph = build->index->graph};
-    return c->graph.codec.codes == SL_CODES_I8 ? SL_OK : copy_rows(c, build);
+    SL_TRY(sl_compared_codes(&c->graph, build->threads, &build->progress, &codes));
+    return c->graph.codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
 }
 
 static void compared_free(compared *c) {

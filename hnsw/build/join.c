@@ -1,6 +1,7 @@
 #include "hnsw/build/join.h"
 
 #include "base/failure.h"
+#include "distance/codec/encode.h"
 #include "hnsw/build/met.h"
 #include "hnsw/graph/links.h"
 
@@ -271,13 +272,26 @@ void sl_join_append(const sl_join *join, size_t degree, uint32_t *links) {
  * Partitions that are there
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* Puts a graph's centroids behind those that are there. `floats`: twice a vector of scratch. */
+static void put_centroids(const sl_partitions *from, const sl_partitions *out, float *floats) {
+    const sl_codec *codec = &out->codec;
+    for (size_t p = 0; p < from->count; p++) {
+        const uint8_t *row = from->codec.rows.base + p * from->codec.rows.pitch;
+        uint8_t *to = out->rows + (out->count + p) * codec->rows.pitch;
+        if (from->codec.codes == codec->codes) {
+            memcpy(to, row, codec->rows.pitch);
+            continue;
+        }
+        sl_decode_row(&from->codec, row, floats);
+        sl_encode_row(codec, floats, SL_F32, to, floats + codec->dim, NULL);
+    }
+}
+
 /* Puts a graph's partitions behind those that are there. Its nodes are rows *row and those that follow; *row becomes
  * the first behind them. */
 static void put_partitions(const sl_copied *copied, size_t g, size_t n, size_t *row, sl_partitions *out) {
     const sl_graph *graph = copied->graphs[g];
     const sl_partitions *from = &graph->partitions;
-    const size_t pitch = out->codec.rows.pitch;
-    if (from->count) memcpy(out->rows + out->count * pitch, from->codec.rows.base, from->count * pitch);
     for (size_t p = 0; p < from->count; p++) {
         const size_t first = sl_partition_nodes(from, p, graph->n).first;
         while (*row < n && copied->of[*row] == g && copied->nodes[*row] < first)
@@ -291,14 +305,22 @@ static void put_partitions(const sl_copied *copied, size_t g, size_t n, size_t *
 sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph) {
     sl_partitions out = {0};
     size_t count = 0, row = 0;
-    sl_status status = sl_partition_codec(graph, &out.codec);
-    for (size_t g = 0; g < copied->count; g++)
-        count += copied->graphs[g]->partitions.count;
+    sl_codes codes = SL_CODES_I8;
+    for (size_t g = 0; g < copied->count; g++) {
+        const sl_partitions *from = &copied->graphs[g]->partitions;
+        count += from->count;
+        if (from->count && from->codec.codes == SL_CODES_F32) codes = SL_CODES_F32;
+    }
+    sl_status status = sl_partition_codec(graph, codes, &out.codec);
+    float *floats = sl_mem_array(&graph->allocator, 2 * graph->codec.dim, sizeof *floats, &status);
     out.starts = sl_mem_array(&graph->allocator, count + 1, sizeof *out.starts, &status);
     out.rows = sl_mem_array(&graph->allocator, sl_codec_rows_size(&out.codec, count), 1, &status);
     out.codec.rows.base = out.rows;
-    for (size_t g = 0; g < copied->count && status == SL_OK; g++)
+    for (size_t g = 0; g < copied->count && status == SL_OK; g++) {
+        put_centroids(&copied->graphs[g]->partitions, &out, floats);
         put_partitions(copied, g, n, &row, &out);
+    }
+    sl_mem_free(&graph->allocator, floats, 2 * graph->codec.dim * sizeof *floats);
     out.count = count;
     if (status == SL_OK) out.starts[count] = (uint32_t)row;
     graph->partitions = out;

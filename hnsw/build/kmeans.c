@@ -103,7 +103,7 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
                           .sampled = grouped->count,
                           .learners = grouped->learners,
                           .progress = grouped->progress};
-    sl_status status = sl_partition_codec(grouped->graph, &groups->codec);
+    sl_status status = sl_partition_codec(grouped->graph, grouped->codec.codes, &groups->codec);
     groups->of = sl_mem_array(allocator, groups->sampled, sizeof *groups->of, &status);
     groups->members = sl_mem_array(allocator, groups->sampled, sizeof *groups->members, &status);
     SL_TRY(status);
@@ -143,7 +143,8 @@ void sl_kmeans_ahead(const sl_kmeans *kmeans, size_t i) {
 /* Tells whether a node's codes are those of a query that is compared with centroids. */
 static int has_codes(const sl_kmeans *kmeans) {
     const sl_codec *codec = &kmeans->graph->codec;
-    return !kmeans->grouped && codec->codes == SL_CODES_I8 && codec->dtype == SL_F32 && codec->metric != SL_METRIC_IP;
+    return !kmeans->grouped && codec->codes == SL_CODES_I8 && kmeans->codec.codes == SL_CODES_I8 &&
+           codec->dtype == SL_F32 && codec->metric != SL_METRIC_IP;
 }
 
 /* Makes a row ready to be compared with centroids. Under COSINE its length does not count. */

@@ -20,7 +20,7 @@ enum { SL_LEAF_ASKED = SL_LEAF_ROWS + SL_LEAF_ROWS / 4 };
 /* The members of a layer. */
 typedef struct sl_members {
     const sl_graph *graph;
-    const sl_codec *codec; /* rows in codes I8, with their base */
+    const sl_codec *codec; /* rows in codes I8, or F32 with differences, and their base */
     size_t n;
     const uint32_t *rows; /* member -> row; NULL: members are rows */
     size_t threads;

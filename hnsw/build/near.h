@@ -42,10 +42,10 @@ static inline sl_near sl_near_told(sl_near near, uint32_t member) {
     return (near >> 32 << 32) | (uint32_t)(member * SL_NEAR_ODD);
 }
 
-/* Returns a number to be added to a member's scores for others. Scores of different members then compare: under L2 they
- * lack the constant |q|^2 / 2. */
+/* Returns a number to be added to a member's scores for others. Scores of different members then compare: products
+ * under L2 lack the constant |q|^2 / 2. */
 static inline float sl_near_shift(const sl_codec *codec, uint32_t row) {
-    if (codec->metric != SL_METRIC_L2) return 0;
+    if (codec->metric != SL_METRIC_L2 || codec->rows.differences) return 0;
     return sl_field_get(codec->rows.base + (size_t)row * codec->rows.pitch, codec->rows.bias);
 }
 

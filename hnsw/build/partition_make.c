@@ -4,6 +4,7 @@
 #include "hnsw/build/partition_make.h"
 
 #include "hnsw/build/kmeans.h"
+#include "hnsw/build/resolution.h"
 #include "hnsw/graph/vectors.h"
 
 #include <float.h>
@@ -29,7 +30,7 @@ static sl_status restate(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_codec codec;
     void *rows;
-    SL_TRY(sl_partition_codec(kmeans->graph, &codec));
+    SL_TRY(sl_partition_codec(kmeans->graph, kmeans->codec.codes, &codec));
     SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows));
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     kmeans->codec = codec;
@@ -208,8 +209,10 @@ sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress 
                         .members = work->scratch,
                         .progress = progress};
     sl_kmeans groups = {0};
+    sl_codes codes;
     sl_status status;
-    SL_TRY(sl_partition_codec(graph, &kmeans.codec));
+    SL_TRY(sl_compared_codes(graph, threads, progress, &codes));
+    SL_TRY(sl_partition_codec(graph, codes, &kmeans.codec));
     SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
     SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
@@ -232,7 +235,7 @@ sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *b
     const size_t count = sl_partition_count(graph->n), groups = sl_partition_groups(count);
     const int banded = graph->codec.metric == SL_METRIC_IP;
     sl_codec codec;
-    SL_TRY(sl_partition_codec(graph, &codec));
+    SL_TRY(sl_partition_codec(graph, SL_CODES_I8, &codec));
     bytes->kept = parts_bytes(&codec, count) + (groups ? parts_bytes(&codec, groups) : 0) +
                   (banded ? count * SL_PARTITION_BANDS : 0);
     bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) +

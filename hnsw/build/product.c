@@ -10,7 +10,7 @@ _Static_assert(SL_PRODUCT_ROWS == 32, "a bit of a word for each row");
 _Static_assert(SL_COLUMNS_TILE <= SL_TILE_ROWS && SL_COLUMNS_TILE % 16 == 0, "a tile of whole registers");
 
 static size_t tile_bytes(const sl_codec *codec) {
-    return sl_round_up(SL_COLUMNS_TILE * 4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_CACHE_LINE);
+    return sl_round_up(SL_COLUMNS_TILE * 4 * sl_tile_steps(codec->codes, codec->dim), SL_CACHE_LINE);
 }
 
 size_t sl_columns_bytes(const sl_codec *codec, size_t room) {
@@ -35,8 +35,8 @@ sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_c
     columns->tile = (sl_tile *)(void *)(at + tiles * (bytes + 2 * terms));
     for (size_t t = 0; t < tiles; t++, at += bytes + 2 * terms) {
         sl_tile *tile = &columns->tile[t];
-        tile->codes = SL_CODES_I8;
-        tile->steps = sl_tile_steps(SL_CODES_I8, codec->dim);
+        tile->codes = codec->codes;
+        tile->steps = sl_tile_steps(codec->codes, codec->dim);
         tile->bytes = at;
         tile->factors = (float *)(void *)(at + bytes);
         tile->biases = tile->factors + SL_COLUMNS_TILE;
@@ -72,7 +72,7 @@ void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n) {
 }
 
 static size_t code_bytes(const sl_codec *codec) {
-    return sl_round_up(4 * sl_tile_steps(SL_CODES_I8, codec->dim), SL_ROW_STEP);
+    return sl_round_up(4 * sl_tile_steps(codec->codes, codec->dim), SL_ROW_STEP);
 }
 
 static size_t most_kept(size_t keep) {

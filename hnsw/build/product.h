@@ -1,7 +1,7 @@
 /*
  * The best of many rows for each of many others, by products of tiles (distance/kernels.h).
  * Columns are packed once. Any number of threads then ask for the columns nearest to their own rows. All rows are of
- * one codec of codes I8.
+ * one codec, of codes I8, or F32 with differences.
  */
 #ifndef SL_HNSW_BUILD_PRODUCT_H
 #define SL_HNSW_BUILD_PRODUCT_H

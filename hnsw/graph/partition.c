@@ -13,19 +13,26 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
     *partitions = (sl_partitions){0};
 }
 
-sl_status sl_partition_codec(const sl_graph *graph, sl_codec *codec) {
+sl_status sl_partition_codec(const sl_graph *graph, sl_codes codes, sl_codec *codec) {
     /* IP needs a bias too, which says how far a partition reaches: see sl_partitions. */
     sl_metric metric = graph->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
-    return sl_codec_init(codec, graph->codec.dim, metric, SL_F32, SL_CODES_I8);
+    return sl_codec_init(codec, graph->codec.dim, metric, SL_F32, codes);
 }
 
 /* The bits are the first eight of sl_encode_query4. The scores are the same, but for a factor under COSINE. */
 void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
                       sl_query_code *out) {
+    const sl_codec *codec = &graph->partitions.codec;
     size_t dim = graph->codec.dim;
     sl_to_float(dtype, query, floats, dim);
+    if (codec->codes == SL_CODES_F32) {
+        memset(buffer, 0, sl_query_size(codec));
+        memcpy(buffer, floats, dim * sizeof *floats);
+        *out = (sl_query_code){.code = buffer, .scale = 1, .bias_scale = 1};
+        return;
+    }
     float norm2 = (float)sl_dot_double(floats, floats, dim);
-    memset(buffer, 0, sl_query_size(&graph->partitions.codec));
+    memset(buffer, 0, sl_query_size(codec));
     sl_take_byte(floats, dim, 1, buffer, out);
     out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
 }
@@ -82,6 +89,13 @@ typedef struct sl_parted_sections {
     const char *what; /* their name in messages */
 } sl_parted_sections;
 
+/* Settles the codec of so many centroids from the bytes of their rows. Codes I8 are the shorter rows. */
+static sl_status codec_of_rows(const sl_graph *graph, uint64_t count, uint64_t size, sl_codec *codec) {
+    SL_TRY(sl_partition_codec(graph, SL_CODES_I8, codec));
+    if (graph->codec.metric != SL_METRIC_L2 || size == count * codec->rows.pitch) return SL_OK;
+    return sl_partition_codec(graph, SL_CODES_F32, codec);
+}
+
 /* Loads partitions of n things. */
 static sl_status load(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
                       sl_partitions *out) {
@@ -89,8 +103,8 @@ static sl_status load(sl_index *index, const sl_parted_sections *sections, uint6
     const sl_file_section *rows = sl_store_section(index->store, sections->rows);
     if (!starts && !rows) return SL_OK;
     sl_codec codec;
-    SL_TRY(sl_partition_codec(&index->graph, &codec));
     uint64_t words = starts ? starts->size / sizeof(uint32_t) : 0;
+    SL_TRY(codec_of_rows(&index->graph, words - 1, rows ? rows->size : 0, &codec));
     if (!rows || words < 2 || starts->size % sizeof(uint32_t) || words - 1 > sections->most || words - 1 > n ||
         rows->size != (words - 1) * codec.rows.pitch)
         return sl_fail(SL_ECORRUPT, "%s: %s of %llu and %llu bytes do not fit together", index->store->path,
@@ -129,5 +143,8 @@ sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
     sl_graph *graph = &index->graph;
     SL_TRY(load(index, &partitions, index->store->header.n, progress, &graph->partitions));
     SL_TRY(load(index, &groups, graph->partitions.count, progress, &graph->groups));
+    if (graph->groups.count && graph->groups.codec.codes != graph->partitions.codec.codes)
+        return sl_fail(SL_ECORRUPT, "%s: partitions have codes %s and their groups codes %s", index->store->path,
+                       sl_codes_name(graph->partitions.codec.codes), sl_codes_name(graph->groups.codec.codes));
     return load_bands(index, progress, &graph->partitions);
 }

@@ -27,7 +27,8 @@ typedef struct sl_partitions {
     size_t count;       /* 0: none were made */
     uint32_t *starts;   /* count + 1 node numbers, ascending from 0. Partition p holds nodes starts[p] to
                            starts[p + 1] - 1. Nodes from starts[count] on were added later and have no partition */
-    sl_codec codec;     /* the codec of the centroids: I8 codes of floats; metric IP for a COSINE index, else L2.
+    sl_codec codec;     /* the codec of the centroids: I8 codes of floats, or F32 where I8 does not tell neighbours of
+                           an L2 index apart; metric IP for a COSINE index, else L2. Groups have the same.
                            Under IP a centroid is the mean direction of a partition's vectors, times the length of the
                            longest vector. The row's bias is a score, not a length. The bias is what the best vector
                            of that length is likely to score above the centroid, for a query of length 1. A group's
@@ -77,8 +78,8 @@ static inline sl_range sl_partition_rest(const sl_partitions *partitions, size_t
     return (sl_range){first < n ? first : n, n};
 }
 
-/* Settles the codec of the centroids. */
-sl_status sl_partition_codec(const sl_graph *graph, sl_codec *codec);
+/* Settles the codec of the centroids: I8, or F32 under L2. Errors: as sl_codec_init. */
+sl_status sl_partition_codec(const sl_graph *graph, sl_codes codes, sl_codec *codec);
 
 /* Brings a query into the form that scores centroids.
  * Parameters: `buffer` has sl_query_size bytes of the centroids' codec; `floats` has room for dim elements. */

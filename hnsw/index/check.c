@@ -233,6 +233,15 @@ static sl_status check_recall(sl_check *check) {
     return status;
 }
 
+static sl_status check_resolution(sl_check *check) {
+    sl_resolution resolution = {.struct_size = sizeof resolution};
+    if (check->params.sample == 0) return SL_OK;
+    SL_TRY(sl_index_resolution(check->index, check->params.threads, &resolution));
+    check->report.resolution_sampled = resolution.sampled;
+    check->report.unresolved = resolution.unresolved;
+    return SL_OK;
+}
+
 static sl_status check_file(sl_check *check) {
     const sl_store *store = check->index->store;
     sl_verified found = {0};
@@ -320,7 +329,8 @@ static sl_status check_graph(sl_check *check) {
     judge_beyond(check);
     SL_TRY(check_reach(check));
     SL_TRY(sl_ids_count_duplicates(graph, &check->report.duplicate_ids));
-    return check_recall(check);
+    SL_TRY(check_recall(check));
+    return check_resolution(check);
 }
 
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {

@@ -23,8 +23,8 @@ static sl_status expect_partitions(sl_graph *graph) {
     graph->partitions.count = sl_partition_count(n);
     graph->groups.count = sl_partition_groups(graph->partitions.count);
     graph->partitions.band_bits = graph->codec.metric == SL_METRIC_IP ? SL_BAND_BITS : 0;
-    SL_TRY(sl_partition_codec(graph, &graph->groups.codec));
-    return sl_partition_codec(graph, &graph->partitions.codec);
+    SL_TRY(sl_partition_codec(graph, SL_CODES_I8, &graph->groups.codec));
+    return sl_partition_codec(graph, SL_CODES_I8, &graph->partitions.codec);
 }
 
 /* Gives an index without arrays the counts of an index of n vectors. */

@@ -8,6 +8,7 @@
 #include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -163,19 +164,27 @@ static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_
     return sqrt(most);
 }
 
-/* Scans a block for one query. The kernels' score decides whether the exact score is worth computing. It is off by at
- * most the bound that kernels.h states, here with |a| |b| for the sum of products. */
-static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
-                       double longest) {
+/* Returns how far a kernel's score may be from the exact one, twice over under L2: the bound that kernels.h states,
+ * with |a| |b| for the sum of products. `longest`: of the rows. */
+static double margin_of(const sl_exact *exact, double query_length, double longest) {
     const sl_exact_params *p = &exact->params;
-    sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
-    double query_length = sqrt((double)exact->query_norm2[q]);
     /* |q|^2, which is taken out of an L2 score, was rounded to a float too, however short the rows are. U8 vectors are
      * scored in terms of x - 128, which can be far longer than x. */
     double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
     double far = longest + shift, query_far = query_length + shift;
     double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
-    double margin = ((double)p->dim + 16) * 0x1p-22 * reach;
+    return ((double)p->dim + 16) * 0x1p-22 * reach;
+}
+
+/* Scans a block for one query. The kernels' score decides whether the exact score is worth computing. */
+static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
+                       double longest) {
+    const sl_exact_params *p = &exact->params;
+    sl_top top = {exact->entries + q * p->k, exact->sizes[q], p->k};
+    const int by_differences = exact->codec.rows.differences != 0;
+    const double nearest = (double)sl_codec_nearest(&exact->codec, exact->query_norm2[q]);
+    const double rounding = ((double)p->dim + 16) * 0x1p-22, least = (double)p->dim * (double)FLT_MIN;
+    const double margin = margin_of(exact, sqrt((double)exact->query_norm2[q]), longest);
     const sl_scorer scorer = sl_scorer_of(exact->kernels, &exact->codec, &exact->query_codes[q], 0);
     uint32_t numbers[CHUNK + SL_SCORE_BEHIND];
     float scores[CHUNK + SL_SCORE_BEHIND];
@@ -183,10 +192,11 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
         size_t count = n - start < CHUNK ? n - start : CHUNK;
         sl_score_run(&scorer, start, count, numbers, scores);
         for (size_t i = 0; i < count; i++) {
-            /* Under L2 the kernels leave |q|^2 out and give half the rest. */
             double rough = (double)scores[i];
-            if (p->metric == SL_METRIC_L2) rough = 2 * rough - query_length * query_length;
-            if (top.size == top.k && rough + 2 * margin < top.entries[0].score) continue;
+            if (p->metric == SL_METRIC_L2) rough = 2 * (rough - nearest);
+            /* A sum of squares is rounded in proportion to itself, unless the squares are lost among subnormals. */
+            double off = by_differences ? least - rounding * rough : margin;
+            if (top.size == top.k && rough + 2 * off < top.entries[0].score) continue;
             double score = sl_score_pair(exact->kernels, p->metric, p->dtype, rows + (start + i) * stride,
                                          exact->queries + q * query_bytes(exact), p->dim);
             sl_top_push(&top, p->metric == SL_METRIC_L2 ? -score : score, first_id + start + i);

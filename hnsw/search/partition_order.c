@@ -30,27 +30,36 @@ static void score_centroids(sl_partition_order *order, sl_walk *walk, const sl_q
     walk->evaluations += count;
 }
 
-float sl_partition_unit(const sl_walk *walk, float score) {
-    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
-    float distance2 = walk->query_norm2 - 2 * score;
+static float distance_of(float nearest, float score) {
+    float distance2 = 2 * (nearest - score);
     return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
 }
 
+float sl_partition_unit(const sl_walk *walk, float score) {
+    if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
+    return distance_of(walk->origin, score);
+}
+
+/* The score of a centroid at the query, under L2. */
+static float nearest_of(const sl_partition_order *order, const sl_walk *walk) {
+    return sl_codec_nearest(&order->partitions->codec, walk->query_norm2);
+}
+
 /* The larger the farther: a distance under L2, else a score below zero. */
-static float farness_of(const sl_walk *walk, float score) {
-    return walk->graph->codec.metric == SL_METRIC_L2 ? sl_partition_unit(walk, score) : -score;
+static float farness_of(const sl_partition_order *order, const sl_walk *walk, float score) {
+    return walk->graph->codec.metric == SL_METRIC_L2 ? distance_of(nearest_of(order, walk), score) : -score;
 }
 
 float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class) {
     float farness = order->near + ((float)class + 0.5f) * order->step;
-    return walk->graph->codec.metric == SL_METRIC_L2 ? (walk->query_norm2 - farness * farness) / 2 : -farness;
+    return walk->graph->codec.metric == SL_METRIC_L2 ? walk->origin - farness * farness / 2 : -farness;
 }
 
 /* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
 static void find_classes(sl_partition_order *order, const sl_walk *walk) {
     float low = INFINITY, high = -INFINITY;
     for (size_t p = 0; p < order->partitions->count; p++) {
-        float far = farness_of(walk, order->scores[p]);
+        float far = farness_of(order, walk, order->scores[p]);
         if (!(fabsf(far) < INFINITY)) continue;
         low = far < low ? far : low;
         high = far > high ? far : high;
@@ -65,7 +74,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     const float inverse = 1 / order->step;
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
-        float down = (farness_of(walk, order->scores[p]) - order->near) * inverse;
+        float down = (farness_of(order, walk, order->scores[p]) - order->near) * inverse;
         size_t class = down >= 0 && down < SL_PARTITION_CLASSES - 1 ? (size_t)down : SL_PARTITION_CLASSES - 1;
         size_t allowed = sl_partition_allowed(order, p);
         order->classes[p] = (uint8_t) class;
@@ -77,6 +86,13 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     order->count = places_of[SL_PARTITION_CLASSES];
     for (size_t p = 0; p < order->partitions->count; p++)
         if (sl_partition_allowed(order, p)) order->order[places_of[order->classes[p]]++] = (uint32_t)p;
+}
+
+/* Centroids may have another origin of scores than nodes, whose scores they are compared with from here on. */
+static void move_scores(const sl_partition_order *order, const sl_walk *walk) {
+    const float shift = walk->origin - nearest_of(order, walk);
+    for (size_t p = 0; p < order->partitions->count; p++)
+        order->scores[p] += shift;
 }
 
 void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const void *query, sl_dtype dtype,
@@ -92,4 +108,5 @@ void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const voi
     sl_walk_ask_partitions(walk, query, dtype, scratch, floats, &code);
     score_centroids(order, walk, &code);
     put_in_order(order, walk);
+    if (graph->codec.metric == SL_METRIC_L2) move_scores(order, walk);
 }

@@ -11,7 +11,7 @@ typedef struct sl_partition_order {
     const sl_partitions *partitions;
     const uint32_t *allowed; /* allowed nodes of each partition; NULL: all of its nodes */
     size_t n;                /* nodes of the graph */
-    float *scores;           /* of the centroids */
+    float *scores;           /* of the centroids, as the walk would score nodes there */
     uint8_t *classes;
     uint32_t *order;                   /* partitions with allowed nodes, by class */
     size_t count;                      /* of `order` */
@@ -33,8 +33,8 @@ static inline size_t sl_partition_allowed(const sl_partition_order *order, size_
     return nodes.end - nodes.first;
 }
 
-/* Returns the unit of the spread of scores about a centroid with this score. Under L2 a score is (|q|^2 - d^2) / 2, and
- * scores around a centroid differ by about the query's distance d from it. Elsewhere the unit is 1. */
+/* Returns the unit of the spread of scores about a centroid with this score. Under L2 a score is walk->origin - d^2 /
+ * 2, and scores around a centroid differ by about the query's distance d from it. Elsewhere the unit is 1. */
 float sl_partition_unit(const sl_walk *walk, float score);
 
 /* Returns the score of centroids in the middle of a class. */

@@ -136,10 +136,15 @@ static void compare_all(ranging *r) {
  * Walking
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* The score of a vector at distance 0 under L2, if the walk sees all bits. */
+static double nearest_score(const ranging *r) {
+    return (double)sl_codec_nearest(&r->searcher->graph->codec, r->searcher->walk.query_norm2);
+}
+
 /* The walk's score of a vector at the radius, if the walk sees all bits. */
 static double walk_score(const ranging *r) {
     double radius = r->question->radius;
-    return is_l2(r) ? ((double)r->searcher->walk.query_norm2 - radius) / 2 : radius;
+    return is_l2(r) ? nearest_score(r) - radius / 2 : radius;
 }
 
 /* Returns how far the walk's scores lie above those of results, less what they vary. */
@@ -150,7 +155,7 @@ static double difference(const ranging *r) {
     float walked[SAMPLE];
     double scores[SAMPLE], sum = 0, squares = 0;
     size_t step = within->count / SAMPLE + 1, count = 0, taken = 0;
-    double unit = is_l2(r) ? 0.5 : 1, origin = is_l2(r) ? (double)searcher->walk.query_norm2 / 2 : 0;
+    double unit = is_l2(r) ? 0.5 : 1, origin = is_l2(r) ? nearest_score(r) : 0;
     for (size_t i = 0; i < within->count; i += step, count++) {
         nodes[count] = within->ids[i];
         walked[count] = within->scores[i];
@@ -168,7 +173,7 @@ static double difference(const ranging *r) {
     return mean - DEVIATIONS * sqrt(variance > 0 ? variance : 0);
 }
 
-/* Rounding of a walk's score, of the terms that it is the sum of. */
+/* Rounding of a walk's score, of the terms that it is the sum of. A score at distance 0 may be 0 itself. */
 #define ROUNDING (4 * FLT_EPSILON)
 
 /* The least score of the walk that a vector within the radius is likely to have, or one that leads to such. It is below
@@ -176,7 +181,8 @@ static double difference(const ranging *r) {
 static float floor_of(const ranging *r) {
     const sl_walk *walk = &r->searcher->walk;
     double at = walk_score(r) + difference(r), origin = (double)walk->origin;
-    double slack = r->question->params->slack, rounding = (double)ROUNDING * (fabs(origin) + fabs(at));
+    double slack = r->question->params->slack,
+           rounding = (double)ROUNDING * (fabs(origin) + fabs(at)) + (double)FLT_MIN;
     if (walk->graph->codec.metric == SL_METRIC_IP) return (float)(at - slack * fabs(at) - rounding);
     double distance = origin - at > 0 ? origin - at : 0;
     return (float)(origin - (1 + slack) * (1 + slack) * distance - rounding);

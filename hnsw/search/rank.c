@@ -47,7 +47,8 @@ static double rescored(const sl_searcher *searcher, uint32_t node, const void *q
  * above. A score that is no number, as of a damaged row, stays so. */
 static double result_score(const sl_searcher *searcher, float score) {
     if (searcher->graph->codec.metric != SL_METRIC_L2) return (double)score;
-    double below = 2 * (double)score - (double)searcher->walk.query_norm2;
+    double below =
+        2 * (double)score - 2 * (double)sl_codec_nearest(&searcher->graph->codec, searcher->walk.query_norm2);
     return below > 0 ? 0 : below;
 }
 

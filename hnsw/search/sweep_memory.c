@@ -81,7 +81,8 @@ static sl_choice choice_of(const sl_partitions *parts, size_t probes) {
 }
 
 static sl_scan_set centroids_of(const sl_choice *choice, size_t dim) {
-    return (sl_scan_set){.ground = {&choice->parts->codec.rows, SL_CODES_I8, dim, NULL}, .keep = choice->wanted};
+    return (sl_scan_set){.ground = {&choice->parts->codec.rows, choice->parts->codec.codes, dim, NULL},
+                         .keep = choice->wanted};
 }
 
 sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *walked,

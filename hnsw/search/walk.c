@@ -126,7 +126,9 @@ static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
     } else {
         sl_encode_query(codec, vector, dtype, walk->query_buffer, walk->floats, &walk->query, &walk->query_norm2);
     }
-    walk->origin = codec->metric == SL_METRIC_IP ? 0 : codec->metric == SL_METRIC_L2 ? walk->query_norm2 / 2 : 1;
+    walk->origin = codec->metric == SL_METRIC_IP   ? 0
+                   : codec->metric == SL_METRIC_L2 ? sl_codec_nearest(codec, walk->query_norm2)
+                                                   : 1;
 }
 
 void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what) {
@@ -147,7 +149,7 @@ void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned wha
 void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
                             sl_query_code *out) {
     const sl_graph *graph = walk->graph;
-    if (!has_all_bits(graph)) {
+    if (!has_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
         sl_partition_ask(graph, vector, dtype, buffer, floats, out);
         return;
     }

@@ -215,6 +215,18 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
 }
 
+/* Tells codes that lose what is nearest from a truth of something else. */
+static sl_status judge_codes(const sl_index *index, double best) {
+    sl_resolution found = {.struct_size = sizeof found};
+    SL_TRY(sl_index_resolution(index, 0, &found));
+    if (!found.unresolved || found.unresolved < found.sampled / 10) return SL_OK;
+    return sl_fail(
+        SL_EUNSUPPORTED,
+        "recall is %.4f at most: codes %s do not tell the nearest of %zu in %zu vectors apart; build the index "
+        "with codes f32, or take the mean of all vectors from vectors and queries",
+        best, sl_codes_name(index->graph.codes), found.unresolved, found.sampled);
+}
+
 /* Records of targets that are not reached hold the best recall there was. */
 sl_status sl_tune_judge_truth(const sl_tune *tune) {
     double best = 0;
@@ -223,6 +235,7 @@ sl_status sl_tune_judge_truth(const sl_tune *tune) {
     for (size_t t = 0; t < tune->count; t++)
         if (sl_settings_reach(&tune->records[t])) return SL_OK;
     if (best >= 0.05 || sl_undeleted_count(&tune->task.index->graph) / tune->task.k < 40) return SL_OK;
+    SL_TRY(judge_codes(tune->task.index, best));
     return sl_fail(
         SL_EINVAL,
         "recall is %.4f at most, which is chance: the truth is not of these queries, this metric and the ids "

@@ -13,6 +13,8 @@ typedef struct check_count {
 void check_pairs(const sl_kernels *kernels, check_count *count);
 /* Checks one query against gathered rows, by codes: dims, geometries, counts, repeated ids, prefetch distances. */
 void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count);
+/* Scores by differences, of gathered rows and of tiles: dims, counts, sizes, vectors far from the origin. */
+void check_differences(const sl_kernels *kernels, check_count *count);
 /* Rows that lie more than 4 and 8 GiB from the first. */
 void check_far_rows(const sl_kernels *kernels, check_count *count);
 /* Checks which links were not visited yet: list ends of every kind, ids twice, full tables, against a guard page. */

@@ -9,6 +9,7 @@ static void run(const sl_kernels *kernels, check_count *count) {
     check_pairs(kernels, count);
     for (int codes = SL_CODES_I8; codes <= SL_CODES_I4; codes++)
         check_scores(kernels, (sl_codes)codes, count);
+    check_differences(kernels, count);
     check_far_rows(kernels, count);
     check_unseen(kernels, count);
     check_candidates(kernels, count);

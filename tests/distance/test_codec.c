@@ -79,7 +79,8 @@ static void set_free(set *s) {
 static double score_of(const set *s, const sl_query_code *query, float norm2, uint32_t row) {
     float score;
     sl_kernels_best()->score[s->codec.codes](&s->codec.rows, query, &row, 1, 0, &score);
-    return s->codec.metric == SL_METRIC_L2 ? (double)norm2 - 2 * (double)score : (double)score;
+    return s->codec.metric == SL_METRIC_L2 ? 2 * ((double)sl_codec_nearest(&s->codec, norm2) - (double)score)
+                                           : (double)score;
 }
 
 static double double_dot(const float *a, const float *b, size_t dim) {
@@ -202,9 +203,13 @@ START_TEST(lengths_refused) {
     bytes[3] = -128;
     ck_assert_int_eq(sl_vector_check(SL_METRIC_COSINE, SL_I8, bytes, 4), SL_OK);
     ck_assert_int_eq(sl_vector_check(SL_METRIC_COSINE, SL_I16, bytes, 2), SL_OK);
-    x[2] = 1e-30f;
-    ck_assert_int_eq(sl_vector_check(SL_METRIC_COSINE, SL_F32, x, 4), SL_EVALUE);
-    ck_assert_int_eq(sl_vector_check(SL_METRIC_IP, SL_F32, x, 4), SL_OK);
+    for (int metric = 0; metric < 3; metric++) {
+        x[2] = 1e-30f;
+        ck_assert_int_eq(sl_vector_check((sl_metric)metric, SL_F32, x, 4), SL_EVALUE);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "too small"));
+        x[2] = 2e-18f;
+        ck_assert_int_eq(sl_vector_check((sl_metric)metric, SL_F32, x, 4), SL_OK);
+    }
     for (int metric = 0; metric < 3; metric++) {
         x[2] = 8e18f;
         ck_assert_int_eq(sl_vector_check((sl_metric)metric, SL_F32, x, 4), SL_OK);

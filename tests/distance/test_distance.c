@@ -72,6 +72,13 @@ START_TEST(i4_scores_are_exact) {
 }
 END_TEST
 
+START_TEST(differences_are_squared) {
+    check_count count = {0};
+    check_differences(tiers[_i], &count);
+    ck_assert_passed(&count);
+}
+END_TEST
+
 START_TEST(unseen_links_are_found) {
     check_count count = {0};
     check_unseen(tiers[_i], &count);
@@ -340,6 +347,7 @@ static int run(void) {
     tcase_add_loop_test(kernels, i16_scores_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, f32_scores_are_within_the_bound, 0, tier_count);
     tcase_add_loop_test(kernels, i4_scores_are_exact, 0, tier_count);
+    tcase_add_loop_test(kernels, differences_are_squared, 0, tier_count);
     tcase_add_loop_test(kernels, unseen_links_are_found, 0, tier_count);
     tcase_add_loop_test(kernels, candidates_are_those_of_a_list, 0, tier_count);
     tcase_add_loop_test(kernels, queries_become_bytes, 0, tier_count);

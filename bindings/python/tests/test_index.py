@@ -6,6 +6,7 @@ import copy
 import inspect
 import importlib.metadata
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -429,3 +430,25 @@ def test_a_plan_tells_what_a_build_takes(tmp_path):
     ix.close()
     with pytest.raises(ValueError, match="closed"):
         ix.plan(10)
+
+
+def test_codes_that_lose_the_nearest_are_told():
+    rng = np.random.default_rng(3)
+    city = np.array([48.85, 2.35], "f") + 0.1 * rng.uniform(-1, 1, (3000, 2)).astype("f")
+    truth, _ = shortlist.exact(city, city[:200], k=10, metric="l2")
+    for codes, lossy in (("f32", False), ("i8", True), ("i16", True), ("i4", True)):
+        index = shortlist.Index(2, "l2", codes)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            index.add(city)
+        assert [w.filename for w in told] == [__file__] * lossy
+        assert all("which changes no distance" in str(w.message) for w in told)
+        report = index.check()
+        assert (report.unresolved > report.resolution_sampled / 2) == lossy
+        found, _ = index.search(city[:200], k=10, ef=64)
+        recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.tolist(), truth.tolist())])
+        assert lossy or recall >= 0.99
+    centred = shortlist.Index(2, "l2", "i16")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        centred.add(city - city.mean(axis=0))

@@ -229,7 +229,7 @@ START_TEST(centroids_serve) {
                             .threads = 1,
                             .progress = &progress};
         float there[DIM], begun_at[DIM], apart = 0;
-        ck_ok(sl_partition_codec(&index->graph, &kmeans.codec));
+        ck_ok(sl_partition_codec(&index->graph, SL_CODES_I8, &kmeans.codec));
         ck_ok(sl_kmeans_alloc_centroids(&kmeans));
         ck_ok(sl_kmeans_alloc_learners(&kmeans));
         ck_assert_int_eq(sl_centroids_serve(&kmeans), !few);

@@ -374,6 +374,14 @@ nb::dict rebuild(nb::bytes path, nb::handle output, size_t m, size_t ef_construc
     return made;
 }
 
+nb::tuple Index::resolution(size_t threads) {
+    sl_resolution found{};
+    found.struct_size = sizeof found;
+    ::check(use(Access::shared,
+                [&] { return Outcome(sl_index_resolution(handle_.get(), batch_threads(threads), &found)); }));
+    return nb::make_tuple(found.sampled, found.unresolved);
+}
+
 nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle function) {
     Progress progress(function);
     sl_check_params params;
@@ -407,6 +415,8 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool s
     found["mean_degree"] = report.mean_degree;
     found["sampled_lost"] = report.sampled_lost;
     found["sampled_recall"] = report.sampled_recall;
+    found["resolution_sampled"] = report.resolution_sampled;
+    found["unresolved"] = report.unresolved;
     found["sections_checked"] = report.sections_checked;
     found["records_checked"] = report.records_checked;
     found["bad_records"] = report.bad_records;

@@ -62,6 +62,8 @@ class Index {
     void sync();
     // The report as a dict. Damage is in its "status" and "message", and is not raised.
     nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle progress);
+    // Vectors of a sample, and those of them whose nearest the codes do not tell apart.
+    nb::tuple resolution(size_t threads);
     nb::dict stats();
     // The memory nodes of layer 0.
     nb::dict numa();

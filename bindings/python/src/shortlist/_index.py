@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Literal, NoReturn, TypedDict, Union
@@ -44,6 +45,8 @@ Tier = Literal["auto", "none", "dram"]
 Builder = Literal["auto", "insert", "leaves"]
 _BUILDERS = {"auto": 0, "insert": 1, "leaves": 2}
 Clash = Literal["refuse", "later"]
+# Fewer vectors are seldom so dense that their codes lose them.
+_JUDGED_FROM = 1000
 _CLASHES = {"refuse": 0, "later": 1}
 StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -188,6 +191,9 @@ class CheckReport:
         skipped.
     sampled_lost: vectors of the sample of whose own k nearest less than half are found. Many tell of regions that are
         badly linked, though paths lead there.
+    resolution_sampled, unresolved: vectors of a second sample, and those of them whose nearest neighbours the codes do
+        not tell apart, under l2. Searches miss such neighbours: use codes "f32", or take the mean of all vectors from
+        vectors and queries.
     sections_checked: sections of the file whose checksum was verified; 0 for an index made in memory.
     deleted: deleted vectors.
     records_checked: records that ``scrub`` held to their checksums; 0 without ``scrub`` and for a file without records.
@@ -212,6 +218,8 @@ class CheckReport:
     mean_degree: float
     sampled_recall: float
     sampled_lost: int
+    resolution_sampled: int
+    unresolved: int
     sections_checked: int
     deleted: int
     records_checked: int
@@ -461,8 +469,12 @@ class Index:
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
         infinity, or is zero under cosine, and where an id is taken.
+
+        Warns once the index has 1,000 vectors or more, and again when it has doubled, where its codes do not tell near
+        vectors apart under l2: vectors that lie far from the origin and close to one another.
         """
         self._refuse_where_read_only("add")
+        before = len(self)
         array, dtype, _ = rows("x", x, self._dim, self._dtype)
         labels = None
         if ids is not None:
@@ -481,6 +493,18 @@ class Index:
                 choice("builder", builder, _BUILDERS),
                 count("threads", threads),
                 tell,
+            )
+        if self._metric == "l2" and len(self) >= max(2 * before, _JUDGED_FROM):
+            self._warn_of_codes(count("threads", threads))
+
+    def _warn_of_codes(self, threads: int) -> None:
+        sampled, unresolved = self._core.resolution(threads)
+        if unresolved and unresolved >= sampled / 10:
+            warnings.warn(
+                f"codes {self._codes} do not tell the nearest of {100 * unresolved / sampled:.0f} % of the vectors "
+                'apart, and searches miss them; use codes="f32", or take the mean of all vectors from vectors and '
+                "queries, which changes no distance",
+                stacklevel=3,
             )
 
     def delete(self, ids: npt.ArrayLike) -> None:

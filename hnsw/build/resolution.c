@@ -1,0 +1,166 @@
+#include "hnsw/build/resolution.h"
+
+#include "base/params.h"
+#include "base/random.h"
+#include "distance/codec/encode.h"
+#include "distance/double.h"
+#include "hnsw/graph/vectors.h"
+#include "hnsw/graph/view.h"
+#include "hnsw/search/score_block.h"
+#include "hnsw/search/topk.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Vectors that are compared with all others, and their nearest that count. */
+enum { SAMPLE = 64, NEAREST = 16 };
+/* A neighbour closer than so many steps of a code may be anywhere among the nearest: half as many are lost for good,
+ * and a build goes by more. */
+#define CLOSE 8.0
+/* So many vectors of the sample with such neighbours are no chance. */
+enum { TOO_MANY = 2 };
+
+/* One thread's nearest vectors of each of the sample. */
+typedef struct finds {
+    sl_top top[SAMPLE];
+    sl_top_entry entries[SAMPLE][NEAREST + 1]; /* a vector finds itself too */
+} finds;
+
+typedef struct sample {
+    const sl_graph *graph;
+    size_t count, threads;
+    uint32_t nodes[SAMPLE];
+    sl_query_code queries[SAMPLE];
+    uint8_t *codes;
+    finds *finds; /* one a thread */
+    float *floats;
+} sample;
+
+static size_t code_bytes(const sl_graph *graph) {
+    return sl_round_up(sl_query_size(&graph->codec), SL_CACHE_LINE);
+}
+
+static void sample_free(sample *s) {
+    const sl_allocator *allocator = &s->graph->allocator;
+    sl_mem_free(allocator, s->codes, SAMPLE * code_bytes(s->graph));
+    sl_mem_free(allocator, s->finds, s->threads * sizeof *s->finds);
+    sl_mem_free(allocator, s->floats, 2 * s->graph->codec.dim * sizeof *s->floats);
+}
+
+/* Draws a vector of each stretch of equal length. */
+static sl_status sample_draw(sample *s) {
+    const sl_graph *graph = s->graph;
+    sl_status status = SL_OK;
+    s->codes = sl_mem_array(&graph->allocator, SAMPLE, code_bytes(graph), &status);
+    s->finds = sl_mem_array(&graph->allocator, s->threads, sizeof *s->finds, &status);
+    s->floats = sl_mem_array(&graph->allocator, 2 * graph->codec.dim, sizeof *s->floats, &status);
+    SL_TRY(status);
+    s->count = graph->n < SAMPLE ? graph->n : SAMPLE;
+    for (size_t i = 0; i < s->count; i++) {
+        const uint64_t first = (uint64_t)i * graph->n / s->count, end = (uint64_t)(i + 1) * graph->n / s->count;
+        s->nodes[i] = (uint32_t)(first + sl_random_at(graph->seed ^ 0x7265736f6c7665u, i) % (end - first));
+        sl_row_as_query(&graph->codec, sl_row(graph, s->nodes[i]), s->codes + i * code_bytes(graph), &s->queries[i]);
+    }
+    for (size_t t = 0; t < s->threads; t++)
+        for (size_t i = 0; i < SAMPLE; i++)
+            s->finds[t].top[i] = (sl_top){s->finds[t].entries[i], 0, NEAREST + 1};
+    return SL_OK;
+}
+
+/* Compares a block of vectors with the sample. */
+static void compare(const sample *s, finds *mine, size_t first, size_t count) {
+    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
+    float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
+    for (size_t i = 0; i < s->count; i++) {
+        const sl_scorer scorer = sl_scorer_of(s->graph->kernels, &s->graph->codec, &s->queries[i], 0);
+        sl_top *top = &mine->top[i];
+        sl_score_run(&scorer, first, count, numbers, scores);
+        for (size_t j = 0; j < count; j++)
+            if (top->size < top->k || (double)scores[j] >= top->entries[0].score)
+                sl_top_push(top, (double)scores[j], numbers[j]);
+    }
+}
+
+static sl_status compare_all(const sample *s, sl_progress *progress) {
+    const size_t n = s->graph->n, threads = s->threads;
+#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
+    for (size_t first = 0; first < n; first += SL_SCORE_BLOCK) {
+        if (sl_progress_cancelled(progress)) continue;
+        compare(s, &s->finds[sl_thread_number()], first, n - first < SL_SCORE_BLOCK ? n - first : SL_SCORE_BLOCK);
+        sl_progress_step(progress, 0);
+    }
+    for (size_t t = 1; t < threads; t++)
+        for (size_t i = 0; i < s->count; i++)
+            for (size_t j = 0; j < s->finds[t].top[i].size; j++)
+                sl_top_push(&s->finds[0].top[i], s->finds[t].entries[i][j].score, s->finds[t].entries[i][j].id);
+    return sl_progress_cancelled(progress) ? sl_progress_end(progress) : SL_OK;
+}
+
+typedef void decode_fn(const sl_graph *graph, uint32_t node, float *out);
+
+/* The distance from a vector of the sample to the farthest of its nearest. */
+static double distance_of(const sample *s, size_t i, decode_fn *decode) {
+    const size_t dim = s->graph->codec.dim;
+    decode(s->graph, s->nodes[i], s->floats);
+    decode(s->graph, (uint32_t)s->finds[0].top[i].entries[0].id, s->floats + dim);
+    return sqrt(sl_l2_double(s->floats, s->floats + dim, dim));
+}
+
+/* Tells whether the nearest are too close for bytes. Copies are at distance 0, and bytes make copies of them too. */
+static int is_close_for_bytes(const sample *s, size_t i) {
+    const double distance = distance_of(s, i, sl_coded_floats);
+    return distance > 0 && distance < CLOSE * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
+}
+
+/* Tells whether the nearest are too close for the index's own codes. Vectors of equal codes are copies only where their
+ * refine rows are equal too. */
+static int is_unresolved(const sample *s, size_t i) {
+    const sl_codec *codec = &s->graph->codec;
+    const double factor = (double)sl_field_get(sl_row(s->graph, s->nodes[i]), codec->rows.factor);
+    /* Levels of 4 bits are two factors apart. */
+    const double step = codec->codes == SL_CODES_I4 ? 2 * factor : factor,
+                 distance = distance_of(s, i, sl_coded_floats);
+    if (distance == 0 && sl_has(s->graph, SL_ARRAY_REFINE)) return distance_of(s, i, sl_refined_floats) > 0;
+    /* Scores are differences of products as large as the vector's square, in floats. */
+    const double rounding = 4 * sqrt((double)FLT_EPSILON * sl_dot_double(s->floats, s->floats, codec->dim));
+    return distance < CLOSE / 2 * step || distance < rounding;
+}
+
+/* Finds the nearest of a sample, and counts those that `close` tells. */
+static sl_status count_close(const sl_graph *graph, size_t threads, sl_progress *progress,
+                             int (*close)(const sample *s, size_t i), sl_resolution *out) {
+    sample s = {.graph = graph, .threads = threads};
+    sl_status status = sample_draw(&s);
+    if (status == SL_OK) status = compare_all(&s, progress);
+    out->sampled = s.count;
+    for (size_t i = 0; status == SL_OK && i < s.count; i++)
+        out->unresolved += s.finds[0].top[i].size > 1 && close(&s, i);
+    sample_free(&s);
+    return status;
+}
+
+sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *progress, sl_codes *codes) {
+    sl_resolution bytes = {0};
+    *codes = SL_CODES_I8;
+    if (graph->codec.metric != SL_METRIC_L2 || graph->codec.codes == SL_CODES_I8 || graph->codec.codes == SL_CODES_I4)
+        return SL_OK;
+    SL_TRY(count_close(graph, threads, progress, is_close_for_bytes, &bytes));
+    if (bytes.unresolved >= TOO_MANY) *codes = SL_CODES_F32;
+    return SL_OK;
+}
+
+sl_status sl_index_resolution(const sl_index *index, size_t threads, sl_resolution *out) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    SL_TRY(sl_params_check_out(out, "sl_resolution"));
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    const sl_codec *codec = &graph->codec;
+    sl_resolution mine = {0};
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    if (graph->n && codec->metric == SL_METRIC_L2 && codec->dtype == SL_F32 && codec->codes != SL_CODES_F32)
+        SL_TRY(count_close(graph, sl_thread_count(threads), &progress, is_unresolved, &mine));
+    sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}
