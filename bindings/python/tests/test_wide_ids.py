@@ -91,10 +91,10 @@ class Foreign:
 
 
 class ForeignLists(Foreign):
-    """A column of lists: by iteration it gives columns, as polars' does."""
+    """A column of lists: by iteration it gives columns and no lists, as polars' does."""
 
     def __iter__(self):
-        return iter([Foreign([value]) for value in self.to_list()])
+        return iter([object() for _ in self.to_list()])
 
 
 CONTAINERS = {
