@@ -261,6 +261,85 @@ START_TEST(dropped) {
 }
 END_TEST
 
+/* One vector is left. It takes the places of all others, and its own damage is told. */
+START_TEST(dropped_but_one) {
+    enum { LEFT = 240 };
+    size_t gone;
+    uint64_t ids[4];
+    sl_check_report report;
+    make(&kinds[_i]);
+    sl_index *index = opened(0);
+    for (size_t node = 0; node < ALL; node++)
+        if (node != LEFT) flip_part(index, part_of(index, SL_SECTION_CODES), node, node % 8);
+    ck_fails(scrub(index, ids, 4, &report), SL_ECORRUPT, "249 records are damaged");
+    sl_index_free(index);
+    index = opened(1);
+    ck_ok(sl_index_drop_damaged(index, 1, &gone));
+    ck_assert_uint_eq(gone, ALL - 1);
+    ck_ok(sl_index_sync(index));
+    ck_ok(scrub(index, NULL, 0, &report));
+    ck_assert_uint_eq(sl_index_size(index), 1);
+    indexes_search(index, (vector_rows){x, SL_F32, 1}, 4, 10, ids, NULL);
+    ck_assert_uint_eq(ids[0], id_of(LEFT));
+    ck_assert_uint_eq(ids[1], SL_NO_ID);
+    sl_index_free(index);
+    index = opened(0);
+    for (size_t node = 0; node < ALL; node++)
+        flip_part(index, part_of(index, SL_SECTION_CODES), node, node % 8);
+    sl_index_free(index);
+    index = opened(1);
+    ck_fails(sl_index_drop_damaged(index, 1, &gone), SL_ECORRUPT, "every record is damaged");
+    ck_assert_uint_eq(gone, 0);
+    sl_index_free(index);
+}
+END_TEST
+
+/* More records than a thread takes at a time: all that are damaged are counted, and the first is named. */
+START_TEST(several_of_many) {
+    enum { MANY = 5000, EVERY = 600, FIRST = 1100 };
+    static uint64_t ids[16], owners[MANY];
+    float *points = clusters_make(MANY, 4, 0.3, 5);
+    sl_index_params params;
+    sl_save_params save;
+    sl_check_report report;
+    size_t bad = 0, gone;
+    indexes_params(&params, 4, SL_METRIC_L2);
+    params.m = 4;
+    params.ef_construction = 10;
+    sl_index *index = indexes_make(&params, points, SL_F32, MANY, NULL, 1);
+    indexes_save_params(&save);
+    save.room = MANY;
+    ck_ok(sl_index_save(index, place.path, &save));
+    sl_index_free(index);
+    index = opened(0);
+    for (uint32_t node = FIRST; node < MANY; node += EVERY) {
+        owners[bad++] = sl_id_of(&index->graph, node);
+        /* With as much room as there are vectors. */
+        const sl_record *record = &index->graph.record;
+        if (record->pitch)
+            flip(index, SL_SECTION_RECORDS, node * record->pitch + record->at[SL_ARRAY_CODES] + 1);
+        else
+            flip(index, SL_SECTION_CODES, node * index->graph.arrays[SL_ARRAY_CODES].step + 1);
+    }
+    for (size_t room = 0; room <= 16; room += 8) {
+        memset(ids, 0, sizeof ids);
+        ck_fails(scrub(index, room ? ids : NULL, room, &report), SL_ECORRUPT, "records are damaged, the first that of");
+        ck_assert_uint_eq(report.bad_records, bad);
+        ck_assert_uint_eq(report.records_checked, MANY);
+        for (size_t i = 0; i < room && i < bad; i++)
+            ck_assert_uint_eq(ids[i], owners[i]);
+    }
+    sl_index_free(index);
+    index = opened(1);
+    ck_ok(sl_index_drop_damaged(index, 3, &gone));
+    ck_assert_uint_eq(gone, bad);
+    ck_ok(sl_index_sync(index));
+    ck_ok(scrub(index, NULL, 0, &report));
+    sl_index_free(index);
+    free(points);
+}
+END_TEST
+
 /* All rows of a node are another's from then on: what is left of the damage, no walk and no ranking meets. */
 START_TEST(dropped_with_all_its_rows) {
     enum { NODE = 17 };
@@ -344,6 +423,8 @@ int main(void) {
     tcase_add_test(cases[0], several);
     tcase_add_loop_test(cases[0], dropped, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(cases[0], dropped_with_all_its_rows);
+    tcase_add_loop_test(cases[0], dropped_but_one, 0, 2);
+    tcase_add_test(cases[0], several_of_many);
     tcase_add_test(cases[1], of_a_file_that_never_changes);
     tcase_add_test(cases[1], of_another_size);
     return check_main("scrub", cases, 2);

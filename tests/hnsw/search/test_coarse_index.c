@@ -174,6 +174,51 @@ START_TEST(learned_anew_while_it_grows) {
 }
 END_TEST
 
+/* The same in a file that is written in place: a reader, and whoever opens the file later, finds what an index in
+ * memory finds, whether the projection was learned anew or not. */
+START_TEST(learned_anew_in_a_file) {
+    enum { FIRST = 30, MANY = 2000 };
+    const struct kind *kind = &kinds[_i];
+    unsigned char *rows = vectors_for(kind, MANY);
+    const unsigned char *queries = rows + MANY * kind->dim * sl_dtype_size(kind->dtype);
+    size_t bytes = kind->dim * sl_dtype_size(kind->dtype), n = FIRST, times = 0;
+    sl_index_params params;
+    sl_save_params save;
+    sl_open_params open;
+    sl_index *writer;
+    params_for(&params, kind, SL_METRIC_L2);
+    sl_index *index = indexes_make(&params, rows, kind->dtype, n, NULL, 1);
+    indexes_save_params(&save);
+    save.room = MANY;
+    ck_ok(sl_index_save(index, place.path, &save));
+    sl_open_params_init(&open);
+    open.writable = 1;
+    ck_ok(sl_index_open(place.path, &open, &writer));
+    sl_index *reader = indexes_open(place.path, SL_PLACE_MAP);
+    for (size_t some; n < MANY; n += some) {
+        const uint32_t learned = learned_from(writer);
+        some = 2 * n < MANY - n ? 2 * n : MANY - n;
+        ck_ok(indexes_add(index, rows + n * bytes, kind->dtype, some, NULL));
+        ck_ok(indexes_add(writer, rows + n * bytes, kind->dtype, some, NULL));
+        ck_ok(sl_index_sync(writer));
+        times += learned_from(writer) != learned;
+        const answers wanted = ask(index, kind, queries), own = ask(writer, kind, queries);
+        const answers read = ask(reader, kind, queries);
+        sl_index *fresh = indexes_open(place.path, SL_PLACE_MAP);
+        const answers opened = ask(fresh, kind, queries);
+        ck_assert_mem_eq(&own, &wanted, sizeof wanted);
+        ck_assert_mem_eq(&read, &wanted, sizeof wanted);
+        ck_assert_mem_eq(&opened, &wanted, sizeof wanted);
+        sl_index_free(fresh);
+    }
+    ck_assert_uint_ge(times, 1);
+    sl_index_free(reader);
+    sl_index_free(writer);
+    sl_index_free(index);
+    free(rows);
+}
+END_TEST
+
 /* Batches that scan partitions go over coarse rows too: of all partitions they find what comparing everything would. */
 START_TEST(scanned_in_batches) {
     enum { MANY = 5000 };
@@ -390,6 +435,7 @@ static int run(void) {
     tcase_set_timeout(use, 300);
     tcase_add_loop_test(use, searched_saved_and_opened, 0, (int)KINDS);
     tcase_add_loop_test(use, learned_anew_while_it_grows, 5, 7);
+    tcase_add_loop_test(use, learned_anew_in_a_file, 5, 7);
     tcase_add_loop_test(use, learned_anew_while_it_grows, 3, 4);
     tcase_add_loop_test(use, scanned_in_batches, 0, 1);
     tcase_add_loop_test(use, scanned_in_batches, 6, 7);
