@@ -26,7 +26,7 @@ environment() {
     wanted 'numpy|matplotlib' | xargs "${pip[@]}" || die "pip could not install numpy and matplotlib"
     : >"$VENV/failed"
     # hnswlib is compiled here and for this machine.
-    for package in $(wanted 'hnswlib|faiss-cpu|usearch|scann|rabitqlib'); do
+    for package in $(wanted 'hnswlib|faiss-cpu|usearch|rabitqlib'); do
         env -u HNSWLIB_NO_NATIVE "${pip[@]}" --no-binary hnswlib "$package" || echo "$package" >>"$VENV/failed"
     done
     printf '%s' "$key" >"$VENV/key"
@@ -48,7 +48,10 @@ main() {
     for word in "${sets[@]}"; do
         [ "$word" = synth ] || [ -f "data/$word/complete" ] || ./dev data "$word"
     done
-    "$VENV/bin/python" bench/build/run.py --failed "$(paste -sd, "$VENV/failed")" "$@"
+    local failed
+    failed=$(paste -sd, "$VENV/failed")
+    scann_core_venv "$PEERS" || failed+=,scann-core
+    "$VENV/bin/python" bench/build/run.py --failed "$failed" "$@"
 }
 
 main "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Races every library on one core: hnswlib, Faiss, usearch, SVS, pyglass, VSAG, NGT, ScaNN, RaBitQ ([DATASET] --quick).
+# Races every library on one core: hnswlib, Faiss, usearch, SVS, pyglass-portable, VSAG, NGT, ScaNN, RaBitQ ([DATASET] --quick).
 # Takes them from their packages, the versions of bench/peers/requirements.txt; ours is built and installed beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -44,7 +44,7 @@ native() {
     packages=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \
         -DSHORTLIST_RABITQLIB="$(echo "$packages"/lib*/cmake/rabitqlib)" -DSHORTLIST_SVS="$packages/svs" >/dev/null
-    cmake --build build --target native_shortlist native_hnswlib native_rabitq native_svs >/dev/null ||
+    cmake --build build --target native_shortlist native_hnswlib native_rabitq native_svs native_instructions >/dev/null ||
         die "the programs of bench/peers/native were not built; cmake --build build says why"
 }
 
@@ -55,6 +55,7 @@ main() {
     done
     mkdir -p "$PEERS"
     environment
+    scann_core_venv "$PEERS" || echo "bench peers: scann-core could not be installed and is left out" >&2
     module
     native
     local set=glove100

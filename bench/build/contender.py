@@ -1,6 +1,5 @@
 """One build by a peer, in a process of its own: rows are in memory before the clock starts; the saved index ends it."""
 
-import importlib
 import json
 import pathlib
 import sys
@@ -9,12 +8,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 
+import engines  # noqa: E402
 from sets import Data  # noqa: E402
 
 
 def main():
     folder, engine, settings, threads = sys.argv[1:]
-    peer = importlib.import_module(f"engines.{engine}_engine")
+    peer = engines.engine(engine)
     data = Data(folder, "cosine")
     len(data.rows)
     with tempfile.TemporaryDirectory(dir=folder) as output:

@@ -12,7 +12,7 @@ def peers(count):
     return [
         ("hnswlib M=16", "hnswlib", "hnswlib", {"m": 16, **HNSW}),
         ("SymphonyQG R=32", "rabitqlib", "rabitq", {"kind": "qg", "degree": 32, "bits": 0, **HNSW}),
-        *((f"ScaNN {leaf} leaves", "scann", "scann", {"leaves": leaf, "block": 2}) for leaf in leaves),
+        *((f"ScaNN {leaf} leaves", "scann-core", "scann-core", {"leaves": leaf, "block": 2}) for leaf in leaves),
         ("Faiss HNSW M=16", "faiss-cpu", "faiss", {"factory": "HNSW16", **HNSW}),
         ("usearch f32 M=16", "usearch", "usearch", {"m": 16, "dtype": "f32", "expansion_add": 200, "metric": "ip"}),
     ]

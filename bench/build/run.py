@@ -10,8 +10,10 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 
 import curves  # noqa: E402
+import engines  # noqa: E402
 import lineup  # noqa: E402
 import parts  # noqa: E402
 import plot  # noqa: E402
@@ -60,7 +62,8 @@ class Turns:
 
     def peer(self, engine, settings):
         script = pathlib.Path(__file__).resolve().parent / "contender.py"
-        return timed([sys.executable, "-B", script, self.folder, engine, json.dumps(settings), self.chosen.threads],
+        python = engines.python(engine, self.chosen.build / "peers")
+        return timed([python, "-B", script, self.folder, engine, json.dumps(settings), self.chosen.threads],
                      self.chosen.threads)
 
     def round(self, number):

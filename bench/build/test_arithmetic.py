@@ -44,9 +44,9 @@ class Report(unittest.TestCase):
 
     def test_table(self):
         record = {"machine": {"cpu": "a processor", "load_average": 0.5}, "parameters": {"threads": 2},
-                  "failed": {"scann": "could not be installed"}, "summary": report.summarise(EVENTS)}
+                  "failed": {"scann-core": "could not be installed"}, "summary": report.summarise(EVENTS)}
         text = report.table(record)
-        for part in ("a processor", "8.00  (6.00 to 10.00)", "link 1.00", "left out: scann: could not be installed"):
+        for part in ("a processor", "8.00  (6.00 to 10.00)", "link 1.00", "left out: scann-core: could not be installed"):
             self.assertIn(part, text)
 
 

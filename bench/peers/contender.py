@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 
 import engines
 from engines.base import native_of
@@ -35,6 +34,10 @@ class Contender:
         self.log.parent.mkdir(parents=True, exist_ok=True)
 
     @property
+    def python(self):
+        return engines.python(self.engine, self.chosen.environments)
+
+    @property
     def ours(self):
         return self.engine == "shortlist"
 
@@ -46,7 +49,7 @@ class Contender:
         """A process of its own builds into the folder; `said` then tells what it took, or why there is nothing."""
         order = self.order(folder=str(folder), threads=self.chosen.threads, said=str(said))
         with open(self.log, "w") as log:
-            command = ["nice", sys.executable, str(HERE / "build_index.py"), order]
+            command = ["nice", self.python, str(HERE / "build_index.py"), order]
             child = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True,
                                      env={**os.environ, "OMP_NUM_THREADS": str(self.chosen.threads)})
             try:
@@ -96,7 +99,7 @@ class Contender:
             return
         sweep = self.variant.sweep
         warm = {sweep.key: sweep.ladder()[len(sweep.ladder()) // 3], **sweep.combinations()[0]}
-        command = [sys.executable, str(HERE / "worker.py"), self.order(cpu=self.chosen.cpu, warm=warm)]
+        command = [self.python, str(HERE / "worker.py"), self.order(cpu=self.chosen.cpu, warm=warm)]
         self.worker = Worker(command, self.environment(), self.log)
         self.loaded = self.worker.hello
 
@@ -111,6 +114,18 @@ class Contender:
         except Lost:
             self.worker = None
             raise
+
+    def executed(self, params):
+        """What single queries execute; see native/instructions.c."""
+        program = self.chosen.native / "native_instructions"
+        if not program.exists():
+            return {"why": "the program that counts instructions was not built"}
+        try:
+            self.start()
+            return self.worker.ask(json.dumps({"params": params, "count": str(program.resolve())}))
+        except Lost as why:
+            self.worker = None
+            return {"why": str(why)}
 
     def stop(self):
         if self.worker is not None:

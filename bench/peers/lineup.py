@@ -2,17 +2,19 @@
 
 import importlib.metadata
 import os
+import pathlib
+import sys
 
 import engines
 from contender import Contender
 from engines.base import skipped
 
 
-def version(package):
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+def version(package, prefix):
+    """The version of a package in an environment; "": it is not there."""
+    paths = [str(path) for path in pathlib.Path(prefix).glob("lib*/python*/site-packages")]
+    found = importlib.metadata.distributions(name=package, path=paths)
+    return next((distribution.version for distribution in found), "")
 
 
 def wanted(words, name):
@@ -20,8 +22,14 @@ def wanted(words, name):
     return any(name.startswith(word if " " in word else word + " ") for word in words)
 
 
-def version_of(name, library):
-    of = version(library.PACKAGE)
+def refuse_unknown(words):
+    unknown = [word for word in words if word.split(" ")[0] not in engines.NAMES]
+    if unknown:
+        sys.exit(f"bench peers: no library '{unknown[0]}'; there are {', '.join(engines.NAMES)}")
+
+
+def version_of(name, library, folder):
+    of = version(library.PACKAGE, engines.prefix(name, folder))
     if name == "shortlist":  # what it was built of, as peers.sh says: its version number alone does not tell
         of += "+" + os.environ.get("SHORTLIST_MODULE_KEY", "unknown")
         # And what it was tuned on: how much faster scans are than walks differs between instruction sets.
@@ -31,6 +39,7 @@ def version_of(name, library):
 
 def contenders(chosen, data, asked):
     words = [word.strip() for word in asked.split(",")]
+    refuse_unknown(words)
     key, found = data.checksum(), []
     for name in engines.NAMES:
         if not any(word == name or word.startswith(name + " ") for word in words):
@@ -40,7 +49,10 @@ def contenders(chosen, data, asked):
         except ImportError as problem:
             found.append(Contender(chosen, data, name, skipped("all", f"cannot be loaded: {problem}"), "", key))
             continue
-        of = version_of(name, library)
+        of = version_of(name, library, chosen.environments)
+        if not of and name in engines.APART:
+            found.append(Contender(chosen, data, name, skipped("all", f"{library.PACKAGE} is not installed"), "", key))
+            continue
         found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
                   if wanted(words, f"{name} {variant.name}")]
     return found

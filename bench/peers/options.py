@@ -22,6 +22,7 @@ def options(arguments=None):
                         help="of a race of builds, in which every variant is built anew, by turns")
     parser.add_argument("--memory", type=float, default=6, help="GB of indexes kept loaded between rounds")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/peers/index"))
+    parser.add_argument("--environments", type=pathlib.Path, default=pathlib.Path("build/peers"), help=argparse.SUPPRESS)
     parser.add_argument("--native", type=pathlib.Path, default=pathlib.Path("build/bench/peers/native"),
                         help=argparse.SUPPRESS)
     parser.add_argument("--results", type=pathlib.Path, default=pathlib.Path("bench/results"))

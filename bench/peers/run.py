@@ -183,6 +183,21 @@ def race(chosen, racing, calling):
     return [event for event in events if event["name"] not in {c.name for c in racing if c.skip}], called
 
 
+def executed(contender):
+    """What single queries execute at the settings of the race. A library whose fast kernels do not run is told."""
+    settings = contender.tuned["settings"]["one"]
+    params = next((settings[target] for target in ("0.95", "0.90", "0.99") if settings.get(target)), None)
+    if params is None:
+        return {"why": "it reaches no target"}
+    counts = contender.executed(params)
+    contender.stop()
+    if "why" in counts:
+        note(f"{contender.name}: instructions are not counted: {counts['why']}")
+    elif report.is_narrow(counts):
+        note(f"{contender.name}: hardly a vector instruction is wider than 128 bits; kernels of AVX2 or AVX-512 do not run")
+    return counts
+
+
 def record(contender, rows):
     about = {"name": contender.name, "engine": contender.engine, "variant": contender.variant.name,
              "version": contender.version, "build": contender.variant.settings, "ours": contender.ours}
@@ -191,6 +206,7 @@ def record(contender, rows):
     return {**about, "build_s": contender.built["build_s"], "bytes_per_vector": contender.built["bytes"] / rows,
             "resident_per_vector": contender.loaded.get("resident", 0) / rows, "load_s": contender.loaded.get("load_s"),
             "no_native": contender.native if isinstance(contender.native, str) else "",
+            "executed": executed(contender),
             **contender.tuned}
 
 

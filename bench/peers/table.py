@@ -103,6 +103,19 @@ def listed(head, found):
                       *(f"| {', '.join(names)} | {why} |" for why, names in found.items())])
 
 
+def executed(kept):
+    """A table of what single queries of each library execute; nothing for records from before it was counted."""
+    rows = []
+    for entry in kept:
+        counts = entry.get("executed", {})
+        if counts.get("own"):
+            rows.append("| " + " | ".join([entry["name"], *(f"{share:.0f}" if share >= 1 or not share else f"{share:.1f}"
+                                                            for share in report.per_thousand(counts).values())]) + " |")
+    heads = ["of a thousand instructions, one query a call", "512 bits", "256 bits", "128 bits or one number",
+             "dot products of bytes", "matrices", "prefetches"]
+    return "\n".join(["| " + " | ".join(heads) + " |", "|---|" + "---:|" * 6, *rows]) if rows else ""
+
+
 def notes(record):
     """The notes and tables that a reader of a race needs."""
     disturbed = report.disturbed(record.get("rounds", []))
@@ -123,8 +136,9 @@ def markdown(stem, record):
     """Everything of one race, for a page in docs/."""
     found, place = report.lookup(record["summary"]), f"../{RESULTS}/{stem}"
     lines = [f"### {where(record)}", "", paragraph(about(record)), "", *heads(record, found)]
-    lines += [row(record, entry, found) for entry in strongest(record["contenders"], found)]
-    for note in notes(record):
+    kept = strongest(record["contenders"], found)
+    lines += [row(record, entry, found) for entry in kept]
+    for note in filter(None, [executed(kept), *notes(record)]):
         lines += ["", note]
     return "\n".join([*lines, "", f"Pictures: [speed over recall]({place}.svg),",
                       f"[speed over bytes]({place}-bytes.svg).", f"Record: [{stem}.json]({place}.json)."])

@@ -10,6 +10,8 @@ import unittest
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parent.parent)]
 
 import choose  # noqa: E402
+import engines  # noqa: E402
+import lineup  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
@@ -376,6 +378,53 @@ class Records(unittest.TestCase):
         records.refuse_other_machine(self.keep("glove100"), self.about)
         with self.assertRaisesRegex(SystemExit, "another CPU.*--label"):
             records.refuse_other_machine(self.keep("glove100", cpu="another CPU"), self.about)
+
+
+class Lineup(unittest.TestCase):
+    def test_each_library_has_its_file(self):
+        for name in engines.NAMES:
+            self.assertTrue((pathlib.Path(engines.__file__).parent / f"{name.replace('-', '_')}_engine.py").exists(), name)
+
+    def test_a_library_of_its_own_environment_has_requirements(self):
+        for name in engines.APART:
+            self.assertIn(name, engines.NAMES)
+            needs = pathlib.Path(engines.__file__).parent.parent / f"{name}-requirements.txt"
+            self.assertIn(f"{name}==", needs.read_text())
+            self.assertTrue(engines.python(name, pathlib.Path("x")).endswith(f"x/{name}-venv/bin/python"))
+        self.assertEqual(engines.python("hnswlib", pathlib.Path("x")), sys.executable)
+
+    def test_versions_are_of_the_environment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            about = pathlib.Path(folder) / "lib/python3.9/site-packages/some_thing-1.2.dist-info"
+            about.mkdir(parents=True)
+            (about / "METADATA").write_text("Metadata-Version: 2.1\nName: some-thing\nVersion: 1.2\n")
+            self.assertEqual(lineup.version("some-thing", folder), "1.2")
+            self.assertEqual(lineup.version("another", folder), "")
+
+    def test_words_that_name_no_library_are_refused(self):
+        lineup.refuse_unknown(["scann-core", "hnswlib M=16"])
+        for word in ("scann", "glass HNSW", "hnsw"):
+            with self.assertRaises(SystemExit) as refused:
+                lineup.refuse_unknown(["shortlist", word])
+            self.assertIn(f"no library '{word}'", str(refused.exception))
+
+
+class Executed(unittest.TestCase):
+    COUNTS = {"own": 2000, "all": 3000, "bits512": 0, "bits256": 400, "bits128": 90, "byte_dot": 1, "tile": 0,
+              "prefetch": 50}
+
+    def test_narrow(self):
+        self.assertFalse(report.is_narrow(self.COUNTS))
+        self.assertTrue(report.is_narrow({**self.COUNTS, "bits256": 9}))
+        self.assertFalse(report.is_narrow({**self.COUNTS, "bits256": 0, "bits512": 11}))
+
+    def test_table(self):
+        kept = [{"name": "us", "executed": self.COUNTS}, {"name": "them", "executed": {"why": "cannot trace it"}},
+                {"name": "old"}]
+        text = table.executed(kept)
+        self.assertIn("| us | 0 | 200 | 45 | 0.5 | 0 | 25 |", text)
+        self.assertNotIn("them", text)
+        self.assertEqual(table.executed(kept[1:]), "")
 
 
 if __name__ == "__main__":

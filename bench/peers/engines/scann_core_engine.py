@@ -2,21 +2,21 @@
 takes two dimensions a code, with anisotropic loss 0.2. The variants have the authors' 2,000 leaves, or about sqrt(n),
 as the documentation proposes, which are the faster. Inner product also has SOAR. Rows of two bytes an element for the
 reordering halve the memory.
+
+The package is scann-core, ScaNN's core without TensorFlow and with the same Python module. The authors' wheel scann 1.4.2
+never finds AVX2 or AVX-512, and runs the code for any processor.
 """
 
 import functools
 import math
-
-import scann
-from scann.scann_ops.py.scann_builder import ReorderType
 
 from choose import Sweep
 from sets import K
 
 from . import base
 
-PACKAGE = "scann"
-NATIVE = "scann holds no C++ headers"
+PACKAGE = "scann-core"
+NATIVE = "scann-core's wheel holds no C++ headers"
 SOAR, OVER = 1.5, 2.0  # what its own builder takes where nothing is said
 REORDER = (30, 60, 100, 150, 250, 400, 700, 1200, 2000, 3500)
 
@@ -38,6 +38,9 @@ def variants(data):
 
 
 def build(data, settings, threads, folder):
+    import scann  # in this library's own environment alone
+    from scann.scann_ops.py.scann_builder import ReorderType
+
     builder = scann.scann_ops_pybind.builder(data.rows, K, "squared_l2" if data.similarity == "l2" else "dot_product")
     builder.set_n_training_threads(threads)
     more = {"soar_lambda": settings["soar"], "overretrieve_factor": OVER} if "soar" in settings else {}
@@ -51,6 +54,8 @@ def build(data, settings, threads, folder):
 
 class Index(base.Index):
     def __init__(self, data, settings, folder):
+        import scann
+
         self.index = scann.scann_ops_pybind.load_searcher(str(folder.resolve()))
         self.params = {}
 
