@@ -297,10 +297,9 @@ SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
  *   INSERT  Each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320).
  *   LEAVES  Overlapping sets of near vectors compare all their pairs (PiPNN, arXiv 2602.21247); under IP each is
  *           compared with the vectors that score best in its direction. The graph is the same for any number of
- *           threads. The index is in memory, and gets 4,096 vectors or more. Vectors that are there already are joined
- *           with the new ones.
- *   AUTO    LEAVES where it serves, for a batch no smaller than the index, with m of 16 to 24 and ef_construction of
- *           200 or more. Else INSERT. */
+ *           threads and, but for codes F32, on any instruction set. The index is in memory, and gets 4,096 vectors or
+ * more. Vectors that are there already are joined with the new ones. AUTO    LEAVES where it serves, for a batch no
+ * smaller than the index, with m of 16 to 24 and ef_construction of 200 or more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
 /* Seconds of an add that succeeded. */

@@ -142,9 +142,11 @@ static void pairing_free(pairing *p) {
     if (p->finds.block) sl_finds_free(&p->finds);
 }
 
-/* A score that no entry falls short of which could come into a list whose worst entry is this one. */
+/* A score that every entry exceeds which could come into a list whose worst entry is this one: another entry of the
+ * same score could, also of 0. */
 static float least_of(float worst, float shift) {
-    return worst > -INFINITY ? worst - shift - 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) : worst;
+    const float rounded = 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) + FLT_MIN;
+    return worst > -INFINITY ? worst - shift - rounded : worst;
 }
 
 /* Takes the best of what a member found, of equals the first in the leaf. More equals are found where more columns were

@@ -14,9 +14,10 @@ typedef uint64_t sl_near;
 #define SL_NEAR_ODD     0x9e3779b1u
 #define SL_NEAR_INVERSE 0x0e8b2f51u /* SL_NEAR_ODD * SL_NEAR_INVERSE is 1, modulo 2^32 */
 
-/* Rises as the score does. The lower half is zero. */
+/* Rises as the score does: 0 and -0, which a product with zeros gives, are one score. The lower half is zero. */
 static inline sl_near sl_near_rank(float score) {
     uint32_t bits;
+    score += 0.0f;
     memcpy(&bits, &score, sizeof bits);
     return (sl_near)(bits & 0x80000000u ? ~bits : bits | 0x80000000u) << 32;
 }

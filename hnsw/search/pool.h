@@ -60,9 +60,10 @@ void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_
 /* Sorts keys, best first. Candidates that are scored anew need no order. */
 void sl_pool_sort(sl_pool *pool);
 
-/* Returns a key of a candidate. Keys order as scores do, larger ids first among equals. */
+/* Returns a key of a candidate. Keys order as scores do, larger ids first among equals: 0 and -0 are one score. */
 static inline uint64_t sl_pool_key(float score, uint32_t id) {
     uint32_t bits;
+    score += 0.0f;
     memcpy(&bits, &score, sizeof bits);
     bits ^= bits >> 31 ? 0xffffffffu : 0x80000000u;
     return (uint64_t)bits << 32 | id;

@@ -1,6 +1,7 @@
 /* An add in bounded memory: the same bytes, never beyond the bound, and on from where it was broken off. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
+#include "hnsw/graph/index.h"
 #include "storage/work.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -312,6 +313,39 @@ START_TEST(the_device_may_be_full) {
 }
 END_TEST
 
+static sl_index *added_by(const sl_kernels *kernels, const char *work_path) {
+    sl_index_params params;
+    sl_index *index;
+    params_of(&params, 0, work_path);
+    params.codes = SL_CODES_F32;
+    ck_ok(sl_index_create(&params, &index));
+    index->graph.kernels = kernels;
+    ck_ok(add(index, x, NULL, NULL));
+    return index;
+}
+
+/* Notes have integer products alone, which do not depend on the tier. Float sums come after them. */
+START_TEST(goes_on_on_another_tier) {
+    size_t size, again_size;
+    metric = (sl_metric)_i;
+    sl_index *index = added_by(sl_kernels_best(), NULL);
+    ck_ok(indexes_save(index, place.path));
+    sl_index_free(index);
+    unsigned char *bytes = file_read(place.path, &size);
+    sl_index_free(added_by(sl_kernels_of(SL_ISA_SCALAR), work));
+    ck_assert_int_eq(access(work, F_OK), 0);
+    index = added_by(sl_kernels_best(), work);
+    ck_ok(indexes_save(index, place.path));
+    sl_index_free(index);
+    unsigned char *again = file_read(place.path, &again_size);
+    ck_assert_uint_eq(again_size, size);
+    ck_assert_int_eq(memcmp(again, bytes, size), 0);
+    free(bytes);
+    free(again);
+    metric = SL_METRIC_COSINE;
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("bounded");
     tcase_set_timeout(tests, 300);
@@ -319,6 +353,7 @@ int main(void) {
     tcase_add_test(tests, bounds_change_nothing);
     tcase_add_test(tests, beyond_the_bound);
     tcase_add_loop_test(tests, goes_on, SL_METRIC_IP, SL_METRIC_L2 + 1);
+    tcase_add_loop_test(tests, goes_on_on_another_tier, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests, other_work_is_dropped);
     tcase_add_test(tests, notes_are_not_trusted);
     tcase_add_test(tests, other_files_stay);

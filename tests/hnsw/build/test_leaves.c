@@ -6,6 +6,7 @@
 #include "hnsw/build/lost.h"
 #include "hnsw/build/near.h"
 #include "hnsw/build/nearness.h"
+#include "hnsw/search/pool.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"
@@ -13,6 +14,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -138,6 +140,34 @@ START_TEST(threads_and_tiers_change_nothing) {
     }
     free(first);
     free(rows);
+}
+END_TEST
+
+START_TEST(zeros_are_one_number) {
+    ck_assert(sl_near_of(-0.0f, 5) == sl_near_of(0.0f, 5));
+    ck_assert(sl_near_of(-0.0f, 5) > sl_near_of(-FLT_MIN, 5) && sl_near_of(0.0f, 5) < sl_near_of(FLT_MIN, 5));
+    ck_assert(sl_pool_key(-0.0f, 5) == sl_pool_key(0.0f, 5));
+    ck_assert(sl_pool_key(-0.0f, 6) > sl_pool_key(0.0f, 5));
+}
+END_TEST
+
+/* Products with a row of zeros are 0 or -0, which are one number. A list whose worst is 0 takes others that score 0,
+ * whenever its thread comes to them. */
+START_TEST(zero_rows_have_one_order) {
+    const struct kind kind = {SL_METRIC_IP, SL_F32, _i % 2 ? SL_CODES_I8 : SL_CODES_I4, SL_REFINE_NONE, 0};
+    const size_t every = _i < 2 ? 3 : N - 1, turns = SANITIZED ? 1 : 8;
+    size_t size, first_size;
+    for (size_t i = 0; i < N; i++)
+        for (size_t d = 0; d < DIM; d++)
+            x[i * DIM + d] = i % every ? (float)(sl_random_unit(29, i * DIM + d) - 0.5) : 0;
+    unsigned char *first = bytes_of(&kind, x, sl_kernels_best(), 1, &first_size);
+    for (size_t turn = 0; turn < turns; turn++) {
+        unsigned char *again = bytes_of(&kind, x, sl_kernels_best(), 32, &size);
+        ck_assert_uint_eq(size, first_size);
+        ck_assert_msg(memcmp(first, again, size) == 0, "turn %zu gives other bytes", turn);
+        free(again);
+    }
+    free(first);
 }
 END_TEST
 
@@ -549,6 +579,8 @@ int main(void) {
         tcase_add_checked_fixture(tests[i], set_up, tear_down);
     }
     tcase_add_loop_test(tests[1], threads_and_tiers_change_nothing, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_test(tests[1], zeros_are_one_number);
+    tcase_add_loop_test(tests[1], zero_rows_have_one_order, 0, 4);
     tcase_add_loop_test(tests[0], finds_what_inserting_finds, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_test(tests[0], long_vectors_are_found);
     tcase_add_test(tests[0], leaves_far_from_the_origin);
