@@ -254,7 +254,8 @@ static const option build_table[] = {
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
      "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
      "near vectors compare all their pairs; for 4,096 vectors or more. Leaves give the same INDEX on any number of "
-     "threads; insert on several gives another each time. auto (default): leaves "
+     "threads and, but for codes f32, on any processor; insert on several gives another each time. auto (default): "
+     "leaves "
      "where that serves, with --m from 16 to 24 and --ef-build 200 or more."},
     OPTION_THREADS(build_options, "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
@@ -263,7 +264,7 @@ static const option build_table[] = {
      "their order."},
     {0, "multi", OPTION_FLAG, NULL, 0, offsetof(build_options, multi),
      "An id may have several vectors: an id that comes again in --ids, or in a later 'shortlist add', gets one more. "
-     "A search then finds different ids, each by its best vector."},
+     "A search then finds different ids, each by its best vector that it meets."},
     OPTION_TAGS(build_options),
     OPTION_KEYS(build_options),
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(build_options, seed), "Seed of the nodes' levels (default 1)."},
