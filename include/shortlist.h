@@ -269,7 +269,7 @@ typedef struct sl_index_params {
     double clip_share; /* of SL_CLIP_QUANTILE: 0 to 0.5, default 0.01. Times dim, rounded: elements beyond */
     int tags, keys;    /* nonzero: each vector has a tag word, or a key, of 64 bits */
     int multi;         /* nonzero: an id may have several vectors. A search then gives k different ids, each by its best
-                          vector. 0 (default): adding an id again is SL_EEXIST */
+                          vector found. 0 (default): adding an id again is SL_EEXIST */
     /* Bytes that blocks of the handle take of main memory at most; 0 (default): as many as there are. Blocks of 1 MB or
      * more take three quarters of the bound. Further ones lie in files without names, in the folder of work_path. A
      * child of fork() shares these, and must not change the index. Beyond the bound a call returns SL_ENOMEM, and says
@@ -527,7 +527,9 @@ SL_API void sl_searcher_free(sl_searcher *searcher);
 /* Finds the k nearest of one query, best first. Outputs have k entries, filled up with SL_NO_ID and NaN. scores and
  * stats may be NULL. Takes no lock. Allocates only after the index has grown (once), among deleted vectors, with a
  * filter (once), or for a scan that re-ranks more than max_ef.
- * With sl_index_params.multi the results are k different ids, each with the score of its best vector.
+ * With sl_index_params.multi the results are k different ids, each with the score of the best of its vectors that the
+ * search found. A walk finds them as it finds single vectors: a larger ef, or a recall, misses the best of an id less
+ * often, and strategy EXACT never.
  * A filter applies before re-ranking. min(k, allowed) results are found, unless max_visits ends the search. Fewer than
  * k results, or none, are SL_OK. Errors: SL_EINVAL (also max(k, ef) above max_ef, a group_size without keys, or
  * `filters`), SL_ENOTFOUND (no settings for this recall), SL_ETYPE, SL_EVALUE. */

@@ -188,6 +188,35 @@ START_TEST(all_compared_is_exact) {
 }
 END_TEST
 
+/* Three ids have all vectors. Each comes with the best of its vectors that a plain search meets.
+ * With codes I4 a plain search also ranks more of them anew. */
+START_TEST(few_ids_miss_no_more_than_a_plain_search) {
+    enum { IDS = 3, EF = 64 };
+    const rows_kind *kind = &kinds[_i];
+    uint64_t of_ids[IDS], of_rows[EF];
+    float best[IDS], scores[EF];
+    size_t worse = 0;
+    for (size_t row = 0; row < N; row++)
+        ids[row] = row % IDS;
+    sl_index *index = make(kind, NULL), *plain = index_of(kind->metric, kind->codes, kind->refine, N);
+    for (size_t q = 0; q < Q; q++) {
+        const vector_rows one = {queries + q * DIM, SL_F32, 1};
+        indexes_search(index, one, IDS, EF, of_ids, best);
+        indexes_search(plain, one, EF, EF, of_rows, scores);
+        for (size_t i = 0; i < IDS; i++) {
+            size_t j = 0;
+            while (j < EF && row_of(of_rows[j]) % IDS != of_ids[i])
+                j++;
+            ck_assert_uint_lt(of_ids[i], IDS);
+            worse += j < EF && (kind->metric == SL_METRIC_L2 ? best[i] > scores[j] : best[i] < scores[j]);
+        }
+    }
+    ck_assert_msg(worse <= (kind->codes == SL_CODES_I4 ? Q * IDS / 50 : 0), "%zu of %d are worse", worse, Q * IDS);
+    sl_index_free(plain);
+    sl_index_free(index);
+}
+END_TEST
+
 /* All that is near has one id. The others are found, and the work has a bound. */
 START_TEST(one_id_of_thousands) {
     size_t shared = share_near(queries, 0.2f);
@@ -457,6 +486,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, rows_set_up, rows_tear_down);
     tcase_add_loop_test(tests, different_ids_of_every_kind, 0, KINDS);
     tcase_add_test(tests, all_compared_is_exact);
+    tcase_add_loop_test(tests, few_ids_miss_no_more_than_a_plain_search, 0, KINDS);
     tcase_add_test(tests, one_id_of_thousands);
     tcase_add_loop_test(tests, many_vectors_take_one_place_of_a_key, 0, 2);
     tcase_add_test(tests, ids_of_their_own_cost_nothing);

@@ -337,8 +337,8 @@ class Index:
     tags: whether each vector has a tag word of 64 bits. A Filter may ask for bits of it.
     keys: whether each vector has a key, a whole number from 0 to 2**64 - 1. A Filter may ask for a range of keys.
     multi: whether an id may have several vectors, such as the pictures of a product. An id that is added again then gets
-        one more vector. A search gives k different ids, each with the score of its best vector. ``len`` and
-        ``stats()["n"]`` count vectors.
+        one more vector. A search gives k different ids, each with the score of the best of its vectors that it
+        found: a larger ef, or a recall, misses the best less often. ``len`` and ``stats()["n"]`` count vectors.
     max_memory: bytes of main memory that the index takes at most; 0: no bound. Other blocks lie in files without
         names in the folder of work_path. An add gives the same index. Beyond the bound, MemoryError says what the call
         takes.
