@@ -118,6 +118,7 @@ static row_end close_quote(const sl_csv *csv, row_state *state) {
     if (state->at == state->end && !csv->at_end) return ROW_CUT;
     if (state->at < state->end && *state->at == '\r') {
         if (state->at + 1 == state->end && !csv->at_end) return ROW_CUT;
+        if (state->at + 1 < state->end && state->at[1] == '\r') return bad(state, BROKEN_LINES);
         if (state->at + 1 == state->end || state->at[1] == '\n') state->at++;
     }
     if (*state->at != csv->delimiter && *state->at != '\n') return bad(state, "text follows a closing quote");
