@@ -134,6 +134,8 @@ static void ask_all(sl_index *index) {
     check.sample = 50;
     check.scrub = stats.room > 0;
     STACK_OK(sl_index_check(index, &check, &report));
+    sl_resolution resolution = {.struct_size = sizeof resolution};
+    STACK_OK(sl_index_resolution(index, threads, &resolution));
 }
 
 static void change(sl_index *index) {
