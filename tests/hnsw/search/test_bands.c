@@ -162,7 +162,7 @@ START_TEST(odd_queries_find_k) {
     sl_search_params params;
     sl_search_params_init(&params);
     for (size_t i = 0; i < DIM; i++) {
-        asked[DIM + i] = 1e-30f;
+        asked[DIM + i] = 1e-17f;
         asked[2 * DIM + i] = -1e18f;
         asked[3 * DIM + i] = -x[i];
     }
