@@ -73,8 +73,10 @@ static void gather(const sl_detours *detours, uint32_t node) {
 /* Two words at a time: a list has an even number. */
 static int leads_to(const sl_graph *graph, uint32_t from, uint32_t to) {
     const uint32_t *links = sl_links(graph, from);
-    for (size_t i = 0; i < graph->m0; i += 2)
-        if ((sl_link_load(links + i) == to) | (sl_link_load(links + i + 1) == to)) return 1;
+    for (size_t i = 0; i < graph->m0; i += 2) {
+        const int first = sl_link_load(links + i) == to, second = sl_link_load(links + i + 1) == to;
+        if (first | second) return 1;
+    }
     return 0;
 }
 
