@@ -60,7 +60,7 @@ typedef struct sl_query_code {
  *
  * Rows with differences: out[i] = -|row ids[i] - query|^2 / 2. Vectors far from the origin have large products that
  * differ little, and a float loses what they differ by. Float differences of near vectors are exact. I16 rows sum their
- * squares in integers. The sum is within dim * 2^-23 of its own size.
+ * squares in integers. The sum is within dim * 2^-23 of its own size. Tiles give the same bits on every tier.
  *
  * While row i is scored, row i + ahead is prefetched. An `ahead` of 0 prefetches nothing.
  */

@@ -93,6 +93,12 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
+/* Nothing is fused and elements come one after another, so that tiles give the same bits on every tier. */
+static AI F tile_add_away(F sum, F row, F element) {
+    F away = row - element;
+    return sum + away * away;
+}
+
 #if LANE_F == 1
 
 /* A row's elements lie one behind the other. */
@@ -108,7 +114,7 @@ static AI void scan_row_away(const sl_tile *tile, size_t row, sl_scan *scan) {
     const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code = scan->query.code;
     float sum = 0;
     for (size_t k = 0; k < tile->steps; k++)
-        sum = add_away_f32(sum, bytes + 4 * k, load_float(code + 4 * k), 1);
+        sum = tile_add_away(sum, load_float(bytes + 4 * k), load_float(code + 4 * k));
     scan_take(tile, scan, row, -0.5f * sum);
 }
 
@@ -144,7 +150,8 @@ static AI void scan_block_away(size_t wide, size_t queries, sl_tile *tile, size_
         for (size_t q = 0; q < queries; q++) {
             F element = lane_splat(load_float(code[q] + 4 * k));
             for (size_t i = 0; i < wide; i++)
-                sums[i][q] = add_away_f32(sums[i][q], bytes + (i * tile->steps + k) * LANE_F * 4, element, LANE_F);
+                sums[i][q] =
+                    tile_add_away(sums[i][q], lane_f32(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F), element);
         }
     }
     tile->ahead = ahead;

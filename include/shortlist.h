@@ -297,9 +297,11 @@ SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
  *   INSERT  Each vector searches the graph for its neighbours (HNSW, arXiv 1603.09320).
  *   LEAVES  Overlapping sets of near vectors compare all their pairs (PiPNN, arXiv 2602.21247); under IP each is
  *           compared with the vectors that score best in its direction. The graph is the same for any number of
- *           threads and, but for codes F32, on any instruction set. The index is in memory, and gets 4,096 vectors or
- * more. Vectors that are there already are joined with the new ones. AUTO    LEAVES where it serves, for a batch no
- * smaller than the index, with m of 16 to 24 and ef_construction of 200 or more. Else INSERT. */
+ *           threads. It is the same on any instruction set too, but for codes F32 and vectors that 8 bits do not tell
+ *           apart. The index is in memory, and gets 4,096 vectors or more. Vectors that are there already are joined
+ *           with the new ones.
+ *   AUTO    LEAVES where it serves, for a batch no smaller than the index, with m of 16 to 24 and ef_construction of
+ *           200 or more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
 /* Seconds of an add that succeeded. */
@@ -767,8 +769,8 @@ SL_API SL_MUST_USE sl_status sl_file_kind_of(const char *path, sl_file_kind *out
 typedef struct sl_resolution {
     size_t struct_size;
     size_t sampled; /* vectors that were compared with all others: 64, or all of fewer; 0 where nothing is measured */
-    size_t unresolved; /* of them, vectors whose 16th nearest is closer than 4 steps of their codes, or than scores are
-                          rounded */
+    size_t unresolved; /* of them, vectors whose 16th nearest is closer than 4 steps of the codes, or than
+                          the rounding of a score; vectors of equal codes do not count */
 } sl_resolution;
 
 /* Measures whether codes of floats under L2 tell near vectors apart. A step of codes is a part of a vector's largest
@@ -1086,7 +1088,8 @@ typedef struct sl_tune_report {
  * is no error, and stored with its reason. Settings stay when vectors are added, and are saved with the index. A mapped
  * index is tuned in memory: save it. On failure settings are as before. Errors: SL_EINVAL (also fewer than
  * SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth, truth found no better than by
- * chance), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
+ * chance), SL_EUNSUPPORTED (codes that lose what is nearest), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE,
+ * SL_ETYPE, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);

@@ -24,7 +24,7 @@ enum { TOO_MANY = 2 };
 /* One thread's nearest vectors of each of the sample. */
 typedef struct finds {
     sl_top top[SAMPLE];
-    sl_top_entry entries[SAMPLE][NEAREST + 1]; /* a vector finds itself too */
+    sl_top_entry entries[SAMPLE][NEAREST];
 } finds;
 
 typedef struct sample {
@@ -32,6 +32,7 @@ typedef struct sample {
     size_t count, threads;
     uint32_t nodes[SAMPLE];
     sl_query_code queries[SAMPLE];
+    float own[SAMPLE]; /* the score of each itself, which its copies have too */
     uint8_t *codes;
     finds *finds; /* one a thread */
     float *floats;
@@ -61,14 +62,16 @@ static sl_status sample_draw(sample *s) {
         const uint64_t first = (uint64_t)i * graph->n / s->count, end = (uint64_t)(i + 1) * graph->n / s->count;
         s->nodes[i] = (uint32_t)(first + sl_random_at(graph->seed ^ 0x7265736f6c7665u, i) % (end - first));
         sl_row_as_query(&graph->codec, sl_row(graph, s->nodes[i]), s->codes + i * code_bytes(graph), &s->queries[i]);
+        const sl_scorer scorer = sl_scorer_of(graph->kernels, &graph->codec, &s->queries[i], 0);
+        sl_score_block(&scorer, &s->nodes[i], 1, 1, &s->own[i]);
     }
     for (size_t t = 0; t < s->threads; t++)
         for (size_t i = 0; i < SAMPLE; i++)
-            s->finds[t].top[i] = (sl_top){s->finds[t].entries[i], 0, NEAREST + 1};
+            s->finds[t].top[i] = (sl_top){s->finds[t].entries[i], 0, NEAREST};
     return SL_OK;
 }
 
-/* Compares a block of vectors with the sample. */
+/* Compares a block of vectors with the sample. Copies of a vector are no neighbours. */
 static void compare(const sample *s, finds *mine, size_t first, size_t count) {
     uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
     float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
@@ -77,7 +80,7 @@ static void compare(const sample *s, finds *mine, size_t first, size_t count) {
         sl_top *top = &mine->top[i];
         sl_score_run(&scorer, first, count, numbers, scores);
         for (size_t j = 0; j < count; j++)
-            if (top->size < top->k || (double)scores[j] >= top->entries[0].score)
+            if (scores[j] != s->own[i] && (top->size < top->k || (double)scores[j] >= top->entries[0].score))
                 sl_top_push(top, (double)scores[j], numbers[j]);
     }
 }
@@ -97,31 +100,26 @@ static sl_status compare_all(const sample *s, sl_progress *progress) {
     return sl_progress_cancelled(progress) ? sl_progress_end(progress) : SL_OK;
 }
 
-typedef void decode_fn(const sl_graph *graph, uint32_t node, float *out);
-
 /* The distance from a vector of the sample to the farthest of its nearest. */
-static double distance_of(const sample *s, size_t i, decode_fn *decode) {
+static double distance_of(const sample *s, size_t i) {
     const size_t dim = s->graph->codec.dim;
-    decode(s->graph, s->nodes[i], s->floats);
-    decode(s->graph, (uint32_t)s->finds[0].top[i].entries[0].id, s->floats + dim);
+    sl_coded_floats(s->graph, s->nodes[i], s->floats);
+    sl_coded_floats(s->graph, (uint32_t)s->finds[0].top[i].entries[0].id, s->floats + dim);
     return sqrt(sl_l2_double(s->floats, s->floats + dim, dim));
 }
 
-/* Tells whether the nearest are too close for bytes. Copies are at distance 0, and bytes make copies of them too. */
+/* Tells whether the nearest are too close for bytes. */
 static int is_close_for_bytes(const sample *s, size_t i) {
-    const double distance = distance_of(s, i, sl_coded_floats);
-    return distance > 0 && distance < CLOSE * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
+    const double distance = distance_of(s, i);
+    return distance < CLOSE * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
 }
 
-/* Tells whether the nearest are too close for the index's own codes. Vectors of equal codes are copies only where their
- * refine rows are equal too. */
+/* Tells whether the nearest are too close for the index's own codes. */
 static int is_unresolved(const sample *s, size_t i) {
     const sl_codec *codec = &s->graph->codec;
     const double factor = (double)sl_field_get(sl_row(s->graph, s->nodes[i]), codec->rows.factor);
     /* Levels of 4 bits are two factors apart. */
-    const double step = codec->codes == SL_CODES_I4 ? 2 * factor : factor,
-                 distance = distance_of(s, i, sl_coded_floats);
-    if (distance == 0 && sl_has(s->graph, SL_ARRAY_REFINE)) return distance_of(s, i, sl_refined_floats) > 0;
+    const double step = codec->codes == SL_CODES_I4 ? 2 * factor : factor, distance = distance_of(s, i);
     /* Scores are differences of products as large as the vector's square, in floats. */
     const double rounding = 4 * sqrt((double)FLT_EPSILON * sl_dot_double(s->floats, s->floats, codec->dim));
     return distance < CLOSE / 2 * step || distance < rounding;
@@ -135,7 +133,7 @@ static sl_status count_close(const sl_graph *graph, size_t threads, sl_progress 
     if (status == SL_OK) status = compare_all(&s, progress);
     out->sampled = s.count;
     for (size_t i = 0; status == SL_OK && i < s.count; i++)
-        out->unresolved += s.finds[0].top[i].size > 1 && close(&s, i);
+        out->unresolved += s.finds[0].top[i].size > 0 && close(&s, i);
     sample_free(&s);
     return status;
 }

@@ -44,6 +44,14 @@ static int bands_fall(const sl_partitions *partitions, size_t p) {
     return 1;
 }
 
+/* Rows of floats count by their elements, others by their factor and bias. */
+static int is_finite(const sl_codec *codec, const uint8_t *row) {
+    const sl_code_rows *rows = &codec->rows;
+    for (size_t i = 0; codec->codes == SL_CODES_F32 && i < codec->dim; i++)
+        if (!sl_field_is_finite(row, i * sizeof(float))) return 0;
+    return sl_field_is_finite(row, rows->factor) && (!rows->bias || sl_field_is_finite(row, rows->bias));
+}
+
 /* Checks partitions of n things. `what` names one partition in messages, `several` more than one. */
 static sl_status check(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
     const sl_code_rows *rows = &partitions->codec.rows;
@@ -54,8 +62,7 @@ static sl_status check(const sl_partitions *partitions, size_t n, const char *wh
                        starts[0], starts[count], n);
     for (size_t p = 0; p < count; p++) {
         const uint8_t *row = partitions->rows + p * rows->pitch;
-        if (starts[p] > starts[p + 1] || !sl_field_is_finite(row, rows->factor) ||
-            (rows->bias && !sl_field_is_finite(row, rows->bias)) || !bands_fall(partitions, p))
+        if (starts[p] > starts[p + 1] || !is_finite(&partitions->codec, row) || !bands_fall(partitions, p))
             return sl_fail(SL_ECORRUPT, "%s %zu is broken; build the index again from its vectors", what, p);
     }
     return SL_OK;

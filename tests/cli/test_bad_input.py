@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from harness import COMMAND, CommandTest, children_of, clustered, npy
+from harness import COMMAND, SANITIZER, CommandTest, children_of, clustered, npy
 
 N, DIM = 300, 8
 BASE = clustered(N, DIM, 3)
@@ -361,7 +361,8 @@ class Endings(CommandTest):
 
     def test_bar_on_a_terminal(self):
         """On a terminal the bar is drawn and wiped, and never reaches stdout."""
-        self.vectors("b.fbin", BASE * 100)
+        copies = 100 if SANITIZER else 1000
+        self.vectors("b.fbin", BASE * copies)
         try:
             main, side = pty.openpty()
         except OSError as error:
@@ -381,5 +382,5 @@ class Endings(CommandTest):
         out = process.communicate(timeout=60)[0]
         os.close(main)
         self.assertEqual((process.returncode, out.count("\n")), (0, 1))
-        self.assertRegex(seen.decode(), r"\rbuilding \[#*\.*\] +\d+%  \d+ of 30000 vectors  \d+/s")
+        self.assertRegex(seen.decode(), rf"\rbuilding \[#*\.*\] +\d+%  \d+ of {N * copies} vectors  \d+/s")
         self.assertTrue(seen.endswith(b"\r\x1b[K"))

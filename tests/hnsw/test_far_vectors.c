@@ -318,6 +318,25 @@ START_TEST(codes_tell_what_they_lose) {
 }
 END_TEST
 
+/* Copies of a vector are no neighbours that codes lose. */
+START_TEST(copies_are_not_lost) {
+    enum { KINDS_OF = 40 };
+    settle(0, KINDS_OF, MOST_DIM, 1, 3, 0, 1);
+    for (size_t i = KINDS_OF; i < FEW; i++)
+        memcpy(x + i * MOST_DIM, x + i % KINDS_OF * MOST_DIM, MOST_DIM * sizeof *x);
+    for (size_t i = 0; i < sizeof lossy / sizeof *lossy; i++) {
+        sl_index_params params = params_of(MOST_DIM, lossy[i].codes);
+        params.refine = lossy[i].refine;
+        sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
+        sl_resolution resolution = {.struct_size = sizeof resolution};
+        ck_ok(sl_index_resolution(index, 1, &resolution));
+        ck_assert_uint_eq(resolution.sampled, 64);
+        ck_assert_uint_eq(resolution.unresolved, 0);
+        sl_index_free(index);
+    }
+}
+END_TEST
+
 /* Tuning blames the codes, and not the truth. */
 START_TEST(tuning_blames_the_codes) {
     settle(0, N + QUERIES, 2, 1, 3, 4885, 0.1f);
@@ -359,6 +378,7 @@ int main(void) {
     tcase_add_test(far, integers_are_found);
     tcase_add_test(far, builds_choose_their_codes);
     tcase_add_loop_test(far, codes_tell_what_they_lose, 0, sizeof lossy / sizeof *lossy);
+    tcase_add_test(far, copies_are_not_lost);
     tcase_add_test(far, tuning_blames_the_codes);
     tcase_add_test(far, exact_codes_lose_nothing);
     return check_main("far_vectors", &far, 1);

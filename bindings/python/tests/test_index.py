@@ -448,6 +448,12 @@ def test_codes_that_lose_the_nearest_are_told():
         found, _ = index.search(city[:200], k=10, ef=64)
         recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.tolist(), truth.tolist())])
         assert lossy or recall >= 0.99
+    streamed = shortlist.Index(2, "l2", "i8")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for some in np.split(city, 30):
+            streamed.add(some)
+    assert len(told) == 2  # of 1,000 and of 2,000 vectors
     centred = shortlist.Index(2, "l2", "i16")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -407,6 +407,7 @@ class Index:
         self._metric: str = stats["metric"]
         self._dtype: str = stats["dtype"]
         self._codes: str = stats["codes"]
+        self._judged = 0
         self._refine: str = stats["refine"]
 
     @property
@@ -474,7 +475,6 @@ class Index:
         vectors apart under l2: vectors that lie far from the origin and close to one another.
         """
         self._refuse_where_read_only("add")
-        before = len(self)
         array, dtype, _ = rows("x", x, self._dim, self._dtype)
         labels = None
         if ids is not None:
@@ -494,7 +494,8 @@ class Index:
                 count("threads", threads),
                 tell,
             )
-        if self._metric == "l2" and len(self) >= max(2 * before, _JUDGED_FROM):
+        if self._metric == "l2" and len(self) >= max(2 * self._judged, _JUDGED_FROM):
+            self._judged = len(self)
             self._warn_of_codes(count("threads", threads))
 
     def _warn_of_codes(self, threads: int) -> None:
