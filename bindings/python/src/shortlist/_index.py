@@ -355,7 +355,7 @@ class Index:
     child that writes to a file opens the file itself.
     """
 
-    __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_metric", "_read_only", "_refine")
+    __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_judged", "_metric", "_read_only", "_refine")
 
     def __init__(
         self,
