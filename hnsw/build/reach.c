@@ -132,14 +132,17 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
  * Open ends
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends a link to the list of the first of `count` nodes that has a free place. */
+/* Appends a link to the list of the first of `count` nodes that has a free place. A narrow walk may have passed over a
+ * link that is there: nothing is appended then. */
 static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t count, uint32_t to) {
     const sl_graph *graph = &index->graph;
     for (size_t i = 0; i < count; i++) {
+        const uint32_t *const end = sl_links(graph, nodes[i]) + graph->m0;
         uint32_t *links = sl_links(graph, nodes[i]);
-        if (nodes[i] == to || sl_link_load(links + graph->m0 - 1) != SL_NONE) continue;
-        while (sl_link_load(links) != SL_NONE)
+        while (links < end && sl_link_load(links) != SL_NONE && sl_link_load(links) != to)
             links++;
+        if (nodes[i] == to || links == end) continue;
+        if (sl_link_load(links) == to) return 1;
         sl_link_store(links, to);
         sl_index_touch(index, links, sizeof *links);
         sl_index_fence(index);
