@@ -93,8 +93,8 @@ sl_status spec_read_value(spec_reader *r, const cJSON *value, const char **out) 
     if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble))
         return spec_fail(r, "takes a text, a number, true or false");
     /* A double holds larger whole numbers as others. */
-    if (fabs(value->valuedouble) > 0x1p53)
-        return spec_fail(r, "has a number above 2^53, of which JSON may lose digits; give it as a text");
+    if (fabs(value->valuedouble) >= 0x1p53)
+        return spec_fail(r, "has a number of 2^53 or more, of which JSON may lose digits; give it as a text");
     char text[SL_NUMBER_TEXT];
     *out = take_text(r, text, sl_number_write(value->valuedouble, text));
     return SL_OK;

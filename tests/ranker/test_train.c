@@ -729,6 +729,7 @@ int main(void) {
         tcase_add_test(learning, values_are_learned);
         tcase_add_test(learning, classes_are_learned);
         tcase_add_test(learning, gradients_are_slopes);
+        tcase_add_test(learning, only_ratios_of_weights_count);
         tcase_add_test(settings, same_seed_same_bits);
         tcase_add_test(settings, threads_share_a_batch);
         tcase_add_test(settings, threads_share_tables);
@@ -740,7 +741,6 @@ int main(void) {
         tcase_add_test(failures, memory_may_fail_anywhere);
     }
     tcase_add_test(learning, weights_are_repeated_rows);
-    tcase_add_test(learning, only_ratios_of_weights_count);
     tcase_add_test(learning, weights_of_zero_are_told_as_such);
     tcase_add_test(settings, the_share_of_validation_is_held_out);
     tcase_add_test(settings, l1_leaves_few_weights);
