@@ -102,8 +102,8 @@ static int has_detour(const sl_detours *detours, uint32_t to) {
 void sl_detours_look(sl_detours *detours, uint32_t node) {
     size_t left = 0;
     if (!detours->given_count) return;
-    /* The list is written before other lists are read. Of two threads that each give up the other's way, at least one
-     * then sees it. */
+    /* The list is written before other lists are read. If two threads each give up the other's way, at least
+     * one of them sees it. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     gather(detours, node);
     for (size_t i = 0; i < detours->given_count; i++)

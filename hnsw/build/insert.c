@@ -91,8 +91,8 @@ static int append(const sl_insert *insert, const sl_layer *layer, uint32_t *link
     return 1;
 }
 
-/* Puts back what a list gave up and no other way leads to. What finds no place stays open. In persistent memory a list
- * has no gap at any time. */
+/* Puts back what a list gave up and no other way leads to. A link that finds no place stays open. In persistent memory
+ * a list has no gap at any time. */
 static void keep_reached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_detours *detours = &insert->detours;
     sl_detours_look(detours, node);

@@ -167,7 +167,7 @@ static int append_near(sl_insert *insert, uint32_t to) {
     return 0;
 }
 
-/* Tells whether the walk came to a node. Of a large index, nodes share marks. */
+/* Tells whether the walk came to a node. Nodes of a large index share marks. */
 static int has_met(const sl_walk *walk, uint32_t node) {
     if (walk->graph->n <= SL_VISITED_MOST) return sl_visited_has(&walk->visited, node);
     for (size_t i = 0; i < walk->pool.size; i++)

@@ -1,4 +1,4 @@
-/* Whether codes of 8 bits tell near vectors apart. */
+/* A measure of whether codes tell near vectors apart. */
 #ifndef SL_HNSW_BUILD_RESOLUTION_H
 #define SL_HNSW_BUILD_RESOLUTION_H
 
@@ -8,8 +8,7 @@
 /*
  * Chooses the codes in which a build compares vectors: I8, or F32 where 8 bits do not tell neighbours apart. That is so
  * where neighbours lie closer than a few steps of a code, as vectors far from the origin do: a step is a part of a
- * vector's largest element. Some vectors are compared with all others for this, in the time of a few hundredths of a
- * build.
+ * vector's largest element. 64 vectors are compared with all others for this.
  *
  * I8 under other metrics than L2, and for an index whose own codes have no more than 12 bits. The answer depends on the
  * vectors and the seed; threads and instruction set change nothing but equal cases.
