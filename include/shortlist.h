@@ -850,8 +850,9 @@ SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size
 
 /* Writes the whole index to path, which holds the old file or the whole new one, whatever happens. A mapped index may
  * be saved over its file. On failure path is as it was, unless the message says that only the folder's sync failed.
- * Where only the renaming fails, the finished file stays beside path, and the message names it. The file gets mode and
- * owner of the one opened or replaced (docs/FORMAT.md).
+ * A finished file that cannot be put at path stays beside it, and the message names it. It is removed where another
+ * changed the file that the index was opened from. The file gets mode and owner of the one opened or replaced
+ * (docs/FORMAT.md).
  *   SL_EBUSY      path is being written in place (sync makes that durable), or an exclusive handle claims it; another
  *                 changed the file that the index was opened from (open it again, exclusive, and repeat the change);
  *                 another has had path's folder locked for 10 s; or the handle's writer is this process's parent

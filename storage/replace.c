@@ -79,14 +79,13 @@ static void name_folder(sl_replacement *r) {
     r->folder[length] = '\0';
 }
 
-static sl_status name_beside(const sl_replacement *r, const char *word, int number, char out[PATH_MAX]) {
+/* Tells whether the name fits a path. */
+static int name_beside(const sl_replacement *r, const char *word, int number, char out[PATH_MAX]) {
     const char *slash = strrchr(r->target, '/');
     int folder = slash ? (int)(slash - r->target) + 1 : 0;
     int length = snprintf(out, PATH_MAX, "%.*s%.*s.%s.%ld.%d", folder, r->target, MAX_STEM, r->target + folder, word,
                           (long)getpid(), number);
-    if (length < 0 || length >= PATH_MAX)
-        return sl_fail(SL_EINVAL, "cannot save to %.60s...: the path is too long; choose a shorter one", r->target);
-    return SL_OK;
+    return length >= 0 && length < PATH_MAX;
 }
 
 /* Tells whether the process is gone. A process of another machine or container may seem gone. */
@@ -143,7 +142,8 @@ static void keep_access(sl_replacement *r, int source) {
 /* O_EXCL alone makes the name unique among threads, processes and machines that share the folder. */
 static sl_status create_temporary(sl_replacement *r, int source) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
-        SL_TRY(name_beside(r, "tmp", number, r->temporary));
+        if (!name_beside(r, "tmp", number, r->temporary))
+            return sl_fail(SL_EINVAL, "cannot save to %.60s...: the path is too long; choose a shorter one", r->target);
         unsigned mode = r->replaces || r->origin || source >= 0 ? 0600 : 0666;
         r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (r->fd >= 0) {
@@ -177,13 +177,25 @@ static sl_status sync_and_close(sl_replacement *r) {
     return SL_OK;
 }
 
-/* Leaves the finished file. Under the name of a temporary file, the next save would remove it. */
+/* Takes a free name by an empty file, which the renaming replaces. O_EXCL gives no two threads the same name. */
+static int name_finished(const sl_replacement *r, char kept[PATH_MAX]) {
+    int fd = -1, number = 0;
+    do {
+        if (!name_beside(r, "finished", number, kept)) return 0;
+        fd = sl_open_retrying(&r->ops, kept, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } while (fd < 0 && errno == EEXIST && ++number < MAX_TEMPORARIES);
+    if (fd < 0) return 0;
+    (void)r->ops.close(r->ops.ctx, fd);
+    if (r->ops.rename(r->ops.ctx, r->temporary, kept) == 0) return 1;
+    (void)r->ops.unlink(r->ops.ctx, kept);
+    return 0;
+}
+
+/* Leaves the finished file, which may be the work of hours. Under the name of a temporary file, the next save would
+ * remove it. */
 static sl_status keep_finished(sl_replacement *r, sl_status status) {
     char kept[PATH_MAX];
-    int number = 0;
-    while (number < MAX_TEMPORARIES && name_beside(r, "finished", number, kept) == SL_OK && access(kept, F_OK) == 0)
-        number++;
-    const int named = access(kept, F_OK) != 0 && r->ops.rename(r->ops.ctx, r->temporary, kept) == 0;
+    const int named = name_finished(r, kept);
     status = sl_fail_in(status, "the finished file is %s: move it to its place%s", named ? kept : r->temporary,
                         named ? "" : " before the next save, which removes it");
     r->temporary[0] = '\0';
@@ -193,10 +205,10 @@ static sl_status keep_finished(sl_replacement *r, sl_status status) {
 /* Opens the folder before the rename. A folder that cannot be synced is then found while nothing has changed. */
 static sl_status rename_and_sync_folder(sl_replacement *r) {
     int folder = sl_open_retrying(&r->ops, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (folder < 0) return keep_finished(r, sl_fail_errno("cannot open the folder", r->folder));
+    if (folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
     sl_status status = SL_OK;
     if (r->ops.rename(r->ops.ctx, r->temporary, r->target) != 0)
-        status = keep_finished(r, sl_fail_errno("cannot rename the temporary file to", r->target));
+        status = sl_fail_errno("cannot rename the temporary file to", r->target);
     else {
         r->placed = 1;
         r->temporary[0] = '\0';
@@ -236,10 +248,16 @@ sl_status sl_replace_begin(sl_replacement *r, const char *path, const sl_file_op
     return status;
 }
 
+static sl_status check_origin(sl_replacement *r) {
+    sl_status status = sl_origin_check(r->origin, r->target, r->kept);
+    r->outdated = status == SL_EBUSY;
+    return status;
+}
+
 sl_status sl_replace_keep_writers_off(sl_replacement *r) {
     int result = 0;
     /* This check runs before anything is written, and again before the file gets its name. */
-    SL_TRY(sl_origin_check(r->origin, r->target, r->kept));
+    SL_TRY(check_origin(r));
     if (r->kept < 0 || sl_origin_claims(r->origin, r->target)) return SL_OK;
     do
         result = flock(r->kept, LOCK_SH | LOCK_NB);
@@ -291,25 +309,29 @@ static void unlock_folder(int folder) {
  * not wait. */
 static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *successor) {
     int folder;
-    sl_status status = lock_folder(r, &folder);
-    if (status != SL_OK) return keep_finished(r, status);
-    status = keep_latest(r);
-    if (status == SL_OK) status = sl_origin_check(r->origin, r->target, r->kept);
-    if (successor->claim < 0) (void)flock(locked, LOCK_UN);
+    SL_TRY(lock_folder(r, &folder));
+    sl_status status = keep_latest(r);
+    if (status == SL_OK) status = check_origin(r);
+    if (status == SL_OK && successor->claim < 0) (void)flock(locked, LOCK_UN);
     if (status == SL_OK) status = rename_and_sync_folder(r);
     if (r->placed) sl_successor_settle(r->origin, successor, r->print);
     unlock_folder(folder);
     return status;
 }
 
+/* A finished file is kept wherever it cannot get its name. Changes to an older file are not: moved into its place, they
+ * would undo those of the newer one. */
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     sl_successor successor;
-    SL_TRY(sl_successor_of(r->origin, r->target, r->fd, &successor));
+    const sl_status followed = sl_successor_of(r->origin, r->target, r->fd, &successor);
     /* Keeps the temporary file's lock until the renaming. */
     int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
     sl_status status = sync_and_close(r);
     if (status == SL_OK) status = sl_progress_end(progress);
-    if (status == SL_OK) status = put_in_place(r, locked, &successor);
+    if (status == SL_OK) {
+        status = followed == SL_OK ? put_in_place(r, locked, &successor) : followed;
+        if (status != SL_OK && !r->placed && !r->outdated) status = keep_finished(r, status);
+    }
     sl_successor_drop(&successor);
     if (locked >= 0) close(locked);
     if (status == SL_OK) let_go(r);

@@ -17,6 +17,7 @@ typedef struct sl_replacement {
     int kept;                 /* the file that is replaced, open to read; -1: there is none, or it may not be read */
     int replaces;             /* there is a file to replace */
     int placed;               /* the file has its name */
+    int outdated;             /* another has changed the origin since it was read */
     sl_access access;         /* the least of that file's and the source's access */
     sl_origin *origin;        /* of what is written; NULL: it is a copy, or comes from no file */
     sl_fingerprint print;     /* of what was written, for the origin */
@@ -36,7 +37,8 @@ sl_status sl_replace_keep_writers_off(sl_replacement *r);
 
 /* Puts the file in place. Ends the progress before the rename, so that a cancelled save changes nothing. Only if the
  * folder's sync fails is the new file in place on failure, and the message says so. A finished file that cannot be put
- * in place stays beside it under a name that the message tells, and that no later save removes.
+ * in place stays beside it under a name that the message tells, and that no later save removes. It is removed where
+ * another has changed the origin.
  * Errors: SL_EBUSY: another has replaced or changed the origin meanwhile. */
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress);
 

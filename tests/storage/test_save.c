@@ -1,6 +1,7 @@
 /* A save is all or nothing, whatever fails and whenever it is killed. */
 #define _GNU_SOURCE
 #include "base/random.h"
+#include "storage/origin.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/sample_file.h"
@@ -179,6 +180,98 @@ START_TEST(finished_files_stay) {
         ck_assert_uint_eq(scratch_count(&place), 1 + 2 * i);
     }
     ck_assert_uint_eq(scratch_take_finished(&place), 6);
+    expect_version(OLD);
+}
+END_TEST
+
+/* Before the new file is synced, another save puts its file at the target, and perhaps a writer opens that. */
+typedef struct meanwhile {
+    int comes, writes;
+    int writer;
+} meanwhile;
+
+static int sync_while_another_saves(void *ctx, int fd) {
+    meanwhile *other = ctx;
+    if (other->comes) {
+        other->comes = 0;
+        ck_assert_int_eq(sample_save(&old_file, place.path, NULL), SL_OK);
+        if (other->writes) {
+            other->writer = open(place.path, O_RDWR | O_CLOEXEC);
+            ck_assert_int_eq(flock(other->writer, LOCK_EX | LOCK_NB), 0);
+        }
+    }
+    return fsync(fd);
+}
+
+/* A check fails between the sync and the renaming: the finished file stays all the same. */
+START_TEST(a_finished_file_outlives_a_failed_check) {
+    meanwhile other = {.comes = 1, .writes = 1, .writer = -1};
+    sl_file_ops ops = {.ctx = &other, .fsync = sync_while_another_saves};
+    ck_assert_int_eq(sample_save(&new_file, place.path, &ops), SL_EBUSY);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "is being written by another process"));
+    expect_finished(NEW);
+    ck_assert_uint_eq(scratch_take_finished(&place), 1);
+    expect_version(OLD);
+    close(other.writer);
+}
+END_TEST
+
+/* Saves the new file as changes to the one that is there. */
+static sl_status save_changes(const sl_file_ops *ops) {
+    sl_allocator allocator = sl_allocator_of(NULL);
+    sl_store *store;
+    sl_origin *origin;
+    sl_progress progress;
+    sl_progress_start(&progress, NULL, NULL, 0);
+    ck_assert_int_eq(sl_store_open(place.path, &sl_index_file, SL_PLACE_MAP, &allocator, &store), SL_OK);
+    ck_assert_int_eq(sl_origin_make(store, &allocator, &origin), SL_OK);
+    const sl_file_content content = {&sl_index_file, &new_file.header, new_file.sections, SAMPLE_SECTIONS};
+    const sl_status status = sl_store_save(place.path, &content, ops, origin, &progress);
+    sl_origin_free(origin, &allocator);
+    sl_store_close(store, &allocator);
+    return status;
+}
+
+/* Changes to a file that another has replaced would undo the other's. Where the renaming fails, they are kept. */
+START_TEST(changes_to_an_older_file_are_not_kept) {
+    meanwhile other = {.comes = 1};
+    sl_file_ops ops = {.ctx = &other, .fsync = sync_while_another_saves};
+    ck_assert_int_eq(save_changes(&ops), SL_EBUSY);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "was replaced or changed by another"));
+    ck_assert_ptr_null(strstr(sl_last_error(), "the finished file is"));
+    expect_version(OLD);
+    fault_files faults;
+    fault_files_init(&faults);
+    faults.fail_at[FAULT_RENAME] = 1;
+    ck_assert_int_eq(save_changes(&faults.ops), SL_EIO);
+    expect_finished(NEW);
+    ck_assert_uint_eq(scratch_take_finished(&place), 1);
+    expect_version(OLD);
+}
+END_TEST
+
+/* Renames nothing to the target. Before the first renaming to another name, another save of the process fails too. */
+static int rename_in_the_middle(void *ctx, const char *from, const char *to) {
+    size_t *others = ctx;
+    if (strcmp(to, place.path) == 0) {
+        errno = EIO;
+        return -1;
+    }
+    if ((*others)++ == 0) {
+        sl_file_ops ops = {.ctx = ctx, .rename = rename_in_the_middle};
+        ck_assert_int_eq(sample_save(&old_file, place.path, &ops), SL_EIO);
+    }
+    return rename(from, to);
+}
+
+/* Two threads look for a name at once. */
+START_TEST(finished_files_of_one_process_get_their_own_names) {
+    size_t others = 0;
+    sl_file_ops ops = {.ctx = &others, .rename = rename_in_the_middle};
+    ck_assert_int_eq(sample_save(&new_file, place.path, &ops), SL_EIO);
+    expect_finished(NEW);
+    ck_assert_uint_eq(others, 2);
+    ck_assert_uint_eq(scratch_take_finished(&place), 2);
     expect_version(OLD);
 }
 END_TEST
@@ -573,6 +666,9 @@ int main(void) {
     tcase_add_test(tests, every_call_fails_in_turn);
     tcase_add_test(tests, a_finished_file_is_never_lost);
     tcase_add_test(tests, finished_files_stay);
+    tcase_add_test(tests, a_finished_file_outlives_a_failed_check);
+    tcase_add_test(tests, changes_to_an_older_file_are_not_kept);
+    tcase_add_test(tests, finished_files_of_one_process_get_their_own_names);
     tcase_add_test(tests, a_failing_unlink_is_told);
     tcase_add_test(tests, short_and_interrupted_writes_go_on);
     tcase_add_test(tests, an_interrupted_close_is_a_close);
