@@ -26,7 +26,12 @@ typedef struct compared {
     sl_graph graph; /* with these rows for its codes */
     void *rows;     /* NULL: the index's own */
     size_t size;
+    int is_coarser; /* bytes, which may not tell vectors apart that the index's own codes do */
+    size_t close;   /* members that so far were not told from their neighbours */
 } compared;
+
+/* Members that bytes may fail to tell from their neighbours: one in so many. A build with more compares in floats. */
+enum { CLOSE_SHARE = 1024 };
 
 static size_t folds_of(const sl_graph *graph) {
     size_t folds = graph->ef_construction / EF_A_FOLD;
@@ -76,11 +81,15 @@ static sl_status copy_rows(compared *c, const sl_build *build, sl_codes codes) {
     return SL_OK;
 }
 
-static sl_status compared_init(compared *c, sl_build *build) {
-    sl_codes codes;
-    *c = (compared){.graph = build->index->graph};
-    SL_TRY(sl_compared_codes(&c->graph, build->threads, &build->progress, &codes));
-    return c->graph.codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
+static sl_status compared_init(compared *c, const sl_build *build, sl_codes codes) {
+    const sl_graph *graph = &build->index->graph;
+    *c = (compared){.graph = *graph, .is_coarser = codes == SL_CODES_I8 && sl_is_finer_than_bytes(&graph->codec)};
+    return graph->codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
+}
+
+/* Tells whether the members have to be compared again, in floats. */
+static int is_too_coarse(const compared *c, const sl_build *build) {
+    return c->close > build->n / CLOSE_SHARE;
 }
 
 static void compared_free(compared *c) {
@@ -108,7 +117,7 @@ static size_t told_of(size_t degree) {
 
 /* Makes the lists of members that all differ. `links`: the degree times entries a member, which get numbers of members.
  */
-static sl_status link_distinct(sl_build *build, const compared *c, const sl_members *members, size_t degree,
+static sl_status link_distinct(sl_build *build, compared *c, const sl_members *members, size_t degree,
                                uint32_t *links) {
     const sl_graph *graph = &build->index->graph;
     size_t width = width_of(degree);
@@ -120,15 +129,23 @@ static sl_status link_distinct(sl_build *build, const compared *c, const sl_memb
     if (members->work) status = sl_leaf_notes_begin(members->work, members, folds_of(graph), width);
     if (status == SL_OK) status = sl_leaves_make(&leaves, members, folds_of(graph));
     if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
+    if (status == SL_OK && c->is_coarser) c->close += sl_near_close(&near, members);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     sl_near_free(&near);
     sl_leaves_free(&leaves);
     return status;
 }
 
+/* Returns how many members have the bytes of another kind's first member, which their own codes tell apart. */
+static size_t count_merged(const sl_graph *graph, const sl_copies *copies, const sl_members *members) {
+    size_t merged = 0;
+    for (size_t i = 0; i < copies->n; i++)
+        merged += !sl_is_copy(graph, copies->rows[copies->of[i]], sl_member_row(members, i));
+    return merged;
+}
+
 /* The same for members of which some are alike. */
-static sl_status link_members(sl_build *build, const compared *c, const sl_members *members, size_t degree,
-                              uint32_t *links) {
+static sl_status link_members(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links) {
     const sl_allocator *allocator = &build->index->graph.allocator;
     sl_copies copies;
     sl_status status = sl_copies_find(&copies, members);
@@ -136,6 +153,7 @@ static sl_status link_members(sl_build *build, const compared *c, const sl_membe
         sl_copies_free(&copies);
         return status == SL_OK ? link_distinct(build, c, members, degree, links) : status;
     }
+    if (c->is_coarser) c->close += count_merged(&build->index->graph, &copies, members);
     sl_members kinds = *members;
     kinds.n = copies.distinct;
     kinds.rows = copies.rows;
@@ -147,7 +165,7 @@ static sl_status link_members(sl_build *build, const compared *c, const sl_membe
     return status;
 }
 
-static sl_status link_upper(sl_build *build, const compared *c, uint32_t level, uint32_t *nodes, uint32_t *slots,
+static sl_status link_upper(sl_build *build, compared *c, uint32_t level, uint32_t *nodes, uint32_t *slots,
                             uint32_t *links) {
     const sl_graph *graph = &build->index->graph;
     const size_t m = graph->m;
@@ -166,7 +184,7 @@ static sl_status link_upper(sl_build *build, const compared *c, uint32_t level, 
 }
 
 /* Links layers from 1 up. The first node of the highest is the entry point. */
-static sl_status link_all_upper(sl_build *build, const compared *c) {
+static sl_status link_all_upper(sl_build *build, compared *c) {
     const sl_graph *graph = &build->index->graph;
     const size_t count = graph->upper.count, m = graph->m;
     sl_status status = SL_OK;
@@ -200,7 +218,7 @@ static unsigned draws_of(unsigned halvings) {
 }
 
 /* Links the nodes of a sample among themselves, beside the links that they have. */
-static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes, size_t count) {
+static sl_status link_sample(sl_build *build, compared *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0;
     const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
@@ -216,7 +234,7 @@ static sl_status link_sample(sl_build *build, const compared *c, uint32_t *nodes
 
 /* Gives layer 0 links that lead out of clusters: ever smaller samples of the new nodes are linked. Each is a sample of
  * its own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
-static sl_status link_samples(sl_build *build, const compared *c) {
+static sl_status link_samples(sl_build *build, compared *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;
     uint32_t *nodes = sl_mem_array(&graph->allocator, build->n, sizeof *nodes, &status);
@@ -234,16 +252,16 @@ static sl_status link_samples(sl_build *build, const compared *c) {
 }
 
 /* Links samples where walks lose many of the new nodes. `entry`: where walks begin, as of sl_graph. */
-static sl_status link_lost(sl_build *build, const compared *c, uint64_t entry) {
+static sl_status link_lost(sl_build *build, compared *c, uint64_t entry) {
     sl_graph walked = c->graph;
     int many;
     walked.entry = entry;
     SL_TRY(sl_lost_many(&walked, build->first, build->threads, &build->progress, &many));
-    return many ? link_samples(build, c) : SL_OK;
+    return many && !is_too_coarse(c, build) ? link_samples(build, c) : SL_OK;
 }
 
 /* Makes the lists of layer 0 from those of the graphs that are joined. */
-static sl_status link_joined(const compared *c, const sl_members *members, const sl_copied *joined) {
+static sl_status link_joined(compared *c, const sl_members *members, const sl_copied *joined) {
     const sl_graph *graph = &c->graph;
     sl_near_lists near = {0};
     sl_join join;
@@ -255,6 +273,7 @@ static sl_status link_joined(const compared *c, const sl_members *members, const
                             .has_links = 1};
     sl_status status = sl_join_init(&join, joined, members);
     if (status == SL_OK) status = sl_join_near(&join, &near);
+    if (status == SL_OK && c->is_coarser) c->close += sl_near_close(&near, members);
     if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     /* Long links, which a choice leaves out, lead out of clusters. */
@@ -270,7 +289,7 @@ static sl_members all_of(sl_build *build, const compared *c) {
 }
 
 /* Links all nodes, of graphs that are joined or without lists. */
-static sl_status link_all(sl_build *build, const compared *c) {
+static sl_status link_all(sl_build *build, compared *c) {
     sl_graph *graph = &build->index->graph;
     sl_members members = all_of(build, c);
     members.steps = graph->n;
@@ -340,7 +359,7 @@ static void put_back(const batch *b) {
 }
 
 /* Links the new nodes of layer 0 among themselves. They have no upper layers yet: walks begin at the first of them. */
-static sl_status link_added(batch *b, const compared *c) {
+static sl_status link_added(batch *b, compared *c) {
     sl_build *build = b->build;
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0, first = build->first;
@@ -359,7 +378,7 @@ static sl_status link_added(batch *b, const compared *c) {
 }
 
 /* The new nodes have no upper layers yet: they walk over the old graph, and not the other way. */
-static sl_status join_added(batch *b, const compared *c) {
+static sl_status join_added(batch *b, compared *c) {
     const sl_graph *graph = &b->build->index->graph, *graphs[] = {&b->old, &b->added};
     const sl_copied joined = {graphs, 2, b->of, b->nodes, SL_JOIN_OVER_FIRST};
     const sl_members members = all_of(b->build, c);
@@ -375,32 +394,43 @@ static sl_status join_added(batch *b, const compared *c) {
     return link_joined(c, &members, &joined);
 }
 
-static sl_status link_batch(sl_build *build, const compared *c) {
+static sl_status link_batch(sl_build *build, compared *c) {
     batch b;
     sl_status status = batch_init(&b, build);
     if (status == SL_OK) {
         status = link_added(&b, c);
         if (status == SL_OK) status = join_added(&b, c);
         if (status == SL_OK) status = link_all_upper(build, c);
-        if (status != SL_OK) put_back(&b);
+        if (status != SL_OK || is_too_coarse(c, build)) put_back(&b);
     }
     batch_free(&b);
     return status;
 }
 
-static sl_status link_first(sl_build *build, const compared *c) {
+static sl_status link_first(sl_build *build, compared *c) {
     sl_graph *graph = &build->index->graph;
     sl_entry_set(build->index, 0, 0);
     sl_status status = link_all(build, c);
-    if (status == SL_OK) return SL_OK;
+    if (status == SL_OK && !is_too_coarse(c, build)) return SL_OK;
     sl_build_clear_links(build->index, 0, graph->n);
     if (upper_bytes(graph)) memset(graph->upper.links, 0xff, upper_bytes(graph));
     return status;
 }
 
+/* Links the new nodes, which are compared in these codes. `again`: bytes did not tell them apart; nothing is linked. */
+static sl_status link_compared(sl_build *build, sl_codes codes, int *again) {
+    compared c;
+    sl_status status = compared_init(&c, build, codes);
+    if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
+    *again = is_too_coarse(&c, build);
+    compared_free(&c);
+    return status;
+}
+
 sl_status sl_from_leaves_link(sl_build *build) {
     sl_index *index = build->index;
-    compared c;
+    sl_codes codes;
+    int again = 0;
     /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
     const int64_t start = sl_now_ns();
     if (!build->first && !is_joined(build)) {
@@ -408,10 +438,9 @@ sl_status sl_from_leaves_link(sl_build *build) {
         sl_renumber_settle(index, 8, build->threads, &build->progress);
     }
     build->numbering_ns = sl_now_ns() - start;
-    sl_status status = compared_init(&c, build);
-    if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
-    compared_free(&c);
-    return status;
+    SL_TRY(sl_compared_codes(&index->graph, build->threads, &build->progress, &codes));
+    SL_TRY(link_compared(build, codes, &again));
+    return again ? link_compared(build, SL_CODES_F32, &again) : SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

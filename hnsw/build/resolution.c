@@ -138,11 +138,35 @@ static sl_status count_close(const sl_graph *graph, size_t threads, sl_progress 
     return status;
 }
 
+int sl_is_finer_than_bytes(const sl_codec *codec) {
+    return codec->metric == SL_METRIC_L2 && codec->codes != SL_CODES_I8 && codec->codes != SL_CODES_I4;
+}
+
+/* Tells whether a member's nearest are closer than `step` times CLOSE. */
+static int has_close(const sl_near_lists *near, size_t member, double step) {
+    const sl_near *list = near->near + member * near->width;
+    const size_t count = near->count[member];
+    size_t close = 0;
+    for (size_t i = 0; i < count; i++)
+        close += -2 * (double)sl_near_score(list[i]) < CLOSE * CLOSE * step * step; /* a score is half the square */
+    return count && close >= (count < NEAREST ? count : NEAREST);
+}
+
+size_t sl_near_close(const sl_near_lists *near, const sl_members *members) {
+    const sl_code_rows *rows = &members->codec->rows;
+    size_t close = 0;
+#pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1) reduction(+ : close)
+    for (size_t i = 0; i < near->n; i++) {
+        const uint8_t *row = rows->base + (size_t)sl_member_row(members, i) * rows->pitch;
+        close += has_close(near, i, (double)sl_field_get(row, rows->factor)) != 0;
+    }
+    return close;
+}
+
 sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *progress, sl_codes *codes) {
     sl_resolution bytes = {0};
     *codes = SL_CODES_I8;
-    if (graph->codec.metric != SL_METRIC_L2 || graph->codec.codes == SL_CODES_I8 || graph->codec.codes == SL_CODES_I4)
-        return SL_OK;
+    if (!sl_is_finer_than_bytes(&graph->codec)) return SL_OK;
     SL_TRY(count_close(graph, threads, progress, is_close_for_bytes, &bytes));
     if (bytes.unresolved >= TOO_MANY) *codes = SL_CODES_F32;
     return SL_OK;

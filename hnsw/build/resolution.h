@@ -3,7 +3,12 @@
 #define SL_HNSW_BUILD_RESOLUTION_H
 
 #include "base/thread.h"
+#include "hnsw/build/near.h"
 #include "hnsw/graph/index.h"
+
+/* Tells whether an index's own codes may tell vectors apart that 8 bits do not: under L2, codes of more than 12 bits.
+ */
+int sl_is_finer_than_bytes(const sl_codec *codec);
 
 /*
  * Chooses the codes in which a build compares vectors: I8, or F32 where 8 bits do not tell neighbours apart. That is so
@@ -16,5 +21,9 @@
  * Errors: SL_ENOMEM, SL_ECANCELED.
  */
 sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *progress, sl_codes *codes);
+
+/* Returns how many members have neighbours as close as that, by their lists. The members are compared under L2 in I8.
+ * All members count, and so does a small cluster that the 64 vectors miss. */
+size_t sl_near_close(const sl_near_lists *near, const sl_members *members);
 
 #endif

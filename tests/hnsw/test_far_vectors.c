@@ -50,10 +50,10 @@ static sl_index_params params_of(size_t dim, sl_codes codes) {
 }
 
 /* Recall of rows from `asked` on, as queries, among rows [0, n). */
-static double recall_of(const sl_index *index, size_t dim, size_t n, size_t asked) {
+static double recall_of(const sl_index *index, size_t dim, size_t n, size_t asked, size_t ef) {
     static uint64_t found[QUERIES * K], truth[QUERIES * K];
     const vector_rows queries = {x + asked * dim, SL_F32, QUERIES};
-    indexes_search(index, queries, K, EF, found, NULL);
+    indexes_search(index, queries, K, ef, found, NULL);
     indexes_exact(SL_METRIC_L2, dim, (vector_rows){x, SL_F32, n}, queries, K, truth);
     return indexes_recall(found, truth, QUERIES, K);
 }
@@ -86,12 +86,12 @@ static sl_index *index_of_kind(int kind) {
 
 START_TEST(floats_are_found_however_far) {
     sl_index *index = index_of_kind(_i);
-    ck_assert_double_ge(recall_of(index, kinds[_i].dim, kinds[_i].n, kinds[_i].n), 0.99);
+    ck_assert_double_ge(recall_of(index, kinds[_i].dim, kinds[_i].n, kinds[_i].n, EF), 0.99);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);
     for (int mapped = 0; mapped < 2; mapped++) {
         index = indexes_open(place.path, mapped ? SL_PLACE_MAP : SL_PLACE_DRAM);
-        ck_assert_double_ge(recall_of(index, kinds[_i].dim, kinds[_i].n, kinds[_i].n), 0.99);
+        ck_assert_double_ge(recall_of(index, kinds[_i].dim, kinds[_i].n, kinds[_i].n, EF), 0.99);
         sl_index_free(index);
     }
 }
@@ -197,8 +197,8 @@ START_TEST(later_vectors_may_lie_elsewhere) {
     saving.room = n;
     ck_ok(sl_index_save(index, place.path, &saving));
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, later, NULL));
-    ck_assert_double_ge(recall_of(index, DIM, n, 0), 0.99);
-    ck_assert_double_ge(recall_of(index, DIM, n, n - QUERIES), 0.99);
+    ck_assert_double_ge(recall_of(index, DIM, n, 0, EF), 0.99);
+    ck_assert_double_ge(recall_of(index, DIM, n, n - QUERIES, EF), 0.99);
     sl_index_free(index);
     sl_open_params opening;
     sl_open_params_init(&opening);
@@ -207,8 +207,8 @@ START_TEST(later_vectors_may_lie_elsewhere) {
     ck_ok(sl_index_open(place.path, &opening, &index));
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, later, NULL));
     ck_ok(sl_index_sync(index));
-    ck_assert_double_ge(recall_of(index, DIM, n, 0), 0.99);
-    ck_assert_double_ge(recall_of(index, DIM, n, n - QUERIES), 0.99);
+    ck_assert_double_ge(recall_of(index, DIM, n, 0, EF), 0.99);
+    ck_assert_double_ge(recall_of(index, DIM, n, n - QUERIES, EF), 0.99);
     sl_index_free(index);
 }
 END_TEST
@@ -230,8 +230,8 @@ START_TEST(merges_keep_them_apart) {
         sl_index *merged;
         merging.builder = (sl_builder)builder;
         ck_ok(sl_index_merge(parts, 2, &merging, &merged));
-        ck_assert_double_ge(recall_of(merged, DIM, N, 0), 0.99);
-        ck_assert_double_ge(recall_of(merged, DIM, N, N - QUERIES), 0.99);
+        ck_assert_double_ge(recall_of(merged, DIM, N, 0, EF), 0.99);
+        ck_assert_double_ge(recall_of(merged, DIM, N, N - QUERIES, EF), 0.99);
         sl_index_free(merged);
     }
     sl_index_free(parts[0]);
@@ -262,6 +262,37 @@ START_TEST(integers_are_found) {
             hits += (double)scores[q * K + i] <= farthest;
     }
     ck_assert_uint_ge(hits * 100, QUERIES * K * 99);
+    sl_index_free(index);
+}
+END_TEST
+
+static const struct {
+    size_t dim, n, adds;
+    float spread;
+    int is_one_scale; /* the largest element is the same, so that vectors get the same bytes */
+    size_t ef;
+} clusters[] = {{4, 24000, 1, 0.1f, 1, EF}, {4, 20000, 2, 0.1f, 1, EF}, {16, 20000, 2, 20, 0, 16}};
+
+/* A small cluster is far away, which hardly a sample shows. Its vectors have the same bytes, or nearly so. Linking all
+ * at once, also beside what is there, compares them in floats. */
+START_TEST(small_clusters_are_found) {
+    enum { PART = 40 };
+    const size_t dim = clusters[_i].dim, n = clusters[_i].n, rows = n / clusters[_i].adds, first = n - rows;
+    settle(0, n + QUERIES, dim, 1, 11, 0, 1);
+    for (size_t i = first; i < n + QUERIES; i += i < n ? PART : 1)
+        for (size_t j = 0; j < dim; j++)
+            x[i * dim + j] = j || !clusters[_i].is_one_scale
+                                 ? 3000 + 1000 * draw(12, j) + clusters[_i].spread * x[i * dim + j]
+                                 : 6000;
+    sl_index_params params = params_of(dim, SL_CODES_F32);
+    sl_add_params adding;
+    sl_index *index;
+    sl_add_params_init(&adding);
+    adding.builder = SL_BUILDER_LEAVES;
+    ck_ok(sl_index_create(&params, &index));
+    for (size_t at = 0; at < n; at += rows)
+        ck_ok(sl_index_add(index, x + at * dim, SL_F32, rows, 0, NULL, &adding));
+    ck_assert_double_ge(recall_of(index, dim, n, n, clusters[_i].ef), 0.98);
     sl_index_free(index);
 }
 END_TEST
@@ -376,6 +407,7 @@ int main(void) {
     tcase_add_loop_test(far, later_vectors_may_lie_elsewhere, 0, 2);
     tcase_add_test(far, merges_keep_them_apart);
     tcase_add_test(far, integers_are_found);
+    tcase_add_loop_test(far, small_clusters_are_found, 0, sizeof clusters / sizeof *clusters);
     tcase_add_test(far, builds_choose_their_codes);
     tcase_add_loop_test(far, codes_tell_what_they_lose, 0, sizeof lossy / sizeof *lossy);
     tcase_add_test(far, copies_are_not_lost);
