@@ -16,8 +16,10 @@ typedef struct hierarchy {
     const char *limit; /* the file of a group's limit */
 } hierarchy;
 
-static const hierarchy hierarchies[] = {{"cgroup2", "/sys/fs/cgroup", "memory.max"},
-                                        {"cgroup", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"}};
+enum { HIERARCHIES = 2 };
+
+static const hierarchy hierarchies[HIERARCHIES] = {{"cgroup2", "/sys/fs/cgroup", "memory.max"},
+                                                   {"cgroup", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"}};
 
 /* A group without a limit has the word "max", or a number that no machine has. */
 static void read_limit(const char *folder, const char *name, uint64_t *least) {
@@ -46,12 +48,17 @@ static void read_limits(const hierarchy *tree, const char *root, const char *poi
     }
 }
 
-/* The part of a group's path below the mount, whose root may be a group. */
+/* Tells whether a path is that of a group, or of one in it. */
+static int is_within(const char *path, const char *group) {
+    const size_t length = strlen(group);
+    return strncmp(path, group, length) == 0 && (path[length] == '/' || !path[length]);
+}
+
+/* The part of a group's path below the mount, whose root may be a group. NULL: the mount shows groups of others. A root
+ * outside the namespace of groups tells nothing. */
 static const char *below(const char *group, const char *mounted) {
-    const size_t length = strlen(mounted);
-    if (strcmp(mounted, "/") == 0) return group;
-    const int within = strncmp(group, mounted, length) == 0 && (group[length] == '/' || !group[length]);
-    return within ? group + length : group;
+    if (strcmp(mounted, "/") == 0 || is_within(mounted, "/..")) return group;
+    return is_within(group, mounted) ? group + strlen(mounted) : NULL;
 }
 
 static int has_word(const char *list, const char *word) {
@@ -61,43 +68,50 @@ static int has_word(const char *list, const char *word) {
     return 0;
 }
 
+/* Reads where the tree is mounted, or else where it is as a rule. */
 static void read_tree(const hierarchy *tree, const char *root, const char *group, uint64_t *least) {
     char list[PATH_MAX];
     sl_mounts mounts;
     sl_mount mount;
-    read_limits(tree, root, tree->usual, group, least);
+    int is_mounted = 0;
     if (snprintf(list, sizeof list, "%s%s", root, SL_MOUNTS) >= (int)sizeof list) return;
     sl_mounts_open(&mounts, list);
-    while (sl_mounts_next(&mounts, &mount))
-        if (strcmp(mount.type, tree->type) == 0 && (tree == &hierarchies[0] || has_word(mount.options, "memory")))
-            read_limits(tree, root, mount.point, below(group, mount.root), least);
+    while (sl_mounts_next(&mounts, &mount)) {
+        if (strcmp(mount.type, tree->type) != 0) continue;
+        if (tree == &hierarchies[1] && !has_word(mount.options, "memory")) continue;
+        const char *shown = below(group, mount.root);
+        is_mounted = 1;
+        if (shown) read_limits(tree, root, mount.point, shown, least);
+    }
     sl_mounts_close(&mounts);
+    if (!is_mounted) read_limits(tree, root, tree->usual, group, least);
 }
 
-/* A line is "NUMBER:CONTROLLERS:GROUP". Version 2 has number 0 and no controllers. */
-static void read_line(char *line, const char *root, uint64_t *least) {
+/* A line is "NUMBER:CONTROLLERS:GROUP". Version 2 has number 0 and no controllers. `was_read`: of each hierarchy. */
+static void read_line(char *line, const char *root, int *was_read, uint64_t *least) {
     line[strcspn(line, "\n")] = '\0';
     char *rest = line, *number = strsep(&rest, ":"), *controllers = strsep(&rest, ":");
     if (!rest || rest[0] != '/') return;
-    if (!*controllers && strcmp(number, "0") == 0)
-        read_tree(&hierarchies[0], root, rest, least);
-    else if (has_word(controllers, "memory"))
-        read_tree(&hierarchies[1], root, rest, least);
+    const int second = !*controllers && strcmp(number, "0") == 0;
+    if (!second && !has_word(controllers, "memory")) return;
+    const size_t which = second ? 0 : 1;
+    read_tree(&hierarchies[which], root, rest, least);
+    was_read[which] = 1;
 }
 
 uint64_t sl_cgroup_memory(const char *root) {
     char path[PATH_MAX], *line = NULL;
     size_t room = 0;
     uint64_t least = UINT64_MAX;
-    /* Without /proc, the groups that hold all others of a container are still there. */
-    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++)
-        read_limits(&hierarchies[i], root, hierarchies[i].usual, "", &least);
-    if (snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= (int)sizeof path) return least;
-    FILE *file = fopen(path, "re");
-    if (!file) return least;
-    while (getline(&line, &room, file) > 0)
-        read_line(line, root, &least);
+    int was_read[HIERARCHIES] = {0};
+    const int fits = snprintf(path, sizeof path, "%s/proc/self/cgroup", root) < (int)sizeof path;
+    FILE *file = fits ? fopen(path, "re") : NULL;
+    while (file && getline(&line, &room, file) > 0)
+        read_line(line, root, was_read, &least);
     free(line);
-    fclose(file);
+    if (file) fclose(file);
+    /* Without /proc, the groups that hold all others of a container are still there. */
+    for (size_t i = 0; i < HIERARCHIES; i++)
+        if (!was_read[i]) read_limits(&hierarchies[i], root, hierarchies[i].usual, "", &least);
     return least;
 }

@@ -159,7 +159,30 @@ START_TEST(the_mount_shows_a_part_of_the_tree) {
     expect(500000000);
     /* Not a group of that name's beginning. */
     groups("4:memory:/docker/5ab/inner\n");
-    expect(500000000);
+    expect(NONE);
+}
+END_TEST
+
+/* A mount of other groups has their limits, wherever it is. Below it, a folder may have the name of this group. */
+START_TEST(mounts_of_other_groups_do_not_count) {
+    static const char *const others[] = {"/other", "/own/below", "/ow", "/own.slice", "/..own"};
+    char text[512];
+    limit2("/mnt/other", "4096\n");
+    limit2("/mnt/other/own", "8192\n");
+    limit2("/sys/fs/cgroup/own", "700000000\n");
+    groups("0::/own\n");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(text, sizeof text, "40 23 0:26 %s /mnt/other rw - cgroup2 cgroup2 rw\n%s", others[i], MOUNT2);
+        mounts(text);
+        expect(700000000);
+        snprintf(text, sizeof text, "30 23 0:26 %s /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", others[i]);
+        mounts(text);
+        expect(NONE);
+    }
+    mounts("30 23 0:26 /own /mnt/other rw - cgroup2 cgroup2 rw\n");
+    expect(4096);
+    mounts("30 23 0:26 /../.. /mnt/other rw - cgroup2 cgroup2 rw\n");
+    expect(4096);
 }
 END_TEST
 
@@ -205,6 +228,7 @@ int main(void) {
     tcase_add_test(tests, the_smallest_limit_on_the_path);
     tcase_add_test(tests, version_1_has_a_tree_for_memory);
     tcase_add_test(tests, the_mount_shows_a_part_of_the_tree);
+    tcase_add_test(tests, mounts_of_other_groups_do_not_count);
     tcase_add_test(tests, paths_from_the_namespace_on);
     tcase_add_test(tests, what_is_there_counts);
     return check_main("proc", &tests, 1);
