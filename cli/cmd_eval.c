@@ -92,6 +92,7 @@ static int load_truth(eval_state *state) {
 static int load_queries(eval_state *state) {
     element type;
     int status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
+    if (status == EXIT_DONE) status = vectors_check_metric(state->queries, state->stats.metric);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE) status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &type);
     if (status != EXIT_DONE) return status;

@@ -241,6 +241,7 @@ static int search(search_state *state) {
     if (status == EXIT_DONE && filter_is_asked(&options->filter))
         status = filter_make(&options->filter, state->index_path, state->index, &state->filter);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
+    if (status == EXIT_DONE) status = vectors_check_metric(state->queries, state->stats.metric);
     if (status == EXIT_DONE && !options->radius.given)
         status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)

@@ -207,6 +207,8 @@ static int truth(truth_state *state) {
     if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
     if (status == EXIT_DONE) status = vectors_check_metric(state->base, (sl_metric)options->metric);
     if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
+    if (status == EXIT_DONE && strcmp(state->queries_path, state->base_path) != 0)
+        status = vectors_check_metric(state->queries, (sl_metric)options->metric);
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->base->n, state->base_path);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->base->dim, state->base_path);
     if (status == EXIT_DONE)

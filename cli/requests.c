@@ -17,6 +17,7 @@ int requests_open(requests *requests, const char *path, const char *vectors_path
     requests->type = floating ? ELEMENT_F32 : element_of_dtype(stats->dtype);
     int status = csv_open(&requests->file, path, NULL, NULL);
     if (status == EXIT_DONE && vectors_path) status = vectors_open(vectors_path, VECTORS_QUERIES, &requests->vectors);
+    if (status == EXIT_DONE && vectors_path) status = vectors_check_metric(requests->vectors, stats->metric);
     if (status == EXIT_DONE && vectors_path) status = vectors_match_dim(requests->vectors, stats->dim, index_path);
     if (status == EXIT_DONE && vectors_path)
         status = vectors_match_type(requests->vectors, stats->dtype, index_path, &requests->type);

@@ -35,11 +35,13 @@ void interrupt_install(void) {
     /* SA_RESETHAND gives the second signal its default effect. Without SA_RESTART a blocked read returns. */
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    /* Under nohup a hang-up stays ignored. */
-    struct sigaction hangup;
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
+    /* A signal that was ignored stays ignored: SIGHUP under nohup, SIGINT in the background of a script. */
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        const int ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!ignored) sigaction(numbers[i], &action, NULL);
+    }
 #ifdef SIGXFSZ
     signal(SIGXFSZ, SIG_IGN);
 #endif

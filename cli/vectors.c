@@ -4,12 +4,12 @@
 #include "cli/report.h"
 #include "cli/system.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,29 +165,61 @@ static int open_source(vectors *vectors, vectors_role role) {
     return EXIT_DONE;
 }
 
-/* Names of distances in published data sets. Others have no metric here. */
+/* Names of distances in published data sets and in libraries, without marks between their words. Others have no metric
+ * here. Unit vectors have the same neighbours under each metric. */
 static const struct {
     const char *name;
     sl_metric metric;
-} distances[] = {{"angular", SL_METRIC_COSINE}, {"cosine", SL_METRIC_COSINE},    {"euclidean", SL_METRIC_L2},
-                 {"l2", SL_METRIC_L2},          {"sqeuclidean", SL_METRIC_L2},   {"ip", SL_METRIC_IP},
-                 {"dot", SL_METRIC_IP},         {"inner_product", SL_METRIC_IP}, {"innerproduct", SL_METRIC_IP},
-                 {"mips", SL_METRIC_IP}};
+    int units;
+} distances[] = {{"angular", SL_METRIC_COSINE, 0},
+                 {"cosine", SL_METRIC_COSINE, 0},
+                 {"cos", SL_METRIC_COSINE, 0},
+                 {"cosinesimilarity", SL_METRIC_COSINE, 0},
+                 {"cosinedistance", SL_METRIC_COSINE, 0},
+                 {"normalized", SL_METRIC_COSINE, 1},
+                 {"normalised", SL_METRIC_COSINE, 1},
+                 {"euclidean", SL_METRIC_L2, 0},
+                 {"euclideandistance", SL_METRIC_L2, 0},
+                 {"sqeuclidean", SL_METRIC_L2, 0},
+                 {"squaredeuclidean", SL_METRIC_L2, 0},
+                 {"euclideansquared", SL_METRIC_L2, 0},
+                 {"l2", SL_METRIC_L2, 0},
+                 {"l2squared", SL_METRIC_L2, 0},
+                 {"squaredl2", SL_METRIC_L2, 0},
+                 {"sql2", SL_METRIC_L2, 0},
+                 {"l2sq", SL_METRIC_L2, 0},
+                 {"l2sqr", SL_METRIC_L2, 0},
+                 {"ip", SL_METRIC_IP, 0},
+                 {"dot", SL_METRIC_IP, 0},
+                 {"dotproduct", SL_METRIC_IP, 0},
+                 {"innerproduct", SL_METRIC_IP, 0},
+                 {"maxinnerproduct", SL_METRIC_IP, 0},
+                 {"maximuminnerproduct", SL_METRIC_IP, 0},
+                 {"mips", SL_METRIC_IP, 0}};
+
+/* Compares without regard to case, and to marks between words. */
+static int is_named(const char *stated, const char *name) {
+    for (;; stated++, name++) {
+        stated += strspn(stated, "_- ");
+        if (tolower((unsigned char)*stated) != *name) return 0;
+        if (!*name) return 1;
+    }
+}
 
 int vectors_check_metric(const vectors *vectors, sl_metric metric) {
     const char *stated = vectors->stated;
     if (!*stated) return EXIT_DONE;
     for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
-        if (strcasecmp(stated, distances[i].name) != 0) continue;
-        if (distances[i].metric != metric)
+        if (!is_named(stated, distances[i].name)) continue;
+        if (distances[i].metric != metric && !distances[i].units)
             report_warning("%s: says that its distance is %s, and the metric here is %s: neighbors that come with it "
                            "are others",
                            vectors->path, stated, sl_metric_name(metric));
         return EXIT_DONE;
     }
     return report_failure("%s: says that its distance is %s, which is none of cosine, l2 and ip; to take its rows as "
-                          "they are all the same, name the dataset: %s:train",
-                          vectors->path, stated, vectors->path);
+                          "they are all the same, name the dataset: %s:%s",
+                          vectors->path, stated, vectors->path, vectors->part);
 }
 
 int vectors_open(const char *path, vectors_role role, vectors **out) {

@@ -22,6 +22,7 @@ typedef struct vectors {
     element type;     /* as it stands in the file */
     size_t sides;     /* dimensions of the array; 1: a list of numbers, told as n rows of 1 */
     char stated[64];  /* the distance that the file is for, by its own word; "": it says none */
+    const char *part; /* the dataset that the role chose; NULL: the path names it, or there are none */
     struct vectors_source *source;
 } vectors;
 
@@ -48,8 +49,9 @@ const void *vectors_map(vectors *vectors, element type);
  * status. */
 int vectors_unchanged(const vectors *vectors);
 
-/* Refuses a base that says it is for a distance which no metric here is, such as jaccard. Warns where it is for another
- * metric than `metric`. A dataset that was named itself is taken as it is. Returns an exit status. */
+/* Refuses vectors or queries that say they are for a distance which no metric here is, such as jaccard. Warns where
+ * they are for another metric than `metric`. A dataset that was named itself is taken as it is. Returns an exit status.
+ */
 int vectors_check_metric(const vectors *vectors, sl_metric metric);
 
 /* Counts the bytes of all rows as dense rows of `type`. Reports rows that memory cannot hold. Returns an exit

@@ -82,6 +82,18 @@ static int find_shape(vectors *vectors, const opened *opened) {
     return EXIT_DONE;
 }
 
+/* Copies a text as a message shows it: control characters as '?'. A text that does not fit ends in dots, and never
+ * within a character of UTF-8. */
+static void copy_shown(const char *text, char *out, size_t size) {
+    const size_t length = strlen(text), most = length < size ? length : size - sizeof "...";
+    size_t used = most;
+    while (used < length && used > 0 && ((unsigned char)text[used] & 0xc0) == 0x80)
+        used--;
+    for (size_t i = 0; i < used; i++)
+        out[i] = (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i];
+    strcpy(out + used, used < length ? "..." : "");
+}
+
 static void read_text(hid_t attribute, hid_t stored, char *out, size_t size) {
     const int varies = H5Tis_variable_str(stored) > 0;
     const size_t length = varies ? H5T_VARIABLE : H5Tget_size(stored) + 1;
@@ -90,7 +102,7 @@ static void read_text(hid_t attribute, hid_t stored, char *out, size_t size) {
     if (type >= 0 && (varies || text) && H5Tset_size(type, length) >= 0 &&
         H5Tset_cset(type, H5Tget_cset(stored)) >= 0 && H5Aread(attribute, type, varies ? (void *)&text : text) >= 0 &&
         text)
-        snprintf(out, size, "%s", text);
+        copy_shown(text, out, size);
     if (type >= 0) H5Tclose(type);
     if (varies && text)
         H5free_memory(text);
@@ -126,7 +138,9 @@ static int check_kind(vectors *vectors, vectors_role role, const opened *opened)
                               "are dense rows of two dimensions, and sets or sparse vectors are not taken",
                               vectors->path, opened->dataset, vectors->sides, vectors->sides == 1 ? "" : "s", kind,
                               distance);
-    if (!opened->named) memcpy(vectors->stated, distance, sizeof distance);
+    if (opened->named) return EXIT_DONE;
+    memcpy(vectors->stated, distance, sizeof distance);
+    vectors->part = opened->dataset;
     return EXIT_DONE;
 }
 

@@ -252,6 +252,50 @@ class Hdf5(CommandTest):
                           done.stderr)
 
 
+    def test_names_of_distances(self):
+        """As published sets and libraries write them."""
+        self.run_ok("build", "set.hdf5", "-o", "x.sl", "--metric", "l2")
+        for own, names in (("cosine", ["Cosine_Similarity", "cosine-distance", "cos", "ANGULAR"]),
+                           ("l2", ["squared_l2", "sqeuclidean", "L2-squared", "squared euclidean", "l2_sqr"]),
+                           ("ip", ["dot_product", "dot", "DotProduct", "max_inner_product", "inner-product"])):
+            for name in names:
+                self.make(name, "dense")
+                for metric in ("cosine", "l2", "ip"):
+                    done = self.start("build", "said.hdf5", "-o", "y.sl", "--metric", metric)
+                    self.assertEqual((done.returncode, "warning" in done.stderr), (0, metric != own), done.stderr)
+        self.make("normalized", "dense")
+        for metric in ("cosine", "l2", "ip"):
+            self.run_ok("build", "said.hdf5", "-o", "y.sl", "--metric", metric)
+        for name in ("_", "cosines", "l", "dot_", "l22"):
+            self.make(name, "dense")
+            if name != "dot_":
+                self.run_bad(1, "build", "said.hdf5", "-o", "y.sl", "--metric", "l2", says=["distance is " + name])
+
+    def test_queries_say_their_distance_too(self):
+        self.run_ok("build", "set.hdf5", "-o", "x.sl", "--metric", "l2")
+        self.write("said.hdf5", b"")
+        commands = (("search", "x.sl", "said.hdf5", "-k", 1, "-o", "r.ibin"), ("tune", "x.sl", "said.hdf5", "-k", 1),
+                    ("eval", "x.sl", "said.hdf5", "set.hdf5", "-k", 1, "--ef", 20),
+                    ("truth", "set.hdf5", "said.hdf5", "-k", 1, "--metric", "l2", "-o", "t.ibin"))
+        self.make("jaccard", "dense")
+        for command in commands:
+            self.run_bad(1, *command, says=["said.hdf5", "distance is jaccard", "said.hdf5:test"])
+        self.run_ok("search", "x.sl", "said.hdf5:test", "-k", 1, "-o", "r.ibin")
+        self.make("angular", "dense")
+        for command in commands:
+            done = self.start(*command)
+            self.assertIn("warning: said.hdf5: says that its distance is angular", done.stderr)
+
+    def test_attributes_are_shown_in_one_line(self):
+        for name, shown in (("jac\ncard\x1b[2J", "jac?card?[2J"), ("\u00e9" * 200, "\u00e9" * 30 + "..."),
+                            ("x" * 63, "x" * 63), ("x" * 64, "x" * 60 + "...")):
+            self.make(name, "dense")
+            self.run_bad(1, "build", "said.hdf5", "-o", "y.sl", "--metric", "l2",
+                         says=[f"distance is {shown}, which is none"])
+            self.make(name, "sparse")
+            self.run_bad(1, "build", "said.hdf5", "-o", "y.sl", "--metric", "l2", says=[f"distance '{shown}'"])
+
+
 class OneDimension(CommandTest):
     """Vectors are rows of two dimensions, ids of one or two."""
 

@@ -9,6 +9,16 @@ from every import EveryCommand
 from harness import COMMAND, PRELOAD, CommandTest
 
 
+BUILD = [COMMAND, "build", "b.fbin", "-o", "b.sl", "--metric", "l2", "--ef-build", "900", "--builder", "insert",
+         "--progress"]
+
+
+def setUpModule():
+    """A background job ignores SIGINT, and so would the commands."""
+    unittest.addModuleCleanup(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @unittest.skipUnless(PRELOAD, "nothing to load before the C library")
 class Interrupted(EveryCommand):
     def test_every_command_ends_by_the_signal(self):
@@ -24,15 +34,32 @@ class Interrupted(EveryCommand):
     def test_other_signals_end_with_a_status(self):
         self.vectors("b.fbin", [[float(i % 7), float(i % 11)] for i in range(20000)])
         for number, status in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 1), (signal.SIGHUP, 1)):
-            process = subprocess.Popen([COMMAND, "build", "b.fbin", "-o", "b.sl", "--metric", "l2", "--ef-build", "900",
-                                        "--builder", "insert", "--progress"], cwd=self.folder, stderr=subprocess.PIPE,
-                                       text=True)
+            process = subprocess.Popen(BUILD, cwd=self.folder, stderr=subprocess.PIPE, text=True)
             self.addCleanup(process.kill)
             process.stderr.readline()
             process.send_signal(number)
             said = process.communicate(timeout=60)[1]
             self.assertEqual(process.returncode, status, said)
             self.assertEqual(said.splitlines()[-1], "shortlist build: interrupted; nothing was written")
+
+
+    def test_ignored_signals_stay_ignored(self):
+        """A background job of a script ignores SIGINT, and nohup SIGHUP. Another signal ends the command."""
+        self.vectors("b.fbin", [[float(i % 7), float(i % 11)] for i in range(20000)])
+        for ignored, ends, status in ((signal.SIGINT, signal.SIGTERM, 1), (signal.SIGHUP, signal.SIGINT, -signal.SIGINT),
+                                      (signal.SIGTERM, signal.SIGINT, -signal.SIGINT)):
+            with self.subTest(ignored=ignored):
+                process = subprocess.Popen(BUILD, cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                                           preexec_fn=lambda number=ignored: signal.signal(number, signal.SIG_IGN))
+                self.addCleanup(process.kill)
+                process.stderr.readline()
+                process.send_signal(ignored)
+                process.send_signal(ignored)
+                self.assertNotIn("interrupted", process.stderr.readline())
+                process.send_signal(ends)
+                said = process.communicate(timeout=60)[1]
+                self.assertEqual(process.returncode, status, said)
+                self.assertIn("interrupted; nothing was written", said)
 
 
 class Loops(CommandTest):
