@@ -139,12 +139,16 @@ sl_status sl_lock_file(int fd, int kind, const char *path) {
         result = flock(fd, kind | LOCK_NB);
     while (result != 0 && errno == EINTR);
     if (result == 0) return SL_OK;
-    if (sl_lacks_locks())
-        return sl_fail(SL_EUNSUPPORTED,
-                       "%s: its file system has no locks, without which nobody may change the file; reading it works, "
-                       "at place map and dram, and so does saving a new file: copy it to a file system that has locks, "
-                       "or mount this one with them",
-                       path);
+    if (sl_lacks_locks()) {
+        const int error = errno;
+        sl_status status = sl_fail(SL_EUNSUPPORTED,
+                                   "%s: its file system has no locks, without which nobody may change the file; "
+                                   "reading it works, at place map and dram, and so does saving a new file: copy it to "
+                                   "a file system that has locks, or mount this one with them",
+                                   path);
+        errno = error;
+        return status;
+    }
     if (errno != EWOULDBLOCK) return sl_fail_errno("cannot lock", path);
     return sl_fail(SL_EBUSY, "%s: is being written by another process, or by another handle of this one; let it finish",
                    path);

@@ -27,7 +27,8 @@ int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsign
 int sl_lacks_locks(void);
 
 /* Locks the whole open file by flock: LOCK_SH or LOCK_EX.
- * Errors: SL_EBUSY at once: another has the lock. SL_EUNSUPPORTED: the file system has no locks. */
+ * Errors: SL_EBUSY at once: another has the lock. SL_EUNSUPPORTED: the file system has no locks; errno is the lock's.
+ */
 sl_status sl_lock_file(int fd, int kind, const char *path);
 
 /* A file's owner and permissions. */

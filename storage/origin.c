@@ -124,11 +124,11 @@ sl_status sl_origin_claim(sl_origin *origin, const sl_store *store) {
     if (fd < 0) return sl_fail_errno("cannot open", origin->path);
     sl_status status = sl_lock_file(fd, LOCK_EX, origin->path);
     /* NFS takes an exclusive lock of a file that is open to be written alone. */
-    const int again =
-        status == SL_EUNSUPPORTED ? sl_open_retrying(&ops, origin->path, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0) : -1;
-    if (again >= 0) {
+    if (status == SL_EUNSUPPORTED && errno == EBADF) {
         close(fd);
-        fd = again;
+        fd = sl_open_retrying(&ops, origin->path, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+        if (fd < 0)
+            return sl_fail_errno("cannot open to be written, as an exclusive lock needs over NFS,", origin->path);
         status = sl_lock_file(fd, LOCK_EX, origin->path);
     }
     /* The last holder of the lock may have put another file there. */

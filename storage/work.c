@@ -68,10 +68,9 @@ static int is_there(const sl_work *work) {
            mine.st_dev == there.st_dev;
 }
 
-/* Where nobody has locks, an empty file is the one that was just made. */
-static sl_status fail_unlocked(const sl_work *work) {
-    struct stat info;
-    if (fstat(work->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0) (void)unlink(work->path);
+/* Where nobody has locks, the file that was just made goes. */
+static sl_status fail_unlocked(const sl_work *work, int is_new) {
+    if (is_new) (void)unlink(work->path);
     return sl_fail(SL_EUNSUPPORTED,
                    "%s: its file system has no locks, which keep two builds from one work file; name one on another "
                    "file system, or build without",
@@ -79,12 +78,16 @@ static sl_status fail_unlocked(const sl_work *work) {
 }
 
 static sl_status open_once(sl_work *work) {
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     for (int tries = 0; tries < TRIES; tries++) {
-        work->fd =
-            sl_open_retrying(&work->ops, work->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        work->fd = sl_open_retrying(&work->ops, work->path, flags | O_CREAT | O_EXCL, 0600);
+        const int is_new = work->fd >= 0;
+        const int is_there_already = !is_new && errno == EEXIST;
+        if (is_there_already) work->fd = sl_open_retrying(&work->ops, work->path, flags, 0);
+        if (work->fd < 0 && is_there_already && errno == ENOENT) continue; /* it was removed meanwhile */
         if (work->fd < 0) return sl_fail_errno("cannot open the work file", work->path);
         sl_status status = sl_lock_file(work->fd, LOCK_EX, work->path);
-        if (status == SL_EUNSUPPORTED) return fail_unlocked(work);
+        if (status == SL_EUNSUPPORTED) return fail_unlocked(work, is_new);
         if (status != SL_OK) return status;
         if (is_there(work)) return SL_OK;
         close(work->fd);

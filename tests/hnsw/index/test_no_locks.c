@@ -14,6 +14,8 @@ static int lacking;    /* errno of every lock; 0: there are locks */
 static int only_bytes; /* flock works, the locks of bytes do not */
 static int as_nfs;     /* an exclusive lock takes a file that is open to be written */
 
+static int unwritable; /* files may be read alone */
+
 static const int errors[] = {ENOLCK, EBADF, ENOSYS, EOPNOTSUPP};
 enum { ERRORS = sizeof errors / sizeof *errors };
 
@@ -23,6 +25,18 @@ int __wrap_flock(int fd, int operation) {
     const int nfs = as_nfs && operation & LOCK_EX && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
     if (operation == LOCK_UN || only_bytes || (!lacking && !nfs)) return __real_flock(fd, operation);
     errno = nfs ? EBADF : lacking;
+    return -1;
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const unsigned mode = flags & O_CREAT ? va_arg(arguments, unsigned) : 0;
+    va_end(arguments);
+    if (!unwritable || (flags & O_ACCMODE) == O_RDONLY) return __real_open(path, flags, mode);
+    errno = unwritable;
     return -1;
 }
 
@@ -126,6 +140,10 @@ START_TEST(a_work_file_says_why_not) {
     lacking = errors[_i];
     ck_fails(sl_index_create(&params, &index), SL_EUNSUPPORTED, "has no locks");
     ck_assert_uint_eq(scratch_count(&place), 0);
+    /* A file that was there stays, also an empty one. */
+    file_write(work, "", 0);
+    ck_fails(sl_index_create(&params, &index), SL_EUNSUPPORTED, "has no locks");
+    ck_assert_uint_eq(scratch_count(&place), 1);
 }
 END_TEST
 
@@ -143,6 +161,18 @@ START_TEST(claims_over_nfs) {
     ck_assert_uint_eq(sl_index_size(index), N + 10);
     sl_index_free(index);
     ck_ok(sl_index_rebuild(place.path, NULL, NULL));
+}
+END_TEST
+
+/* There are locks, and the file may not be written: the message says so. */
+START_TEST(claims_over_nfs_need_the_right_to_write) {
+    static const int refusals[] = {EACCES, EROFS};
+    sl_index *index;
+    make_live(N, 0);
+    as_nfs = 1;
+    unwritable = refusals[_i];
+    ck_fails(claim(&index), SL_EIO, strerror(refusals[_i]));
+    ck_assert_ptr_null(strstr(sl_last_error(), "has no locks"));
 }
 END_TEST
 
@@ -166,12 +196,12 @@ START_TEST(work_files_of_other_kinds) {
 END_TEST
 
 static void set_up_locks(void) {
-    lacking = only_bytes = as_nfs = 0;
+    lacking = only_bytes = as_nfs = unwritable = 0;
     set_up();
 }
 
 static void tear_down_locks(void) {
-    lacking = only_bytes = as_nfs = 0;
+    lacking = only_bytes = as_nfs = unwritable = 0;
     tear_down();
 }
 
@@ -184,6 +214,7 @@ int main(void) {
     tcase_add_loop_test(tests, saving_needs_no_locks, 0, ERRORS);
     tcase_add_loop_test(tests, a_work_file_says_why_not, 0, ERRORS);
     tcase_add_test(tests, claims_over_nfs);
+    tcase_add_loop_test(tests, claims_over_nfs_need_the_right_to_write, 0, 2);
     tcase_add_loop_test(tests, work_files_of_other_kinds, 0, 3);
     return check_main("no_locks", &tests, 1);
 }
