@@ -23,9 +23,10 @@ static sl_status check_teacher(const sl_features *teacher, const sl_features *st
     for (size_t o = 0; o < student->outputs; o++)
         if (strcmp(teacher->classes[o], student->classes[o]) != 0)
             return sl_fail(SL_EINVAL,
-                           "class %zu is '%.80s' for the teacher and '%.80s' for the spec's model; list the teacher's "
+                           "class %zu is '%s' for the teacher and '%s' for the spec's model; list the teacher's "
                            "classes in \"label.classes\", in its order",
-                           o, teacher->classes[o], student->classes[o]);
+                           o, sl_show(teacher->classes[o], strlen(teacher->classes[o])).text,
+                           sl_show(student->classes[o], strlen(student->classes[o])).text);
     return SL_OK;
 }
 

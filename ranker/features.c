@@ -1,5 +1,6 @@
 /* Features as a whole: made from a spec, laid out, freed. */
 #include "ranker/encode.h"
+#include "ranker/table.h"
 #include "ranker/vocabulary.h"
 
 #include <math.h>
@@ -25,8 +26,8 @@ static sl_status list_vocabulary(sl_features *features, sl_feature *f) {
         size_t number;
         SL_TRY(sl_vocabulary_add(f->vocabulary, spec->values[i], strlen(spec->values[i]), SIZE_MAX, &number));
         if (number != i)
-            return sl_fail(SL_EINVAL, "features[%zu].vocabulary: '%.80s' is listed twice",
-                           (size_t)(f - features->features), spec->values[i]);
+            return sl_fail(SL_EINVAL, "features[%zu].vocabulary: '%s' is listed twice",
+                           (size_t)(f - features->features), sl_show(spec->values[i], strlen(spec->values[i])).text);
     }
     return SL_OK;
 }
@@ -113,7 +114,7 @@ sl_status sl_features_add_class(sl_features *features, const char *text, size_t 
     if (!features->class_numbers) SL_TRY(sl_vocabulary_create(&features->allocator, &features->class_numbers));
     SL_TRY(sl_vocabulary_add(features->class_numbers, text, size, SIZE_MAX, &number));
     if (number != features->class_count)
-        return sl_fail(SL_EINVAL, "label.classes: '%.*s' is listed twice", (int)(size < 80 ? size : 80), text);
+        return sl_fail(SL_EINVAL, "label.classes: '%s' is listed twice", sl_show(text, size).text);
     return name_output(features, text, size);
 }
 

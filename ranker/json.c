@@ -1,6 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "ranker/json.h"
 
+#include "ranker/table.h"
+
 #include <locale.h>
 #include <string.h>
 
@@ -68,7 +70,8 @@ sl_status sl_json_parse(const char *text, cJSON **out) {
     *out = cJSON_ParseWithLengthOpts(text, strlen(text) + 1, &end, 1);
     leave(&locale);
     if (*out) return SL_OK;
-    return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%.20s'", line_of(text, end), end);
+    return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%s'", line_of(text, end),
+                   sl_show(end, strlen(end)).text);
 }
 
 char *sl_json_print(const cJSON *root) {

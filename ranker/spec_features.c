@@ -1,5 +1,7 @@
 #include "ranker/spec_read.h"
 
+#include "ranker/table.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -161,12 +163,13 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
  * long for each further cross of two crosses. */
 static sl_status check_parent(spec_reader *r, size_t parent, size_t cross, int *bags) {
     const sl_feature_spec *p = &r->spec->features[parent];
-    if (parent >= cross) return spec_fail(r, "'%.80s' stands behind the cross; put it in front", p->name);
+    const sl_shown name = sl_show(p->name, strlen(p->name));
+    if (parent >= cross) return spec_fail(r, "'%s' stands behind the cross; put it in front", name.text);
     if (!((1u << p->type) & (CODED | BUCKET | CROSS)))
-        return spec_fail(r, "'%.80s' is %s; a cross is of buckets, categorical and multi features, and crosses",
-                         p->name, type_names[p->type]);
+        return spec_fail(r, "'%s' is %s; a cross is of buckets, categorical and multi features, and crosses", name.text,
+                         type_names[p->type]);
     *bags += p->is_bag;
-    return *bags > 1 ? spec_fail(r, "'%.80s' is the second multi feature; a cross takes one", p->name) : SL_OK;
+    return *bags > 1 ? spec_fail(r, "'%s' is the second multi feature; a cross takes one", name.text) : SL_OK;
 }
 
 static sl_status read_parents(spec_reader *r, const cJSON *of, size_t number) {
@@ -211,7 +214,7 @@ static sl_status read_relations(spec_reader *r, const cJSON *array, const cJSON 
     sl_feature_spec *f = &r->spec->features[number];
     for (size_t i = 0; i < number; i++)
         if (strcmp(r->spec->features[i].name, f->name) == 0)
-            return spec_fail(r, "the name '%.80s' is features[%zu]'s already", f->name, i);
+            return spec_fail(r, "the name '%s' is features[%zu]'s already", sl_show(f->name, strlen(f->name)).text, i);
     const cJSON *of = spec_member(object, "of"), *shared = spec_member(object, "shared");
     size_t outside = spec_enter(r, of ? "of" : "shared");
     if (of) SL_TRY(read_parents(r, of, number));

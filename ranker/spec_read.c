@@ -1,6 +1,7 @@
 #include "ranker/spec_read.h"
 
 #include "ranker/number.h"
+#include "ranker/table.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +19,8 @@ static size_t extend(spec_reader *r, int added) {
 
 size_t spec_enter(spec_reader *r, const char *key) {
     const char *dot = r->path_length ? "." : "";
-    return extend(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "%s%.80s", dot, key));
+    return extend(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "%s%s", dot,
+                              sl_show(key, strlen(key)).text));
 }
 
 size_t spec_enter_at(spec_reader *r, size_t index) {
@@ -209,7 +211,7 @@ sl_status spec_find_feature(spec_reader *r, const char *name, size_t *out) {
         *out = i;
         return SL_OK;
     }
-    return spec_fail(r, "no feature has the name '%.80s'", name);
+    return spec_fail(r, "no feature has the name '%s'", sl_show(name, strlen(name)).text);
 }
 
 sl_status spec_read_feature_list(spec_reader *r, const cJSON *array, size_t *out, size_t *count) {
@@ -220,7 +222,9 @@ sl_status spec_read_feature_list(spec_reader *r, const cJSON *array, size_t *out
         if (!cJSON_IsString(element)) return spec_fail(r, "takes a feature's name");
         SL_TRY(spec_find_feature(r, element->valuestring, &number));
         for (size_t i = 0; i < *count; i++)
-            if (out[i] == number) return spec_fail(r, "'%.80s' is listed twice", element->valuestring);
+            if (out[i] == number)
+                return spec_fail(r, "'%s' is listed twice",
+                                 sl_show(element->valuestring, strlen(element->valuestring)).text);
         out[(*count)++] = number;
         spec_leave(r, outside);
     }

@@ -64,15 +64,67 @@ size_t sl_table_find(const sl_table *table, const char *name) {
     return SIZE_MAX;
 }
 
+/* ---- Texts of messages ---- */
+
+/* Returns the bytes of the UTF-8 character that a text begins with; 0: of none. */
+static size_t utf8_bytes(const char *text, size_t size) {
+    const unsigned char *t = (const unsigned char *)text;
+    const size_t bytes = t[0] < 0x80 ? 1 : t[0] < 0xc2 ? 0 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : t[0] < 0xf5 ? 4 : 0;
+    if (bytes > size) return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((t[i] & 0xc0) != 0x80) return 0;
+    /* Longer than need be, a half of a pair of UTF-16, or beyond the last character. */
+    if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f)) return 0;
+    return (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f) ? 0 : bytes;
+}
+
+/* Returns the bytes of the character that a text begins with; 0: it is none, or a control character. */
+static size_t shown_as_is(const char *text, size_t size) {
+    const unsigned char first = (unsigned char)text[0];
+    const int controls = first < 32 || first == 127 || (first == 0xc2 && size > 1 && (unsigned char)text[1] < 0xa0);
+    return controls ? 0 : utf8_bytes(text, size);
+}
+
+/* Writes a byte that no message shows as it is, and returns the length. */
+static size_t show_byte(char byte, char *out) {
+    static const char controls[] = "\0\a\b\t\n\v\f\r", letters[] = "0abtnvfr";
+    const char *control = memchr(controls, byte, sizeof letters - 1);
+    if (control) return (size_t)sprintf(out, "\\%c", letters[control - controls]);
+    return (size_t)sprintf(out, "\\x%02x", (unsigned)(unsigned char)byte);
+}
+
+sl_shown sl_show(const char *text, size_t size) {
+    enum { DOTS = 4, CHARACTER = 4 };
+    sl_shown shown;
+    size_t used = 0, i = 0;
+    while (i < size && used < sizeof shown.text - DOTS - CHARACTER) {
+        const size_t bytes = shown_as_is(text + i, size - i);
+        memcpy(shown.text + used, text + i, bytes);
+        used += bytes ? bytes : show_byte(text[i], shown.text + used);
+        i += bytes ? bytes : 1;
+    }
+    snprintf(shown.text + used, sizeof shown.text - used, "%s", i < size ? "..." : "");
+    return shown;
+}
+
 /* The last bytes of the text are for the number of names left out. */
 #define MORE_BYTES 32
 
+/* The name itself where a message can show it as it is. */
+static const char *show_name(const char *name, sl_shown *shown) {
+    const size_t size = strlen(name);
+    for (size_t i = 0, bytes; i < size; i += bytes) {
+        bytes = shown_as_is(name + i, size - i);
+        if (bytes) continue;
+        *shown = sl_show(name, size);
+        return shown->text;
+    }
+    return name;
+}
+
 void sl_names_add(sl_names *names, const char *name) {
     sl_shown shown;
-    if (name[strcspn(name, "\a\b\t\n\v\f\r")]) {
-        shown = sl_show(name, strlen(name));
-        name = shown.text;
-    }
+    name = show_name(name, &shown);
     size_t left = sizeof names->text - MORE_BYTES - names->used, length = strlen(name) + (names->used ? 2 : 0);
     if (names->more || length >= left) {
         names->more++;
@@ -90,14 +142,17 @@ const char *sl_names_text(sl_names *names) {
 
 sl_status sl_fail_no_column(const sl_table *table, const char *name, const char *what) {
     sl_names names = {.used = 0};
+    sl_shown shown;
     for (size_t c = 0; c < table->column_count; c++)
         sl_names_add(&names, table->columns[c].name);
     return sl_fail(SL_ENOTFOUND, "%s has no column '%s'%s; its columns are %s",
-                   table->origin ? table->origin : "the table", name, what, sl_names_text(&names));
+                   table->origin ? table->origin : "the table", show_name(name, &shown), what, sl_names_text(&names));
 }
 
 sl_status sl_fail_at(sl_status status, const sl_table *table, size_t row, const char *column) {
     const char *origin = table->origin ? table->origin : "table";
+    sl_shown shown;
+    column = show_name(column, &shown);
     if (table->lines)
         return sl_fail_in(status, "%s: line %llu: column '%s'", origin, (unsigned long long)table->lines[row], column);
     return sl_fail_in(status, "%s: row %llu: column '%s'", origin, (unsigned long long)(table->first_row + row),
@@ -180,26 +235,6 @@ sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows 
 }
 
 /* ---- Cells ---- */
-
-/* Writes one byte of a text, and returns its length. */
-static size_t show_byte(char byte, char *out) {
-    static const char controls[] = "\0\a\b\t\n\v\f\r", letters[] = "0abtnvfr";
-    const char *control = memchr(controls, byte, sizeof letters - 1);
-    if (control) return (size_t)sprintf(out, "\\%c", letters[control - controls]);
-    if ((unsigned char)byte < 32 || byte == 127) return (size_t)sprintf(out, "\\x%02x", (unsigned)(unsigned char)byte);
-    out[0] = byte;
-    return 1;
-}
-
-sl_shown sl_show(const char *text, size_t size) {
-    enum { DOTS = 4, BYTE = 4 };
-    sl_shown shown;
-    size_t used = 0, i = 0;
-    for (; i < size && used < sizeof shown.text - DOTS - BYTE; i++)
-        used += show_byte(text[i], shown.text + used);
-    snprintf(shown.text + used, sizeof shown.text - used, "%s", i < size ? "..." : "");
-    return shown;
-}
 
 sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, size_t *size) {
     int64_t from = column->offsets[t], to = column->offsets[t + 1];

@@ -71,7 +71,8 @@ static inline void sl_key_text(sl_key *key) {
     key->text = key->room;
     key->size = sl_integer_write(key->integer, key->room);
 }
-/* The beginning of a text as a message shows it: control characters as \n, \0 or \x1f. */
+/* The beginning of a text as a message shows it: control characters as \n, \0 or \x1f, and bytes that are no UTF-8 as
+ * \xff. It ends between two characters. */
 typedef struct sl_shown {
     char text[48];
 } sl_shown;

@@ -63,8 +63,8 @@ sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name,
     sl_names names = {.used = 0};
     for (size_t c = 0; c < schema->count; c++)
         sl_names_add(&names, schema->columns[c].name);
-    return sl_fail(SL_ENOTFOUND, "the item table has no column '%s'%s; its columns are %s", name, remedy,
-                   sl_names_text(&names));
+    return sl_fail(SL_ENOTFOUND, "the item table has no column '%s'%s; its columns are %s",
+                   sl_show(name, strlen(name)).text, remedy, sl_names_text(&names));
 }
 
 static sl_status match_one(const sl_item_schema *schema, const sl_column *column, const sl_column **out) {
@@ -102,8 +102,7 @@ static sl_status read_id(const sl_column *column, size_t row, uint64_t *out) {
         if (key.integer < 0) return sl_fail(SL_EVALUE, "id %" PRId64 " is negative; ids are from 0", key.integer);
         *out = (uint64_t)key.integer;
     } else if (!sl_digits_read(key.text, key.size, out)) {
-        return sl_fail(SL_EVALUE, "id '%.*s' is no number from 0 below 2^64 - 1", (int)(key.size < 40 ? key.size : 40),
-                       key.text);
+        return sl_fail(SL_EVALUE, "id '%s' is no number from 0 below 2^64 - 1", sl_show(key.text, key.size).text);
     }
     if (*out == SL_NO_ID) return sl_fail(SL_EVALUE, "id 2^64 - 1 is reserved; choose another");
     return SL_OK;

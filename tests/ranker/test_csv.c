@@ -351,14 +351,25 @@ START_TEST(texts_of_messages) {
         const char *text;
         size_t size;
         const char *shown;
-    } texts[] = {{"3\0", 2, "3\\0"},
-                 {"\0", 1, "\\0"},
-                 {"3\0004", 3, "3\\04"},
-                 {"a\r\n\t\x1f\x7f", 6, "a\\r\\n\\t\\x1f\\x7f"},
-                 {"\xc3\xa9", 2, "\xc3\xa9"},
-                 {"", 0, ""},
-                 {"0123456789012345678901234567890123456789", 40, "0123456789012345678901234567890123456789"},
-                 {"01234567890123456789012345678901234567890", 41, "0123456789012345678901234567890123456789..."}};
+    } texts[] = {
+        {"3\0", 2, "3\\0"},
+        {"\0", 1, "\\0"},
+        {"3\0004", 3, "3\\04"},
+        {"a\r\n\t\x1f\x7f", 6, "a\\r\\n\\t\\x1f\\x7f"},
+        {"\xc3\xa9", 2, "\xc3\xa9"},
+        {"", 0, ""},
+        {"\xc3", 1, "\\xc3"},
+        {"\xff\xc3(\x80", 4, "\\xff\\xc3(\\x80"},
+        {"\xc2\x9b[2J\xc2\xa0", 7, "\\xc2\\x9b[2J\xc2\xa0"},
+        {"\xe0\x80\xaf\xed\xa0\x80", 6, "\\xe0\\x80\\xaf\\xed\\xa0\\x80"},
+        {"\xf0\x9f\x98\x80\xf4\x90\x80\x80", 8, "\xf0\x9f\x98\x80\\xf4\\x90\\x80\\x80"},
+        /* A character is shown whole, or not at all. */
+        {"012345678901234567890123456789012345678\xc3\xa9!", 42, "012345678901234567890123456789012345678\xc3\xa9..."},
+        {"012345678901234567890123456789012345678\xf0\x9f\x98\x80", 43,
+         "012345678901234567890123456789012345678\xf0\x9f\x98\x80"},
+        {"0123456789012345678901234567890123456789\xc3\xa9", 42, "0123456789012345678901234567890123456789..."},
+        {"0123456789012345678901234567890123456789", 40, "0123456789012345678901234567890123456789"},
+        {"01234567890123456789012345678901234567890", 41, "0123456789012345678901234567890123456789..."}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ck_assert_str_eq(sl_show(texts[i].text, texts[i].size).text, texts[i].shown);
     char zeros[4000] = {0};
@@ -370,6 +381,13 @@ START_TEST(texts_of_messages) {
     const sl_column named = {.name = "x\ry", .type = SL_COLUMN_TEXT, .values = "3\0", .offsets = offsets};
     const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 1, .columns = &named};
     ck_fails(sl_fail_no_column(&table, "m", ""), SL_ENOTFOUND, "its columns are x\\ry");
+    ck_fails(sl_fail_no_column(&table, "m\x1b[2J", ""), SL_ENOTFOUND, "no column 'm\\x1b[2J'");
+    ck_fails(sl_fail_at(SL_EVALUE, &table, 0, "m\x1b[2J"), SL_EVALUE, "column 'm\\x1b[2J'");
+    sl_names names = {.used = 0};
+    sl_names_add(&names, "a\x1b[2J");
+    sl_names_add(&names, "\x7f\x01");
+    sl_names_add(&names, "\xc3\xa9");
+    ck_assert_str_eq(sl_names_text(&names), "a\\x1b[2J, \\x7f\\x01, \xc3\xa9");
 }
 END_TEST
 
