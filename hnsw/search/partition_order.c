@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Distances of the nearest class and of the last differ by no more. */
+#define OCTAVES 20
+
 static size_t places(const sl_graph *graph) {
     return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_BEHIND + 15) / 16 * 16;
 }
@@ -45,14 +48,34 @@ static float nearest_of(const sl_partition_order *order, const sl_walk *walk) {
     return sl_codec_nearest(&order->partitions->codec, walk->query_norm2);
 }
 
-/* The larger the farther: a distance under L2, else a score below zero. */
+/* Returns about log2 of a positive float: its bits, taken as an integer, grow as its logarithm does. Infinity and NaN
+ * stay what they are. */
+static float log_of(float positive) {
+    int32_t bits;
+    if (!(positive < INFINITY)) return positive;
+    memcpy(&bits, &positive, sizeof bits);
+    return (float)bits * 0x1p-23f;
+}
+
+/* Undoes log_of, of a logarithm from 0 to below 256. */
+static float positive_of(float log) {
+    const int32_t bits = (int32_t)(log * 0x1p23f);
+    float positive;
+    memcpy(&positive, &bits, sizeof positive);
+    return positive;
+}
+
+/* The larger the farther: the logarithm of a distance under L2, else a score below zero. Clusters may be far apart and
+ * narrow: classes of one width in distance would hold all partitions of a cluster in one. */
 static float farness_of(const sl_partition_order *order, const sl_walk *walk, float score) {
-    return walk->graph->codec.metric == SL_METRIC_L2 ? distance_of(nearest_of(order, walk), score) : -score;
+    return walk->graph->codec.metric == SL_METRIC_L2 ? log_of(distance_of(nearest_of(order, walk), score)) : -score;
 }
 
 float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class) {
     float farness = order->near + ((float)class + 0.5f) * order->step;
-    return walk->graph->codec.metric == SL_METRIC_L2 ? walk->origin - farness * farness / 2 : -farness;
+    if (walk->graph->codec.metric != SL_METRIC_L2) return -farness;
+    const float distance = positive_of(farness);
+    return walk->origin - distance * distance / 2;
 }
 
 /* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
@@ -64,8 +87,10 @@ static void find_classes(sl_partition_order *order, const sl_walk *walk) {
         low = far < low ? far : low;
         high = far > high ? far : high;
     }
+    /* A query at a centroid is no distance from it. */
+    if (walk->graph->codec.metric == SL_METRIC_L2 && low < high - OCTAVES) low = high - OCTAVES;
     order->near = low < INFINITY ? low : 0;
-    order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1;
+    order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1.0f / SL_PARTITION_CLASSES;
 }
 
 static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
@@ -75,7 +100,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
         float down = (farness_of(order, walk, order->scores[p]) - order->near) * inverse;
-        size_t class = down >= 0 && down < SL_PARTITION_CLASSES - 1 ? (size_t)down : SL_PARTITION_CLASSES - 1;
+        size_t class = down < SL_PARTITION_CLASSES - 1 ? down > 0 ? (size_t)down : 0 : SL_PARTITION_CLASSES - 1;
         size_t allowed = sl_partition_allowed(order, p);
         order->classes[p] = (uint8_t) class;
         order->left[class] += allowed;

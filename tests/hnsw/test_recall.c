@@ -1,4 +1,5 @@
 /* Results of searches against exact search, and their scores, for every kind of index. */
+#include "base/random.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -263,11 +264,41 @@ START_TEST(exact_is_exact_beside_short_rows) {
 }
 END_TEST
 
+/* Rows that differ by less than a sum of squares in floats is rounded, and squares that are subnormal floats. */
+START_TEST(exact_resolves_what_floats_round) {
+    enum { ROWS = 2000, DIM = 64, ASKED = 20 };
+    static const float scales[] = {1, 3e-23f};
+    static float rows[ROWS * DIM], queries[ASKED * DIM];
+    static uint64_t ids[ASKED * K];
+    for (size_t i = 0; i < ROWS * DIM; i++)
+        rows[i] = scales[_i] * (1 + 0x1p-43f * (float)(sl_random_at(3, i) >> 40));
+    for (size_t i = 0; i < ASKED * DIM; i++)
+        queries[i] = scales[_i] * 0x1p-43f * (float)(sl_random_at(5, i) >> 40);
+    /* The same in all, so that none is too short. */
+    for (size_t i = 0; i < ROWS; i++)
+        rows[i * DIM] = 1;
+    for (size_t q = 0; q < ASKED; q++)
+        queries[q * DIM] = 1;
+    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){rows, SL_F32, ROWS}, (vector_rows){queries, SL_F32, ASKED}, K, ids);
+    for (size_t q = 0; q < ASKED; q++) {
+        double farthest, score;
+        size_t closer = 0;
+        ck_ok(sl_score(SL_METRIC_L2, SL_F32, queries + q * DIM, rows + ids[q * K + K - 1] * DIM, DIM, &farthest));
+        for (size_t i = 0; i < ROWS; i++) {
+            ck_ok(sl_score(SL_METRIC_L2, SL_F32, queries + q * DIM, rows + i * DIM, DIM, &score));
+            closer += score < farthest;
+        }
+        ck_assert_uint_lt(closer, K);
+    }
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("recall");
     tcase_add_loop_test(tests, finds_the_nearest, 0, KINDS);
     tcase_add_loop_test(tests, finds_the_nearest_of_many_dimensions, 0, KINDS);
     tcase_add_test(tests, exact_is_exact_beside_short_rows);
+    tcase_add_loop_test(tests, exact_resolves_what_floats_round, 0, 2);
     tcase_add_test(tests, lengths_may_differ_widely);
     tcase_add_test(tests, threads_find_the_same);
     tcase_add_test(tests, effort_pays);
