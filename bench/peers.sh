@@ -44,7 +44,7 @@ native() {
     packages=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \
         -DSHORTLIST_RABITQLIB="$(echo "$packages"/lib*/cmake/rabitqlib)" -DSHORTLIST_SVS="$packages/svs" >/dev/null
-    cmake --build build --target native_shortlist native_hnswlib native_rabitq native_svs native_instructions >/dev/null ||
+    cmake --build build --target native_shortlist native_hnswlib native_rabitq native_svs >/dev/null ||
         die "the programs of bench/peers/native were not built; cmake --build build says why"
 }
 

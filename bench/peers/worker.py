@@ -22,6 +22,16 @@ def resident():
     return 0
 
 
+def counted(said, code):
+    """What the counting program said, or why it says nothing of the library."""
+    if not said:
+        return {"why": f"counting ended with exit code {code}"}
+    counts = json.loads(said)
+    if counts.get("own", 1) == 0:
+        return {"why": f"none of {counts['all']} instructions were of the library's own files"}
+    return counts
+
+
 class Worker:
     def __init__(self, order):
         import engines
@@ -98,7 +108,7 @@ class Worker:
         """What single queries execute: counts by a program that steps this process meanwhile."""
         self.index.set(order["params"])
         ctypes.CDLL(None).prctl(SET_PTRACER, ANY)
-        command = [order["count"], str(os.getpid()), str(COUNTED), sysconfig.get_path("platlib")]
+        command = [order["count"], str(os.getpid()), str(COUNTED), os.path.realpath(sysconfig.get_path("platlib"))]  # as its mappings name the files
         counting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         call = self.index.one()
         while counting.poll() is None:
@@ -106,8 +116,7 @@ class Worker:
                 call(row)
                 if counting.poll() is not None:
                     break
-        said = counting.stdout.read()
-        return json.loads(said) if said else {"why": f"counting ended with exit code {counting.returncode}"}
+        return counted(counting.stdout.read(), counting.returncode)
 
 
 def main():
