@@ -266,6 +266,28 @@ def test_layers_that_ours_cannot_hold_are_read_as_floats(options, layers, says, 
     assert np.abs(again.predict(rows) - expected).max() < 0.02
 
 
+@pytest.mark.parametrize("inputs", [True, False])
+def test_a_wide_layer_in_codes_is_read_as_floats_and_told(inputs, caplog):
+    def change(made):
+        made.arrays |= {"s": np.float32(0.03), "z": np.uint8(128), "codes": np.array([[5]], np.int8)}
+        at = next(i for i, node in enumerate(made.nodes) if node.output[0] == "WA")
+        put = [
+            helper.make_node("QuantizeLinear", ["a", "s", "z"], ["qa"]),
+            helper.make_node("DequantizeLinear", ["qa", "s", "z"], ["da"]),
+        ]
+        taken = helper.make_node("DequantizeLinear", ["codes", "s"], ["dw"])
+        made.nodes[at].input[:] = ["da" if inputs else "a", "dw"]
+        made.nodes[at:at] = [*(put if inputs else []), taken]
+
+    model, d = edited(by_names, change), foreign_data()
+    names = {value.name for value in model.graph.input}
+    rows = {name: np.asarray(d[name]) if name in "ui" else d[name][:, None] for name in names}
+    found = shortlist.onnx.load(model, FOREIGN, d).predict(d)
+    assert np.abs(found - np.ravel(run(model, rows))).max() < 0.02
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1 and "a layer of the wide part is read as floats" in warned[0]
+
+
 def test_an_activation_behind_the_last_layer_is_refused():
     model = edited(by_names, lambda made: relu_at_the_end(made))
     with pytest.raises(ValueError, match="relu behind its deep part's last layer"):

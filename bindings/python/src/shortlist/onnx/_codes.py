@@ -9,8 +9,9 @@ from typing import Any, Sequence, Union
 import numpy as np
 from onnx import TensorProto, helper
 
+from . import _steps
 from ._nodes import Misfit, Node, computed
-from ._values import Array, Coded, Codes, Columns, Const, Layers, Looked, Range, Rounded, Row, Total, Value
+from ._values import Array, Coded, Codes, Columns, Const, Floats, Layers, Looked, Range, Rounded, Row, Total, Value
 
 log = logging.getLogger("shortlist.onnx")
 
@@ -19,6 +20,29 @@ _LOWEST = {"uint8": 0, "int8": -128, "uint16": 0, "int16": -32768}
 _WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2")
 
 Operand = Union[Value, None]
+
+
+def _has_negatives(value: Floats, scale: Array) -> bool:
+    """Tells whether rows of tables hold numbers that codes from 0 on change. Those of inputs are not known."""
+    parts = value.parts if isinstance(value, (Looked, Row)) else ()
+    tables = [part.table.array for part in parts if part.table is not None]
+    return any(table.min(initial=0) < -float(scale.min()) / 2 for table in tables)
+
+
+def uncoded(value: Coded) -> Floats:
+    """The numbers without their codes. Codes that have none for what is below 0 are a ReLU, which stays."""
+    net = _steps.as_layers(value.value)
+    if not value.cuts or (isinstance(value.value, Total) and value.value.final):
+        return value.value
+    if net is not None and net.open():
+        return _steps.activated(net, "relu")
+    if net is not None and net.layers[-1].active != "relu" or isinstance(value.value, Total):
+        raise Misfit(f"the codes of node {value.node!r} cut off what is below 0, and no layer can do so there")
+    if _has_negatives(value.value, value.scale):
+        raise Misfit(f"the codes of node {value.node!r} cut off what is below 0 in tables")
+    if net is None:
+        log.warning("the codes of node %r cut off what is below 0 in the inputs; the model keeps it", value.node)
+    return value.value
 
 
 def decoded(node: Node, value: Operand) -> Operand:
@@ -30,7 +54,7 @@ def decoded(node: Node, value: Operand) -> Operand:
     if value.whole:
         raise Misfit("it takes codes, as DequantizeLinear alone does")
     log.info("the codes of node %r lead to node %r (%s), which takes floats", value.node, node.name, node.op)
-    return value.value
+    return uncoded(value)
 
 
 def _scale_and_zero(values: Sequence[Operand]) -> tuple[Array, Array | None]:
@@ -59,6 +83,16 @@ def _type_of_codes(node: Node, zero: Array | None) -> np.dtype[Any]:
     return np.dtype(helper.tensor_dtype_to_np_dtype(said) if said else np.uint8)
 
 
+def _axis(node: Node, scale: Array, value: Floats) -> int | None:
+    """The axis, from 0 on, that several scales lie along."""
+    axis, rank = node.settings.get("axis"), 3 if isinstance(value, Looked) else value.rank
+    if scale.size == 1 or axis is None:
+        return None
+    if not -rank <= axis < rank:
+        raise Misfit(f"its axis {axis} is beyond the {rank} there are")
+    return int(axis) % rank
+
+
 def quantise(node: Node, values: Sequence[Operand]) -> list[Value]:
     value = decoded(node, values[0])
     scale, zero = _scale_and_zero(values)
@@ -72,8 +106,7 @@ def quantise(node: Node, values: Sequence[Operand]) -> list[Value]:
     if scale.size == 1 and kind in (np.uint8, np.int8) and lowest is not None:
         found = Range(float(np.ravel(scale)[0]), int(np.ravel(zeros)[0]) - lowest)
     cuts = lowest is not None and bool((zeros == lowest).all())
-    axis = node.settings.get("axis") if scale.size > 1 else None
-    return [Coded(value, scale, zeros, axis, found, cuts, True, node.name)]
+    return [Coded(value, scale, zeros, _axis(node, scale, value), found, cuts, True, node.name)]
 
 
 def dequantise(node: Node, values: Sequence[Operand]) -> list[Value]:
@@ -83,7 +116,7 @@ def dequantise(node: Node, values: Sequence[Operand]) -> list[Value]:
         raise Misfit("what it reads is not made by QuantizeLinear")
     scale, zero = _scale_and_zero(values)
     zeros = np.zeros_like(scale, value.zero.dtype) if zero is None else zero
-    axis = node.settings.get("axis") if scale.size > 1 else None
+    axis = _axis(node, scale, value.value)
     if zeros.dtype != value.zero.dtype:
         raise Misfit(f"its zero point is of type {zeros.dtype}, and the codes that it reads are of {value.zero.dtype}")
     pairs = ((scale, value.scale), (zeros, value.zero))

@@ -216,8 +216,9 @@ class _Weights:
             raise ValueError(f"the graph has {layer.active} behind a single layer beside its deep part")
         if len(layer.weight) != len(linear.parts):
             raise ValueError(f"a layer beside the deep part has {len(layer.weight)} inputs, not {len(linear.parts)}")
-        if layer.coding.half:
-            log.warning("a layer of the wide part is read as floats: its inputs are rounded to bfloat16")
+        if layer.coding.half or layer.coding.range is not None or layer.coding.weights is not None:
+            how = "its inputs are rounded to bfloat16" if layer.coding.half else "its inputs or its weights are in codes"
+            log.warning("a layer of the wide part is read as floats: %s", how)
         for i, part in enumerate(linear.parts):
             if part.table is not None:
                 raise ValueError(f"table {part.table.name!r} leads to a single layer beside the deep part")
@@ -313,8 +314,9 @@ def load(
       They become layers in INT8 with the graph's scales and zero points. Inputs may be of u8 or s8. Weights may be of
       either, if with their zero point taken off they are from -128 to 127, with one scale or one an output. Other
       layers are read as floats, with the weights that the codes stand for, and the logger "shortlist.onnx" warns of
-      each. Codes between layers whose zero is the lowest one stand for a Relu. Codes of other values are passed over,
-      and the logger tells of each at level INFO;
+      each. Codes whose zero is the lowest one stand for a Relu, and are refused where a model has no place for one.
+      Other codes of values that lead to no layer are passed over, and the logger tells of each at level INFO. It warns
+      of inputs whose numbers below 0 are cut off by codes that the model has no place for;
     - layers in bf16: Cast of the inputs to bfloat16 and back, with weights that are such numbers;
     - end: the sum of the parts, and Sigmoid (logistic loss), Softmax (multiclass) or nothing (squared).
 

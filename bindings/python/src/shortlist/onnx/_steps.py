@@ -7,7 +7,7 @@ from typing import Sequence
 
 import numpy as np
 
-from ._values import Bag, Const, Gelu, Layers, Part, Ref, Row, Value
+from ._values import NOTHING, Bag, Const, Gelu, Layers, Part, Ref, Row, Total, Value
 
 # Nodes between a bag's ids and one row. Words are the steps of operands, or constants.
 _BAG: dict[tuple[str, ...], str] = {
@@ -119,6 +119,20 @@ def _gelu(op: str, values: Sequence[Value | None]) -> Value | None:
         return None
     step = _GELU[key]
     return activated(nets[0], "gelu") if step == "gelu" else Gelu(nets[0], step)
+
+
+def as_layers(value: Value | None) -> Layers | None:
+    """Layers that nothing but a constant was added to; None for other values."""
+    if isinstance(value, Layers):
+        return value
+    if not isinstance(value, Total) or value.final or value.terms or len(value.layers) != 1:
+        return None
+    (net,) = value.layers
+    if not net.open():
+        return None
+    last = net.layers[-1]
+    bias = np.broadcast_to(value.bias, last.weight.shape[1:]) + (NOTHING if last.bias is None else last.bias)
+    return Layers(net.parts, (*net.layers[:-1], last._replace(bias=bias)), value.rank)
 
 
 def activated(net: Layers, kind: str) -> Layers:

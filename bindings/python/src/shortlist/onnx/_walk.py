@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto
 
 from . import _steps
-from ._codes import decoded, dequantise, dequantised, quantise
+from ._codes import decoded, dequantise, dequantised, quantise, uncoded
 from ._nodes import Misfit, Node, array_of, computed, label, opset_of, read_node
 from ._values import (
     NOTHING,
@@ -116,20 +116,6 @@ def _as_total(value: Value | None) -> Total:
     if isinstance(value, Row) and all(part.table is not None for part in value.parts) and len(value.parts) == 1:
         return Total(terms=value.parts, rank=value.rank)
     raise Misfit("what it adds is neither a layer's output nor a row of a table")
-
-
-def _as_layers(value: Value | None) -> Layers | None:
-    """Layers that nothing but a constant was added to; None for other values."""
-    if isinstance(value, Layers):
-        return value
-    if not isinstance(value, Total) or value.final or value.terms or len(value.layers) != 1:
-        return None
-    (net,) = value.layers
-    if not net.open():
-        return None
-    last = net.layers[-1]
-    bias = np.broadcast_to(value.bias, last.weight.shape[1:]) + (NOTHING if last.bias is None else last.bias)
-    return Layers(net.parts, (*net.layers[:-1], last._replace(bias=bias)), value.rank)
 
 
 def _across(array: Array, shape: Dims) -> Array:
@@ -432,9 +418,11 @@ def _through(value: Value | None, weight: Array, bias: Array | None, codes: Code
     if isinstance(value, (Coded, Rounded)):
         if value.whole if isinstance(value, Coded) else value.half:
             raise Misfit("a layer takes float32")
-        value = value.value
+        # A layer in INT8 cuts off what its codes do. Another one has no codes.
+        is_coded = isinstance(value, Rounded) or (found is not None and codes is not None)
+        value = value.value if is_coded else uncoded(value)  # type: ignore[arg-type]
     layer = Layer(weight, bias, Coding(found, codes, half))
-    net = _as_layers(value)
+    net = _steps.as_layers(value)
     made = Layers(_as_row(value).parts, (layer,)) if net is None else None
     if net is not None:
         if net.open():
@@ -465,7 +453,9 @@ def _layer(node: Node, values: Values) -> list[Value]:
 
 
 def _activate(node: Node, values: Values) -> list[Value]:
-    net = _as_layers(values[0])
+    net = _steps.as_layers(values[0])
+    if net is not None and node.op == "Relu" and net.layers[-1].active == "relu":
+        return [net]
     if net is None or not net.open():
         raise Misfit("an activation follows a layer")
     if node.settings.get("approximate", b"none") != b"none":
@@ -620,6 +610,6 @@ def total_of(model: Any) -> Total:
     if value is None:
         raise ValueError(f"output {name!r} is made by no node")
     try:
-        return _as_total(value.value if isinstance(value, Coded) else value)
+        return _as_total(uncoded(value) if isinstance(value, Coded) else value)
     except Misfit as misfit:
         raise ValueError(f"output {name!r} is not that of a wide & deep model: {misfit}") from None
