@@ -97,7 +97,8 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
 /* Codes of layer 0, which walks score.
  *   I8, I16   floats are quantised with one scale a vector; integers are kept exactly, with exact integer distances.
  *             Under L2 codes of floats lose neighbours that are closer than some steps: see sl_index_resolution
- *   F32       the floats as given. L2 is taken from differences, so that vectors may lie far from the origin
+ *   F32       the floats as given. L2 is taken from differences, so that vectors may lie far from the origin. Squares
+ *             of differences below about 1e-19 are 0 in floats: scale up vectors that lie so close
  *   I4        4 bits an element. Finer codes rank what a walk found: those of I8 or I16. Floats of dim up to 112
  *             (COSINE: 120) or above 8192 have 8 more bits instead (I4+8). Integers of dim above 8192 have no I4 */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
@@ -744,7 +745,8 @@ typedef struct sl_plan {
     uint64_t bytes_tags, bytes_keys;
 } sl_plan;
 
-/* Tells what n vectors of these parameters will take. Errors: as of sl_index_create; SL_ELIMIT (n). */
+/* Tells what n vectors of these parameters will take. Under L2 with codes I16 or F32 partitions have centroids in I8,
+ * or in F32 where the vectors need it: F32 is counted. Errors: as of sl_index_create; SL_ELIMIT (n). */
 SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out);
 
 /* Vectors, without deleted ones. */
@@ -876,7 +878,7 @@ typedef struct sl_build_plan {
     uint64_t bytes_index; /* in memory after the add; these and the next two as the index's allocator counts them */
     uint64_t bytes_peak;  /* at most at once, of vectors whose codes all differ */
     uint64_t bytes_peak_alike; /* the same, where some vectors have the same codes */
-    uint64_t bytes_file;       /* exact, but that partitions without vectors are left out */
+    uint64_t bytes_file;       /* exact, but that partitions without vectors are left out; see sl_index_plan_build */
     /* Comparisons of vectors with centres, while vectors are linked and while they are numbered by partition. The first
      * grow nearly as n, and under IP as n squared. All other work of LEAVES and of numbering grows as n,
      * that of INSERT nearly as n log n. */
@@ -884,7 +886,9 @@ typedef struct sl_build_plan {
     double compared_in_leaves; /* of vectors with those of their leaves, in proportion to n; 0 with INSERT */
 } sl_build_plan;
 
-/* Tells what building an index of n vectors will take. Takes time in proportion to n, since it draws the levels.
+/* Tells what building an index of n vectors will take. Takes time in proportion to n, since it draws the levels. Under
+ * L2 with codes I16 or F32 a build compares vectors in I8, or in F32 where I8 would lose neighbours. Only the build
+ * learns which: bytes_index, both peaks and bytes_file count the larger one.
  * Parameters: `params`, whose max_memory, work_path and NUMA policy do not count; `ids` as of sl_index_add; `add`,
  * `save` and their threads, builder, room and layout as they will be given; NULL: defaults. Threads: any. Errors:
  * SL_ETYPE, SL_ENOMEM; SL_ELIMIT (n, room), SL_EINVAL (room, layout, an id of SL_NO_ID), SL_EUNSUPPORTED (builder). */
@@ -1085,12 +1089,13 @@ typedef struct sl_tune_report {
  * same k.
  *   queries   nq rows of the index's dimension, like those to come
  *   truth     (nq, k) ids of the true k nearest, different ones, best first. NULL: found among all that sl_index_get
- * gives. Without a refine copy, recall then does not count what codes lost report    may be NULL A target out of reach
- * is no error, and stored with its reason. Settings stay when vectors are added, and are saved with the index. A mapped
- * index is tuned in memory: save it. On failure settings are as before. Errors: SL_EINVAL (also fewer than
- * SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth, truth found no better than by
- * chance), SL_EUNSUPPORTED (codes that lose what is nearest), SL_ENOTFOUND (an unknown id in truth), SL_EVALUE,
- * SL_ETYPE, SL_ELIMIT. */
+ *             gives. Without a refine copy, recall then does not count what codes lost
+ *   report    may be NULL
+ * A target out of reach is no error, and is stored with its reason. Settings stay when vectors are added, and are saved
+ * with the index. A mapped index is tuned in memory: save it. On failure settings are as before.
+ * Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth,
+ * truth found no better than by chance), SL_EUNSUPPORTED (codes that lose what is nearest), SL_ENOTFOUND (an unknown id
+ * in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);

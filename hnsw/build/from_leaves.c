@@ -455,12 +455,13 @@ static size_t distinct_bytes(const sl_members *members, size_t folds, size_t deg
     return sl_larger(leaves.most, leaves.kept + sl_larger(near.most, choosing));
 }
 
-sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes) {
+/* Bytes of linking where vectors are compared in these codes. */
+static sl_status bytes_in(const sl_graph *graph, size_t threads, int alike, sl_codes codes, size_t *bytes) {
     const size_t n = graph->n, dim = graph->codec.dim, degree = graph->m0;
     sl_codec codec = graph->codec;
     size_t copied = 0;
-    if (codec.codes != SL_CODES_I8) {
-        SL_TRY(sl_codec_init(&codec, dim, codec.metric, SL_F32, SL_CODES_I8));
+    if (codec.codes != codes) {
+        SL_TRY(sl_codec_init(&codec, dim, codec.metric, SL_F32, codes));
         copied = sl_codec_rows_size(&codec, n) + 2 * dim * threads * sizeof(float);
     }
     const sl_members members = {graph, &codec, n, NULL, threads, NULL, 0, NULL};
@@ -470,6 +471,15 @@ sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike,
     size_t walks;
     SL_TRY(sl_lost_bytes(graph, threads, &walks));
     *bytes = copied + sl_larger(copies.most, sl_larger(linking, walks));
+    return SL_OK;
+}
+
+/* Only a build knows whether bytes tell the vectors apart. */
+sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes) {
+    size_t floats = 0;
+    SL_TRY(bytes_in(graph, threads, alike, SL_CODES_I8, bytes));
+    if (sl_is_finer_than_bytes(&graph->codec)) SL_TRY(bytes_in(graph, threads, alike, SL_CODES_F32, &floats));
+    *bytes = sl_larger(*bytes, floats);
     return SL_OK;
 }
 

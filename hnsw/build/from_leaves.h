@@ -22,7 +22,8 @@ int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n);
 sl_status sl_from_leaves_link(sl_build *build);
 
 /* Bytes that linking all nodes of an index takes at most beside the index: of nodes whose codes all differ, or of nodes
- * of which some are `alike`. A sample, and an upper layer, takes less than layer 0. `graph` needs no arrays. */
+ * of which some are `alike`; compared in I8 or in F32, whichever takes more. A sample, and an upper layer, takes less
+ * than layer 0. `graph` needs no arrays. */
 sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes);
 /* Counts the comparisons of nodes with centres: see sl_leaves_compared. */
 double sl_from_leaves_compared(const sl_graph *graph);

@@ -230,12 +230,16 @@ static size_t parts_bytes(const sl_codec *codec, size_t count) {
     return (count + 1) * sizeof(uint32_t) + sl_codec_rows_size(codec, count);
 }
 
+sl_codes sl_partition_codes_at_most(const sl_graph *graph) {
+    return sl_is_finer_than_bytes(&graph->codec) ? SL_CODES_F32 : SL_CODES_I8;
+}
+
 /* restate() makes the centroids twice. number() and arrange() have five numbers a partition. */
 sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes) {
     const size_t count = sl_partition_count(graph->n), groups = sl_partition_groups(count);
     const int banded = graph->codec.metric == SL_METRIC_IP;
     sl_codec codec;
-    SL_TRY(sl_partition_codec(graph, SL_CODES_I8, &codec));
+    SL_TRY(sl_partition_codec(graph, sl_partition_codes_at_most(graph), &codec));
     bytes->kept = parts_bytes(&codec, count) + (groups ? parts_bytes(&codec, groups) : 0) +
                   (banded ? count * SL_PARTITION_BANDS : 0);
     bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) +

@@ -25,6 +25,8 @@ typedef struct sl_partition_work {
  * whether to go on; it may be NULL. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress *progress,
                              const sl_partition_work *work);
+/* The largest codes that centroids may get. A build learns from the vectors whether they get these, or I8. */
+sl_codes sl_partition_codes_at_most(const sl_graph *graph);
 /* Tells the bytes of that, at most; without those of `work`. `graph` needs no arrays. */
 sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes);
 /* Counts the comparisons of n nodes with centroids. */

@@ -23,8 +23,9 @@ static sl_status expect_partitions(sl_graph *graph) {
     graph->partitions.count = sl_partition_count(n);
     graph->groups.count = sl_partition_groups(graph->partitions.count);
     graph->partitions.band_bits = graph->codec.metric == SL_METRIC_IP ? SL_BAND_BITS : 0;
-    SL_TRY(sl_partition_codec(graph, SL_CODES_I8, &graph->groups.codec));
-    return sl_partition_codec(graph, SL_CODES_I8, &graph->partitions.codec);
+    SL_TRY(sl_partition_codec(graph, sl_partition_codes_at_most(graph), &graph->partitions.codec));
+    graph->groups.codec = graph->partitions.codec;
+    return SL_OK;
 }
 
 /* Gives an index without arrays the counts of an index of n vectors. */
