@@ -633,13 +633,13 @@ SL_API void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t str
 #define sl_evaluate_params_init(params) sl_evaluate_params_init_sized((params), sizeof *(params))
 
 /* Compares predictions with the rows' labels, weighted by the spec's column. Errors: SL_EVALUE (a label below 0 with
- * groups), SL_EINVAL (no rows). */
+ * groups; weights that are all 0), SL_EINVAL (no rows). */
 SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
 /* The same for any scores (n, outputs). labels (class numbers under multi-class loss), weights and groups have n
- * entries; the last two may be NULL. Only ndcg_k and allocator of params count. Errors: as above; SL_EVALUE (a label or
- * score unfit for the loss, a negative weight). */
+ * entries; the last two may be NULL. Weights that are all 0 make every mean NaN. Only ndcg_k and allocator of params
+ * count. Errors: as above; SL_EVALUE (a label or score unfit for the loss, a negative weight). */
 SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, const float *labels,
                                                 const float *weights, const uint64_t *groups, size_t n,
                                                 const sl_evaluate_params *params, sl_metrics *out);

@@ -4,6 +4,7 @@
 #include "ranker/table.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The parts of the rows that are kept to the end. */
 typedef struct evaluation {
@@ -90,6 +91,18 @@ static sl_status read_all(evaluation *e, const sl_rows *rows, sl_progress *progr
     }
 }
 
+/* Rows without any weight have no means. */
+static sl_status check_weights(const evaluation *e) {
+    const char *column = e->ranker->features->spec->weight;
+    if (!column || e->n == 0) return SL_OK;
+    for (size_t row = 0; row < e->n; row++)
+        if (e->weights[row] > 0) return SL_OK;
+    return sl_fail(SL_EVALUE,
+                   "all %zu rows have the weight 0 in column '%s', as any number below 7e-46 has; give some a weight "
+                   "above 0",
+                   e->n, sl_show(column, strlen(column)).text);
+}
+
 sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const sl_evaluate_params *params,
                              sl_metrics *out) {
     if (!ranker || !rows) return sl_fail(SL_EINVAL, "ranker or rows is NULL");
@@ -110,6 +123,7 @@ sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const
     SL_TRY_GOTO(sl_predictor_create(ranker, &predict, &e.predictor), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, 0);
     SL_TRY_GOTO(read_all(&e, rows, &progress), done);
+    SL_TRY_GOTO(check_weights(&e), done);
     progress.total = e.n;
     SL_TRY_GOTO(sl_progress_end(&progress), done);
     status = sl_metrics_compute(ranker->features->spec->loss, ranker->features->outputs, e.scores, e.labels, e.weights,

@@ -219,6 +219,7 @@ START_TEST(weights_of_zero_are_told_as_such) {
     char spec[PLANTED_SPEC];
     planted few, apart;
     sl_ranker *ranker;
+    sl_metrics metrics = {.struct_size = sizeof metrics};
     sl_train_params params = planted_one_thread();
     planted_make(&few, 50, 3);
     planted_make(&apart, 20, 4);
@@ -228,6 +229,14 @@ START_TEST(weights_of_zero_are_told_as_such) {
         ck_assert_int_eq(sl_ranker_train(spec, &few.source, &apart.source, &params, &ranker, NULL), SL_EVALUE);
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "all 50 rows to train on have the weight 0 in column 'weight'"));
         few.weight[3] = few.weight[4] = 1e-30f;
+        ck_assert_int_eq(sl_ranker_create(spec, &few.source, &params, &ranker), SL_OK);
+        ck_assert_int_eq(sl_ranker_evaluate(ranker, &few.source, NULL, &metrics), SL_OK);
+        ck_assert(isfinite(metrics.rmse));
+        memset(few.weight, 0, 50 * sizeof *few.weight);
+        ck_assert_int_eq(sl_ranker_evaluate(ranker, &few.source, NULL, &metrics), SL_EVALUE);
+        ck_assert_ptr_nonnull(strstr(sl_last_error(), "all 50 rows have the weight 0 in column 'weight'"));
+        few.weight[3] = few.weight[4] = 1e-30f;
+        sl_ranker_free(ranker);
         memset(apart.weight, 0, 20 * sizeof *apart.weight);
         ck_assert_int_eq(sl_ranker_train(spec, &few.source, &apart.source, &params, &ranker, NULL), SL_EVALUE);
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "all 20 rows of validation have the weight 0"));
