@@ -1,9 +1,9 @@
 #include "base/params.h"
 #include "base/thread.h"
+#include "ranker/metrics.h"
 #include "ranker/model.h"
 #include "ranker/table.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The parts of the rows that are kept to the end. */
@@ -58,15 +58,12 @@ static sl_status read_groups(evaluation *e, const sl_table *block) {
 /* The cells of rows are finite, for the encoder refuses others. */
 static sl_status check_scores(const evaluation *e, size_t rows) {
     const size_t outputs = e->ranker->features->outputs;
-    const float *scores = e->scores + e->n * outputs;
-    size_t bad = 0;
-    if (sl_all_finite(scores, rows * outputs)) return SL_OK;
-    while (isfinite(scores[bad]))
-        bad++;
+    const size_t finite = sl_finite_rows(e->scores + e->n * outputs, rows, outputs);
+    if (finite == rows) return SL_OK;
     return sl_fail(SL_EVALUE,
                    "the score of row %zu is not finite: the model's weights, or huge values of the row, overflow F32; "
                    "train the model with a lower deep.rate or wide.rate",
-                   e->n + bad / outputs);
+                   e->n + finite);
 }
 
 static sl_status read_block(evaluation *e, const sl_table *block) {

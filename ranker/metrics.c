@@ -54,11 +54,19 @@ static sl_status check_label(const measure *m, size_t row) {
     return SL_OK;
 }
 
+size_t sl_finite_rows(const float *scores, size_t n, size_t outputs) {
+    size_t at = 0;
+    while (at < n * outputs && isfinite(scores[at]))
+        at++;
+    return at / outputs;
+}
+
 static sl_status check_row(const measure *m, size_t row) {
     SL_TRY(check_label(m, row));
+    if (sl_finite_rows(m->scores + row * m->outputs, 1, m->outputs) == 0)
+        return sl_fail(SL_EVALUE, "row %zu: the score is not finite", row);
     for (size_t o = 0; o < m->outputs; o++) {
         float score = m->scores[row * m->outputs + o];
-        if (!isfinite(score)) return sl_fail(SL_EVALUE, "row %zu: the score is not finite", row);
         if (m->loss != SL_LOSS_SQUARED && !(score >= 0 && score <= 1))
             return sl_fail(SL_EVALUE, "row %zu: the score is %g; a probability is 0 to 1", row, (double)score);
     }

@@ -15,6 +15,9 @@ typedef struct sl_sort_entry {
 /* Sorts by key, rising. Equal keys keep their order. `room` has as many entries. */
 void sl_sort(sl_sort_entry *entries, sl_sort_entry *room, size_t n);
 
+/* Returns the number of rows before the first that has a score that is not finite; n where there is none. */
+size_t sl_finite_rows(const float *scores, size_t n, size_t outputs);
+
 /* Returns a key that rises with the score. The score is not NaN. Both zeros have one key. */
 uint64_t sl_score_key(float score);
 

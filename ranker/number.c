@@ -147,18 +147,22 @@ int sl_digits_read(const char *text, size_t size, uint64_t *out) {
     return size > 0;
 }
 
-size_t sl_integer_write(int64_t value, char *out) {
-    char reversed[20];
+size_t sl_digits_write(uint64_t value, char *out) {
+    char reversed[SL_DIGITS];
     size_t count = 0, length = 0;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     do {
-        reversed[count++] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
-    if (value < 0) out[length++] = '-';
+        reversed[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
     while (count)
         out[length++] = reversed[--count];
     return length;
+}
+
+size_t sl_integer_write(int64_t value, char *out) {
+    if (value >= 0) return sl_digits_write((uint64_t)value, out);
+    out[0] = '-';
+    return 1 + sl_digits_write(0 - (uint64_t)value, out + 1);
 }
 
 /* printf writes the locale's decimal point, which has any number of bytes. Bytes that no number has become one

@@ -1,28 +1,14 @@
+#include "ranker/number.h"
 #include "ranker/table.h"
 #include "recommend/items.h"
 
 #include <inttypes.h>
 
-/* The most bytes that an id's digits take. */
-#define DIGITS 20u
-
-static size_t write_digits(uint64_t id, char *out) {
-    char reversed[DIGITS];
-    size_t count = 0, length = 0;
-    do {
-        reversed[count++] = (char)('0' + id % 10);
-        id /= 10;
-    } while (id);
-    while (count)
-        out[length++] = reversed[--count];
-    return length;
-}
-
 static void fill_texts(const uint64_t *ids, size_t n, char *values, int64_t *offsets) {
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         offsets[i] = (int64_t)at;
-        at += write_digits(ids[i], values + at);
+        at += sl_digits_write(ids[i], values + at);
     }
     offsets[n] = (int64_t)at;
 }
@@ -49,7 +35,7 @@ sl_status sl_item_ids_make(const sl_allocator *allocator, const sl_item_column *
                            sl_item_ids *out) {
     int text = as->type == SL_COLUMN_TEXT;
     *out = (sl_item_ids){.column = {.name = as->name, .type = as->type}};
-    if (!sl_mul(n, text ? DIGITS : sizeof(int64_t), &out->size) || n > SL_MAX_PART_ROWS)
+    if (!sl_mul(n, text ? SL_DIGITS : sizeof(int64_t), &out->size) || n > SL_MAX_PART_ROWS)
         return sl_fail(SL_ENOMEM, "%zu ids do not fit into memory", n);
     out->count = text ? n + 1 : 0;
     SL_TRY(sl_mem_alloc(allocator, out->size, &out->values));
