@@ -11,7 +11,7 @@ import unittest
 from every import EveryCommand
 from harness import PRELOAD, SANITIZER
 
-CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000
+CLONE_NEWNS, CLONE_NEWUSER, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x10000000, 0x1000, 0x4000, 0x40000
 
 
 def call(function, *arguments):
@@ -19,24 +19,35 @@ def call(function, *arguments):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def mount_over(*paths):
+def own_mounts(libc, as_root_of_its_own):
+    """Leaves the system's mounts. A user who may not do so becomes root of a namespace of its own, with its own ids."""
+    user, group = os.getuid(), os.getgid()
+    call(libc.unshare, CLONE_NEWNS | (CLONE_NEWUSER if as_root_of_its_own else 0))
+    if as_root_of_its_own:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+
+
+def mount_over(*paths, as_root_of_its_own=None):
     """In the child: mounts of its own, with each of these files over itself."""
     libc = ctypes.CDLL(None, use_errno=True)
-    call(libc.unshare, CLONE_NEWNS)
+    own_mounts(libc, AS_ROOT_OF_ITS_OWN if as_root_of_its_own is None else as_root_of_its_own)
     call(libc.mount, b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
     for path in paths:
         call(libc.mount, path.encode(), path.encode(), None, ctypes.c_ulong(MS_BIND), None)
 
 
-def can_mount():
-    done = subprocess.run(["true"], preexec_fn=lambda: mount_over("/etc/passwd"))
-    return done.returncode == 0
+def can_mount(as_root_of_its_own):
+    try:
+        return subprocess.run(["true"], preexec_fn=lambda: mount_over(
+            "/etc/passwd", as_root_of_its_own=as_root_of_its_own)).returncode == 0
+    except subprocess.SubprocessError:
+        return False
 
 
-try:
-    MOUNTS = can_mount()
-except subprocess.SubprocessError:
-    MOUNTS = False
+AS_ROOT_OF_ITS_OWN = not can_mount(False)
+MOUNTS = can_mount(AS_ROOT_OF_ITS_OWN)
 
 
 class Mounted(EveryCommand):

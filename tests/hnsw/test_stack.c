@@ -1,7 +1,6 @@
 /* Every call of the index takes less of its thread's stack than the header grants, and a thread of a small stack may
  * make every call. Calls run over every layout, place, kind of codes and way of building, since each takes others of
  * the library's arrays. */
-#include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/scratch.h"
 #include "tests/support/stack.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 600, MORE = 40, LEAVES = 4500, ALL = LEAVES + 500, DIM = 24, QUERIES = 60, K = 10, LARGE = 512 << 10 };
+enum { N = 600, MORE = 40, LEAVES = 4500, ALL = LEAVES + 500, DIM = 24, QUERIES = 60, K = 10 };
 
 /* `copy` is a file beside the index: a snapshot, a merge, a file of a dead writer. */
 static scratch place;
@@ -461,7 +460,6 @@ static void failures(void) {
 }
 
 static void (*const all[])(void) = {kinds_of_codes, large_indexes, several_vectors_an_id, exact, names, failures};
-enum { PARTS = sizeof all / sizeof *all };
 
 static void set_up(void) {
     scratch_open(&place);
@@ -482,30 +480,7 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-START_TEST(calls_take_less_than_the_header_says) {
-    threads = 1;
-    for (size_t i = 0; i < PARTS; i++)
-        stack_run(all[i], LARGE);
-    stack_report(SL_TEST_HEADER);
-}
-END_TEST
-
-/* The threads of a team have such stacks too: the test's environment says so. */
-START_TEST(small_stacks_serve) {
-    threads = 2;
-    for (size_t i = 0; i < PARTS; i++)
-        stack_run(all[i], STACK_THREAD);
-}
-END_TEST
-
 int main(void) {
-    if (!STACK_IS_MEASURED) {
-        puts("skipped: without optimisation, or under a sanitizer, calls take more of the stack");
-        return 77;
-    }
-    TCase *cases[] = {tcase_create("stack")};
-    tcase_add_checked_fixture(cases[0], set_up, tear_down);
-    tcase_add_test(cases[0], calls_take_less_than_the_header_says);
-    tcase_add_test(cases[0], small_stacks_serve);
-    return check_main("stack", cases, 1);
+    const stack_suite suite = {"stack", SL_TEST_HEADER, set_up, tear_down, all, sizeof all / sizeof *all, &threads};
+    return stack_main(&suite);
 }

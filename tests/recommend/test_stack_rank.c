@@ -1,6 +1,5 @@
 /* Every call of the ranker, the items and the recommender takes less of its thread's stack than the header grants, and
  * a thread of a small stack may make every call. */
-#include "tests/support/check_main.h"
 #include "tests/support/funnel.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch.h"
@@ -11,7 +10,7 @@
 #include <string.h>
 
 /* DEPTH: cJSON reads texts that are nested so deep. */
-enum { ROWS = 400, HIDDEN = 24, LAYERS = 3, N = 10, CANDIDATES = 60, LARGE = 512 << 10, DEPTH = 990 };
+enum { ROWS = 400, HIDDEN = 24, LAYERS = 3, N = 10, CANDIDATES = 60, DEPTH = 990 };
 
 #define CLICK "\"column\": \"click\""
 #define VALUE "\"column\": \"value\", \"loss\": \"squared\""
@@ -344,7 +343,6 @@ static void recommend(void) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void (*const all[])(void) = {read_csv, nested_specs, train_all, use_models, recommend};
-enum { PARTS = sizeof all / sizeof *all };
 
 static void set_up(void) {
     scratch_open(&place);
@@ -360,30 +358,8 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-START_TEST(calls_take_less_than_the_header_says) {
-    threads = 1;
-    for (size_t i = 0; i < PARTS; i++)
-        stack_run(all[i], LARGE);
-    stack_report(SL_TEST_HEADER);
-}
-END_TEST
-
-/* The threads of a team have such stacks too: the test's environment says so. */
-START_TEST(small_stacks_serve) {
-    threads = 2;
-    for (size_t i = 0; i < PARTS; i++)
-        stack_run(all[i], STACK_THREAD);
-}
-END_TEST
-
 int main(void) {
-    if (!STACK_IS_MEASURED) {
-        puts("skipped: without optimisation, or under a sanitizer, calls take more of the stack");
-        return 77;
-    }
-    TCase *cases[] = {tcase_create("stack")};
-    tcase_add_checked_fixture(cases[0], set_up, tear_down);
-    tcase_add_test(cases[0], calls_take_less_than_the_header_says);
-    tcase_add_test(cases[0], small_stacks_serve);
-    return check_main("stack of the ranker", cases, 1);
+    const stack_suite suite = {"stack of the ranker",    SL_TEST_HEADER, set_up, tear_down, all,
+                               sizeof all / sizeof *all, &threads};
+    return stack_main(&suite);
 }

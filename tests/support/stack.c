@@ -1,13 +1,16 @@
 #define _GNU_SOURCE
 #include "tests/support/stack.h"
 
+#include "tests/support/check_main.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* KEPT: bytes below the frame of stack_paint that its own calls may take. */
-enum { MOST = 256, NAME = 64, KEPT = 256 };
+/* KEPT: bytes below the frame of stack_paint that its own calls may take. LARGE: bytes of the stack that is measured.
+ */
+enum { MOST = 256, NAME = 64, KEPT = 256, LARGE = 512 << 10 };
 #define PAINT 0x5ac3a53c96e10f87u
 
 static struct taken {
@@ -103,4 +106,36 @@ void stack_report(const char *header) {
     check_all_called(header);
     for (size_t i = 0; i < names; i++)
         ck_assert_msg(taken[i].most < STACK_BOUND, "%zu bytes of stack in %s", taken[i].most, taken[i].by);
+}
+
+static const stack_suite *calls_of;
+
+static void run_parts(size_t threads, size_t size) {
+    *calls_of->threads = threads;
+    for (size_t i = 0; i < calls_of->count; i++)
+        stack_run(calls_of->parts[i], size);
+}
+
+START_TEST(calls_take_less_than_the_header_says) {
+    run_parts(1, LARGE);
+    stack_report(calls_of->header);
+}
+END_TEST
+
+START_TEST(small_stacks_serve) {
+    run_parts(2, STACK_THREAD);
+}
+END_TEST
+
+int stack_main(const stack_suite *suite) {
+    if (!STACK_IS_MEASURED) {
+        puts("skipped: without optimisation, or under a sanitizer, calls take more of the stack");
+        return 77;
+    }
+    calls_of = suite;
+    TCase *cases[] = {tcase_create("stack")};
+    tcase_add_checked_fixture(cases[0], suite->set_up, suite->tear_down);
+    tcase_add_test(cases[0], calls_take_less_than_the_header_says);
+    tcase_add_test(cases[0], small_stacks_serve);
+    return check_main(suite->name, cases, 1);
 }

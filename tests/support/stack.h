@@ -45,4 +45,18 @@ void stack_tell(const char *call);
  * at `path` declares with SL_API was called. */
 void stack_report(const char *header);
 
+/* All calls of a public header, in parts. */
+typedef struct stack_suite {
+    const char *name, *header;
+    void (*set_up)(void), (*tear_down)(void);
+    void (*const *parts)(void);
+    size_t count;    /* of parts */
+    size_t *threads; /* that the parts' calls take; set before they run */
+} stack_suite;
+
+/* Runs the parts in a large stack, and reports, and again in a stack of STACK_THREAD bytes on two threads: the test's
+ * environment gives the threads of a team such stacks too. Returns a program's status: 77 where the stack cannot be
+ * measured. */
+int stack_main(const stack_suite *suite);
+
 #endif

@@ -131,13 +131,37 @@ def ended(folder, program, after=0.0):
     return done.returncode, done.stdout, done.stderr
 
 
+# The vectors of the programs' indexes, whose ids are their rows.
+ROWS = np.random.default_rng(1).standard_normal((4000, 24)).astype(np.float32)
+
+
+def answers(index):
+    """An index holds the program's vectors, and finds the nearest of them."""
+    ids = index.ids().astype(np.int64)
+    assert np.unique(ids).size == len(index) == ids.size
+    own = ids[ids < 500]
+    if own.size == 0:
+        return
+    stored, asked = index.get(own), ROWS[own]
+    cosines = (stored * asked).sum(1) / np.linalg.norm(stored, axis=1) / np.linalg.norm(asked, axis=1)
+    assert cosines.min() > 0.99
+    nearest = ids[shortlist.exact(index.get(ids), asked[:50], 5, metric=index.metric)[0].astype(np.int64)]
+    found = index.search(asked[:50], 5, ef=200)[0]
+    assert np.mean([np.isin(one, other).mean() for one, other in zip(found, nearest)]) > 0.9
+
+
 def sound(folder):
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if name == "items.sli":
-            assert shortlist.Items.open(path).check().bad_ids == 0
+            items = shortlist.Items.open(path)
+            assert items.check().bad_ids == 0 and len(items) == 400
         elif name.endswith(".sli"):
-            shortlist.open(path).check()
+            index = shortlist.open(path)
+            report = index.check()
+            assert report.sampled_lost == 0, report
+            assert name == "empty.sli" or len(index) == 3000
+            answers(index)
         elif name.endswith(".slm"):
             assert np.isfinite(shortlist.Ranker.open(path).predict(columns())).all()
         else:
@@ -154,7 +178,7 @@ def test_an_exception_of_the_main_thread_is_told_as_ever(tmp_path):
     status, out, err = ended(tmp_path, INDEX + "run(lambda: index.search(x, 10))\nraise SystemExit(3)")
     assert (status, out, err) == (3, "", "")
     status, out, err = ended(tmp_path, INDEX + "run(lambda: index.search(x, 10))\n1 / 0")
-    assert status == 1 and err.endswith("ZeroDivisionError: division by zero\n") and "terminate" not in err
+    assert status == 1 and out == "" and err.endswith("ZeroDivisionError: division by zero\n") and "terminate" not in err
 
 
 def test_what_the_program_does_at_its_end_still_works(tmp_path):
@@ -183,7 +207,9 @@ Closer.query = self_query = x[:2]
 """
     status, out, err = ended(tmp_path, program)
     assert (status, err) == (0, "") and out.startswith("saved 3000\n"), (status, out, err)
+    assert out in ("saved 3000\n", "saved 3000\n(3,)\n", "saved 3000\n(1, 3)\n", "saved 3000\n(2, 3)\n")
     assert os.listdir(tmp_path) == ["saved.sli"]
+    sound(tmp_path)
 
 
 def test_a_thread_in_a_callback_is_not_waited_for(tmp_path):
