@@ -230,3 +230,19 @@ closer = Closer(index)
 """
     status, out, err = ended(tmp_path, program)
     assert status == 0 and out == "" and ("SL_EBUSY" in err or "ended with the program" in err or err == ""), err
+
+
+def test_other_modules_of_nanobind_keep_their_warnings(tmp_path):
+    """What the module sets in nanobind is kept under a name of its own, which no other module reads."""
+    status, out, err = ended(
+        tmp_path,
+        """
+import ctypes
+api = ctypes.pythonapi
+api.PyInterpreterState_Get.restype = api.PyInterpreterState_GetDict.restype = ctypes.c_void_p
+api.PyInterpreterState_GetDict.argtypes = [ctypes.c_void_p]
+kept = ctypes.cast(api.PyInterpreterState_GetDict(api.PyInterpreterState_Get()), ctypes.py_object).value
+print([name.endswith("_shortlist__") for name in kept if "nb_internals" in str(name)])
+""",
+    )
+    assert (status, out, err) == (0, "[True]\n", "")

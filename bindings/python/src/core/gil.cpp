@@ -26,7 +26,8 @@ void wait_for_calls() {
 } // namespace
 
 void watch_the_end() {
-    // A daemon thread that the end of the program stops keeps its objects, which nanobind would tell on stderr.
+    // A daemon thread that the end of the program stops keeps its objects, which nanobind would tell on stderr. The
+    // module has a domain of its own: other modules keep their warnings.
     nb::set_leak_warnings(false);
     pthread_atfork(nullptr, nullptr, in_child);
     nb::object ident = nb::module_::import_("threading").attr("main_thread")().attr("ident");
@@ -57,8 +58,11 @@ void enter_library() {
     in_library++;
 }
 
+// In a child, calls of the thread that forked may end that were not counted there.
 void leave_library() {
-    in_library--;
+    long seen = in_library;
+    while (seen > 0 && !in_library.compare_exchange_weak(seen, seen - 1))
+        ;
 }
 
 Released::~Released() {
