@@ -24,7 +24,7 @@ typedef struct sl_mounts {
 
 /* Opens SL_MOUNTS, or a file like it. A list that cannot be read is empty. */
 void sl_mounts_open(sl_mounts *mounts, const char *list);
-/* Returns 0 behind the last. A later mount of the same point lies on top. */
+/* Gives the next mount. Returns 0 after the last one. A later mount hides an earlier one at the same point. */
 int sl_mounts_next(sl_mounts *mounts, sl_mount *out);
 void sl_mounts_close(sl_mounts *mounts);
 

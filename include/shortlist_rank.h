@@ -511,8 +511,8 @@ typedef struct sl_precision_search_params {
     const char *group; /* column of the groups */
     size_t ndcg_k;     /* default 10 */
     sl_strategy strategy;
-    int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC. Of rows and weights, no more
-                                        is asked than the precisions that are left need */
+    int leave_static, leave_dynamic; /* nonzero: no layer is INT8, or none is INT8_DYNAMIC. The search then reads only
+                                        the rows and weights that the other precisions need */
     size_t trials;     /* at most. 0 (default): no limit, but 100 of BAYESIAN, which takes 1,000 at most. EXHAUSTIVE
                           judges all calibrations of the precisions it has begun */
     double timeout_s;  /* no trial but the first begins later; 0 (default): none */

@@ -24,10 +24,10 @@ typedef struct sl_dataset_source {
     int unlabelled; /* neither labels nor weights are read; both arrays are NULL, and weights 1 */
 } sl_dataset_source;
 
-/* Reads and encodes the rows, each source from its beginning. Scales weights so that their mean is 1 over the training
- * rows, and over the validation rows: the optimisers have numbers of a size of their own, and only the ratios of
- * weights are to count. Parameters: valid may be NULL. Then the spec's "validation" fraction of `train` is held out, as
- * the spec's seed chooses. Errors: those of the rows; SL_EINVAL (no row is left to train on); SL_ELIMIT (more than 2^32
+/* Reads and encodes the rows, each source from its beginning. Scales the weights of the training rows to a mean of 1,
+ * and those of the validation rows too. Only the ratios of weights count then: learning rates suit gradients of weight
+ * 1. Parameters: valid may be NULL. The spec's seed then draws the spec's "validation" fraction of `train`, which is
+ * held out. Errors: those of the rows; SL_EINVAL (no row is left to train on); SL_ELIMIT (more than 2^32
  * - 1 rows). */
 sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
                           const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out);

@@ -1,11 +1,10 @@
 /*
  * Links that lists give up, and other ways to their ends.
  *
- * A list that is chosen anew gives links up. The end of a link stays reachable if another way leads there from the
- * list's node. Such a way has links that were read after the link was given up. A link of the way that is given up
- * later has another way itself, read later still. So at the end of an add each link that was given up has a way of
- * links that are there, also where threads give links up at once. All nodes that could be reached before can still be
- * reached.
+ * A list that is chosen anew drops links. The end of a dropped link stays reachable if another path leads there from
+ * the list's node. The path's links were read after the link was dropped. A link of the path may be dropped later: it
+ * then has a path of its own, read later still. At the end of an add, each dropped link has a path of links that
+ * exist, also if several threads drop links at the same time. All nodes that were reachable stay reachable.
  *
  * A new node needs a link from an old node. Nodes for which neither was found are open ends, and sl_reach_close links
  * them.
@@ -43,8 +42,8 @@ void sl_detours_watch(sl_detours *detours, size_t first);
 /* Notes that `to` must be reached from `from`. */
 void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to);
 
-/* Leaves in given_up, which holds the ends of links that a node's list gave up, those with no other short way. The
- * list lacks them already. Threads: the caller holds the lock of the list's node. */
+/* Removes from given_up the ends that another short path reaches. given_up holds the ends of links that a node's list
+ * dropped. The list lacks them already. Threads: the caller holds the lock of the list's node. */
 void sl_detours_look(sl_detours *detours, uint32_t node);
 
 #endif
