@@ -1,6 +1,5 @@
 /* Partitions of vectors far from the origin, and of narrow clusters far from one another, under L2: filters find the
  * nearest by them. Merging and numbering begin at centroids that are exact copies. */
-#include "base/random.h"
 #include "distance/codec/encode.h"
 #include "distance/double.h"
 #include "hnsw/build/join.h"
@@ -8,7 +7,7 @@
 #include "hnsw/graph/index.h"
 #include "hnsw/search/partition_order.h"
 #include "tests/support/check_main.h"
-#include "tests/support/indexes.h"
+#include "tests/support/cities.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,29 +15,6 @@
 enum { HALF = SL_RENUMBER_LEAST, N = 2 * HALF, QUERIES = 100, K = 10, EF = 64, MOST_DIM = 32, CITIES = 12 };
 
 static float x[(N + QUERIES) * MOST_DIM];
-
-/* From -1 to 1. */
-static float draw(uint64_t seed, uint64_t i) {
-    return (float)(sl_random_at(seed, i) >> 40) * 0x1p-23f - 1;
-}
-
-/* Fills rows [first, end): places up to `spread` away from one of the cities, which are about `far` from the origin. */
-static void settle(size_t first, size_t end, size_t dim, size_t cities, uint64_t seed, float far, float spread) {
-    for (size_t i = first; i < end; i++) {
-        const size_t city = i % cities;
-        for (size_t j = 0; j < dim; j++)
-            x[i * dim + j] = far * (1 + draw(seed, city * dim + j) / 2) + spread * draw(seed + 1, i * dim + j);
-    }
-}
-
-static sl_index_params params_of(size_t dim, sl_codes codes) {
-    sl_index_params params;
-    indexes_params(&params, dim, SL_METRIC_L2);
-    params.codes = codes;
-    params.m = 16;
-    params.ef_construction = 200;
-    return params;
-}
 
 /* Recall of rows from `asked` on, as queries under a filter, among every STEP-th of rows [0, n). The look
  * is at partitions. */
@@ -77,8 +53,8 @@ static double filtered_recall(sl_index *index, size_t dim, size_t n, size_t aske
 /* Centroids in codes I8 have their scores by products, and nodes in codes F32 by differences. A look at partitions
  * compares the two. */
 START_TEST(centroids_in_bytes_have_the_scores_of_floats) {
-    settle(0, HALF + QUERIES, MOST_DIM, CITIES, 7, 3, 1);
-    sl_index_params params = params_of(MOST_DIM, SL_CODES_F32);
+    cities_settle(x, 0, HALF + QUERIES, MOST_DIM, CITIES, 7, 3, 1);
+    sl_index_params params = cities_params(MOST_DIM, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, HALF, NULL, 1);
     const sl_graph *graph = &index->graph;
     const sl_partitions *partitions = &graph->partitions;
@@ -130,7 +106,7 @@ static void centroids_stay(sl_index *const *parts, size_t half) {
         nodes[i] = (uint32_t)(i % half);
     }
     const sl_copied copied = {graphs, 2, of, nodes, SL_JOIN_OVER_LARGER};
-    const sl_index_params params = params_of(dim, SL_CODES_F32);
+    const sl_index_params params = cities_params(dim, SL_CODES_F32);
     sl_index *joined;
     ck_ok(sl_index_create(&params, &joined));
     ck_ok(sl_join_partitions(&copied, n, &joined->graph));
@@ -155,13 +131,13 @@ static void centroids_stay(sl_index *const *parts, size_t half) {
 START_TEST(merged_partitions_serve_filters) {
     enum { DIM = 8 };
     const size_t half = halves[_i].half, n = 2 * half;
-    sl_index_params params = params_of(DIM, SL_CODES_F32);
+    sl_index_params params = cities_params(DIM, SL_CODES_F32);
     uint64_t ids[HALF];
     sl_index *parts[2], *merged;
     for (size_t h = 0; h < 2; h++) {
         for (size_t i = 0; i < half; i++)
             ids[i] = h * half + i;
-        settle(h * half, h * half + half, DIM, 1, 3 + h, halves[_i].far[h], halves[_i].spread[h]);
+        cities_settle(x, h * half, h * half + half, DIM, 1, 3 + h, halves[_i].far[h], halves[_i].spread[h]);
         parts[h] = indexes_make(&params, x + h * half * DIM, SL_F32, half, ids, 1);
         ck_assert_int_eq(parts[h]->graph.partitions.count > 0, half == HALF);
         ck_assert_int_eq(parts[h]->graph.partitions.codec.codes, halves[_i].codes[h]);

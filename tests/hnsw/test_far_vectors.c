@@ -1,11 +1,10 @@
 /* Vectors far from the origin and close to one another under L2: products of them differ by less than floats resolve.
  * With codes f32, and with integers, searches and builds find the nearest all the same, whatever is added later. Codes
  * of one scale a vector lose them, and say so. */
-#include "base/random.h"
 #include "hnsw/build/resolution.h"
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
-#include "tests/support/indexes.h"
+#include "tests/support/cities.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
@@ -24,29 +23,6 @@ static void set_up(void) {
 
 static void tear_down(void) {
     scratch_close(&place);
-}
-
-/* From -1 to 1. */
-static float draw(uint64_t seed, uint64_t i) {
-    return (float)(sl_random_at(seed, i) >> 40) * 0x1p-23f - 1;
-}
-
-/* Fills rows [first, end): places up to `spread` away from one of the cities, which are about `far` from the origin. */
-static void settle(size_t first, size_t end, size_t dim, size_t cities, uint64_t seed, float far, float spread) {
-    for (size_t i = first; i < end; i++) {
-        const size_t city = i % cities;
-        for (size_t j = 0; j < dim; j++)
-            x[i * dim + j] = far * (1 + draw(seed, city * dim + j) / 2) + spread * draw(seed + 1, i * dim + j);
-    }
-}
-
-static sl_index_params params_of(size_t dim, sl_codes codes) {
-    sl_index_params params;
-    indexes_params(&params, dim, SL_METRIC_L2);
-    params.codes = codes;
-    params.m = 16;
-    params.ef_construction = 200;
-    return params;
 }
 
 /* Recall of rows from `asked` on, as queries, among rows [0, n). */
@@ -73,8 +49,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static sl_index *index_of_kind(int kind) {
     const size_t n = kinds[kind].n;
     sl_index *index;
-    settle(0, n + QUERIES, kinds[kind].dim, kinds[kind].cities, 7, kinds[kind].far, kinds[kind].spread);
-    sl_index_params params = params_of(kinds[kind].dim, SL_CODES_F32);
+    cities_settle(x, 0, n + QUERIES, kinds[kind].dim, kinds[kind].cities, 7, kinds[kind].far, kinds[kind].spread);
+    sl_index_params params = cities_params(kinds[kind].dim, SL_CODES_F32);
     sl_add_params adding;
     sl_add_params_init(&adding);
     adding.threads = 1;
@@ -188,9 +164,9 @@ END_TEST
 START_TEST(later_vectors_may_lie_elsewhere) {
     enum { DIM = 2 };
     const size_t later = _i ? N : FEW / 4, n = N + later;
-    settle(0, N, DIM, 1, 3, 48.85f, 0.1f);
-    settle(N, n, DIM, 1, 5, -300, 0.1f);
-    sl_index_params params = params_of(DIM, SL_CODES_F32);
+    cities_settle(x, 0, N, DIM, 1, 3, 48.85f, 0.1f);
+    cities_settle(x, N, n, DIM, 1, 5, -300, 0.1f);
+    sl_index_params params = cities_params(DIM, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
     sl_save_params saving;
     sl_save_params_init(&saving);
@@ -215,9 +191,9 @@ END_TEST
 
 START_TEST(merges_keep_them_apart) {
     enum { DIM = 2, HALF = N / 2 };
-    settle(0, HALF, DIM, 1, 3, 48.85f, 0.1f);
-    settle(HALF, N, DIM, CITIES, 5, -300, 0.1f);
-    sl_index_params params = params_of(DIM, SL_CODES_F32);
+    cities_settle(x, 0, HALF, DIM, 1, 3, 48.85f, 0.1f);
+    cities_settle(x, HALF, N, DIM, CITIES, 5, -300, 0.1f);
+    sl_index_params params = cities_params(DIM, SL_CODES_F32);
     uint64_t ids[HALF];
     for (size_t i = 0; i < HALF; i++)
         ids[i] = HALF + i;
@@ -246,8 +222,8 @@ START_TEST(integers_are_found) {
     static uint64_t found[QUERIES * K], truth[QUERIES * K];
     static float scores[QUERIES * K];
     for (size_t i = 0; i < (N + QUERIES) * DIM; i++)
-        whole[i] = (int16_t)(31000 + 1500 * draw(9, i));
-    sl_index_params params = params_of(DIM, SL_CODES_I16);
+        whole[i] = (int16_t)(31000 + 1500 * cities_draw(9, i));
+    sl_index_params params = cities_params(DIM, SL_CODES_I16);
     params.dtype = SL_I16;
     sl_index *index = indexes_make(&params, whole, SL_I16, N, NULL, 1);
     const vector_rows queries = {whole + N * DIM, SL_I16, QUERIES};
@@ -278,13 +254,13 @@ static const struct {
 START_TEST(small_clusters_are_found) {
     enum { PART = 40 };
     const size_t dim = clusters[_i].dim, n = clusters[_i].n, rows = n / clusters[_i].adds, first = n - rows;
-    settle(0, n + QUERIES, dim, 1, 11, 0, 1);
+    cities_settle(x, 0, n + QUERIES, dim, 1, 11, 0, 1);
     for (size_t i = first; i < n + QUERIES; i += i < n ? PART : 1)
         for (size_t j = 0; j < dim; j++)
             x[i * dim + j] = j || !clusters[_i].is_one_scale
-                                 ? 3000 + 1000 * draw(12, j) + clusters[_i].spread * x[i * dim + j]
+                                 ? 3000 + 1000 * cities_draw(12, j) + clusters[_i].spread * x[i * dim + j]
                                  : 6000;
-    sl_index_params params = params_of(dim, SL_CODES_F32);
+    sl_index_params params = cities_params(dim, SL_CODES_F32);
     sl_add_params adding;
     sl_index *index;
     sl_add_params_init(&adding);
@@ -307,8 +283,8 @@ START_TEST(builds_choose_their_codes) {
         sl_codes codes;
         sl_progress progress;
         sl_progress_start(&progress, NULL, NULL, 0);
-        settle(0, FEW, MOST_DIM, 1, 3, wanted[i].far, 1);
-        sl_index_params params = params_of(MOST_DIM, SL_CODES_F32);
+        cities_settle(x, 0, FEW, MOST_DIM, 1, 3, wanted[i].far, 1);
+        sl_index_params params = cities_params(MOST_DIM, SL_CODES_F32);
         sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
         ck_ok(sl_compared_codes(&index->graph, 1 + i % 2, &progress, &codes));
         ck_assert_int_eq(codes, wanted[i].codes);
@@ -329,8 +305,8 @@ static const struct {
 START_TEST(codes_tell_what_they_lose) {
     for (int centred = 0; centred < 2; centred++) {
         const size_t dim = centred ? MOST_DIM : 2;
-        settle(0, FEW, dim, 1, 3, centred ? 0 : 4885, centred ? 1 : 0.1f);
-        sl_index_params params = params_of(dim, lossy[_i].codes);
+        cities_settle(x, 0, FEW, dim, 1, 3, centred ? 0 : 4885, centred ? 1 : 0.1f);
+        sl_index_params params = cities_params(dim, lossy[_i].codes);
         params.refine = lossy[_i].refine;
         sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
         sl_resolution resolution = {.struct_size = sizeof resolution};
@@ -352,11 +328,11 @@ END_TEST
 /* Copies of a vector are no neighbours that codes lose. */
 START_TEST(copies_are_not_lost) {
     enum { KINDS_OF = 40 };
-    settle(0, KINDS_OF, MOST_DIM, 1, 3, 0, 1);
+    cities_settle(x, 0, KINDS_OF, MOST_DIM, 1, 3, 0, 1);
     for (size_t i = KINDS_OF; i < FEW; i++)
         memcpy(x + i * MOST_DIM, x + i % KINDS_OF * MOST_DIM, MOST_DIM * sizeof *x);
     for (size_t i = 0; i < sizeof lossy / sizeof *lossy; i++) {
-        sl_index_params params = params_of(MOST_DIM, lossy[i].codes);
+        sl_index_params params = cities_params(MOST_DIM, lossy[i].codes);
         params.refine = lossy[i].refine;
         sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
         sl_resolution resolution = {.struct_size = sizeof resolution};
@@ -370,8 +346,8 @@ END_TEST
 
 /* Tuning blames the codes, and not the truth. */
 START_TEST(tuning_blames_the_codes) {
-    settle(0, N + QUERIES, 2, 1, 3, 4885, 0.1f);
-    sl_index_params params = params_of(2, SL_CODES_I8);
+    cities_settle(x, 0, N + QUERIES, 2, 1, 3, 4885, 0.1f);
+    sl_index_params params = cities_params(2, SL_CODES_I8);
     params.refine = SL_REFINE_NONE;
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
     static uint64_t truth[QUERIES * K];
@@ -384,8 +360,8 @@ END_TEST
 
 /* Nothing is measured where nothing can be lost. */
 START_TEST(exact_codes_lose_nothing) {
-    settle(0, FEW, 2, 1, 3, 4885, 0.1f);
-    sl_index_params params = params_of(2, SL_CODES_F32);
+    cities_settle(x, 0, FEW, 2, 1, 3, 4885, 0.1f);
+    sl_index_params params = cities_params(2, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
     sl_resolution resolution = {.struct_size = sizeof resolution, .sampled = 1, .unresolved = 1};
     ck_ok(sl_index_resolution(index, 0, &resolution));
