@@ -17,9 +17,11 @@ def version(package, prefix):
     return next((distribution.version for distribution in found), "")
 
 
-def wanted(words, name):
-    """Tells whether the words name the variant: its library, or how its whole name begins."""
-    return any(name.startswith(word if " " in word else word + " ") for word in words)
+def wanted(words, names):
+    """Gives the names that the words stand for: a library, a whole name, or how some names begin."""
+    return [name for name in names
+            if any(name == word if word in names else name.startswith(word if " " in word else word + " ")
+                   for word in words)]
 
 
 def refuse_unknown(words):
@@ -53,6 +55,6 @@ def contenders(chosen, data, asked):
         if not of and name in engines.APART:
             found.append(Contender(chosen, data, name, skipped("all", f"{library.PACKAGE} is not installed"), "", key))
             continue
-        found += [Contender(chosen, data, name, variant, of, key) for variant in library.variants(data)
-                  if wanted(words, f"{name} {variant.name}")]
+        variants = {f"{name} {variant.name}": variant for variant in library.variants(data)}
+        found += [Contender(chosen, data, name, variants[one], of, key) for one in wanted(words, variants)]
     return found

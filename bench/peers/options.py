@@ -12,7 +12,8 @@ def options(arguments=None):
     parser.add_argument("dataset", nargs="?", default="glove100", help="a folder of data/ (default: glove100)")
     parser.add_argument("--metric", choices=("cosine", "ip", "l2"), help="of a data set that sets.py does not know")
     parser.add_argument("--engines", default=",".join(engines.NAMES),
-                        help="of " + ", ".join(engines.NAMES) + "; or parts of variants' names, as 'hnswlib M=16'")
+                        help="of " + ", ".join(engines.NAMES) + "; or variants' names, as 'hnswlib M=16', or how they "
+                        "begin, as 'hnswlib M'")
     parser.add_argument("--rounds", type=int, default=5, help="of the race, in which the libraries take turns")
     parser.add_argument("--seconds", type=float, default=0.3, help="that a single timing lasts at least")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the builds")

@@ -402,6 +402,12 @@ class Lineup(unittest.TestCase):
             self.assertEqual(lineup.version("some-thing", folder), "1.2")
             self.assertEqual(lineup.version("another", folder), "")
 
+    def test_a_whole_name_takes_one_variant_alone(self):
+        names = ["hnswlib M=16", "hnswlib M=16 efc=500", "hnswlib M=32", "hnswlib-like M=16"]
+        self.assertEqual(lineup.wanted(["hnswlib M=16"], names), names[:1])
+        self.assertEqual(lineup.wanted(["hnswlib M=1", "hnswlib M=32"], names), names[:3])
+        self.assertEqual(lineup.wanted(["hnswlib"], names), names[:3])
+
     def test_words_that_name_no_library_are_refused(self):
         lineup.refuse_unknown(["scann-core", "hnswlib M=16"])
         for word in ("scann", "glass HNSW", "hnsw"):
