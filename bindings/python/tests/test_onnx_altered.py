@@ -523,6 +523,30 @@ def test_codes_that_cut_what_no_relu_can_are_refused(which, models, data):
     assert {zero for _, zero in refused} == {0}, refused
 
 
+def test_codes_that_cut_count_where_no_int8_layer_reads_them(coded):
+    """Weights in codes of u8 around 100 reach 155: their layer is read as floats, which cut off nothing."""
+    rows = coded[2]
+    ranker = shortlist.Ranker.train({**NUMBERS, "deep": {"hidden": [8, 4], "activation": "tanh"}}, rows, threads=1)
+    inputs = shortlist.onnx.inputs(ranker, rows)
+    for zero in (0, 128):
+        model = shortlist.onnx.export(ranker)
+        first = next(node.output[0] for node in model.graph.node if node.op_type == "Tanh")
+        coded_behind(model, first, zero)
+        at, layer = next((i, node) for i, node in enumerate(model.graph.node) if "put.0" in node.input)
+        weight = next(numpy_helper.to_array(t) for t in model.graph.initializer if t.name == layer.input[1])
+        scale = np.float32(weight.max() / 150)
+        codes = np.clip(np.round(weight / scale) + 100, 0, 255).astype(np.uint8)
+        arrays = {"w.codes": codes, "w.scale": scale, "w.zero": np.uint8(100)}
+        model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), n) for n, a in arrays.items())
+        layer.input[1] = "w"
+        model.graph.node.insert(at, helper.make_node("DequantizeLinear", list(arrays), ["w"], name="w"))
+        if zero:
+            assert np.abs(shortlist.onnx.load(model).predict(rows) - run(model, inputs)).max() < CODED
+        else:
+            with pytest.raises(ValueError, match="cut off what is below 0, and no layer can do so there"):
+                shortlist.onnx.load(model)
+
+
 def test_an_axis_may_be_counted_from_either_end(coded, caplog):
     """A scale for each input: 1 and -1 are the same axis of a matrix."""
     made, model, rows = coded

@@ -16,7 +16,7 @@ from ._values import Array, Coded, Codes, Columns, Const, Floats, Layers, Looked
 log = logging.getLogger("shortlist.onnx")
 
 # The lowest codes of the types that activations are in.
-_LOWEST = {"uint8": 0, "int8": -128, "uint16": 0, "int16": -32768}
+_LOWEST = {"uint8": 0, "int8": -128, "uint16": 0, "int16": -32768, "uint4": 0, "int4": -8, "uint2": 0, "int2": -2}
 _WHOLE = ("int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2")
 
 Operand = Union[Value, None]
@@ -25,8 +25,12 @@ Operand = Union[Value, None]
 def _has_negatives(value: Floats, scale: Array) -> bool:
     """Tells whether rows of tables hold numbers that codes from 0 on change. Those of inputs are not known."""
     parts = value.parts if isinstance(value, (Looked, Row)) else ()
-    tables = [part.table.array for part in parts if part.table is not None]
-    return any(table.min(initial=0) < -float(scale.min()) / 2 for table in tables)
+    rounded = -float(scale.min()) / 2  # what is above it becomes 0 in any codes; a sum of many such does not
+    return any(
+        part.table.array.min(initial=0) < (0 if part.combine == "sum" else rounded)
+        for part in parts
+        if part.table is not None
+    )
 
 
 def uncoded(value: Coded) -> Floats:

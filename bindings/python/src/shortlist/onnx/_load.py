@@ -38,11 +38,7 @@ def _given(name: str, coding: Coding, weight: Array) -> GivenLayer:
         why = "its inputs are rounded to bfloat16, and its weights are not of bfloat16"
     elif found is None or codes is None:
         why = "its inputs are not in codes of 8 bits" if codes is not None else "its weights are not in codes"
-    elif codes.scales.shape[0] != 1:
-        why = "its weights have a scale for each input"
-    elif codes.numbers.min(initial=0) < -128 or codes.numbers.max(initial=0) > 127:
-        why = "its weights are not whole numbers from -128 to 127 times a scale"
-    else:
+    elif not (why := codes.misfit()):
         scales = np.broadcast_to(codes.scales[0], (codes.numbers.shape[1],)).astype(np.float32)
         return GivenLayer("int8", found.scale, found.zero, codes.numbers.astype(np.int8), scales)
     log.warning("layer %s is read as floats: %s", name, why)
@@ -218,7 +214,12 @@ class _Weights:
             raise ValueError(f"a layer beside the deep part has {len(layer.weight)} inputs, not {len(linear.parts)}")
         if layer.coding.half or layer.coding.range is not None or layer.coding.weights is not None:
             how = "its inputs are rounded to bfloat16" if layer.coding.half else "its inputs or its weights are in codes"
-            log.warning("a layer of the wide part is read as floats: %s", how)
+            cut = layer.coding.range is not None and layer.coding.range.zero == 0
+            log.warning(
+                "a layer of the wide part is read as floats: %s%s",
+                how,
+                ", which cut off what is below 0; the model keeps it" if cut else "",
+            )
         for i, part in enumerate(linear.parts):
             if part.table is not None:
                 raise ValueError(f"table {part.table.name!r} leads to a single layer beside the deep part")

@@ -29,6 +29,14 @@ class Codes(NamedTuple):
     def turned(self) -> Codes:
         return Codes(self.numbers.T, self.scales.T)
 
+    def misfit(self) -> str:
+        """Why no INT8 layer has these weights; "": one has."""
+        if self.scales.shape[0] != 1:
+            return "its weights have a scale for each input"
+        if self.numbers.min(initial=0) < -128 or self.numbers.max(initial=0) > 127:
+            return "its weights are not whole numbers from -128 to 127 times a scale"
+        return ""
+
 
 class Range(NamedTuple):
     """The codes of an activation, as bytes from 0 to 255: x has the code zero + x / scale."""

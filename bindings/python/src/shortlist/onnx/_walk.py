@@ -419,7 +419,7 @@ def _through(value: Value | None, weight: Array, bias: Array | None, codes: Code
         if value.whole if isinstance(value, Coded) else value.half:
             raise Misfit("a layer takes float32")
         # A layer in INT8 cuts off what its codes do. Another one has no codes.
-        is_coded = isinstance(value, Rounded) or (found is not None and codes is not None)
+        is_coded = isinstance(value, Rounded) or (found is not None and codes is not None and not codes.misfit())
         value = value.value if is_coded else uncoded(value)  # type: ignore[arg-type]
     layer = Layer(weight, bias, Coding(found, codes, half))
     net = _steps.as_layers(value)
