@@ -26,11 +26,11 @@ typedef struct compared {
     sl_graph graph; /* with these rows for its codes */
     void *rows;     /* NULL: the index's own */
     size_t size;
-    int is_coarser; /* bytes, which may not tell vectors apart that the index's own codes do */
-    size_t close;   /* members that so far were not told from their neighbours */
+    int is_coarser; /* the rows are bytes, and the index's own codes are finer */
+    int is_too_coarse;
 } compared;
 
-/* Members that bytes may fail to tell from their neighbours: one in so many. A build with more compares in floats. */
+/* A build in bytes may fail to tell one node in this many from its neighbours. */
 enum { CLOSE_SHARE = 1024 };
 
 static size_t folds_of(const sl_graph *graph) {
@@ -87,9 +87,11 @@ static sl_status compared_init(compared *c, const sl_build *build, sl_codes code
     return graph->codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
 }
 
-/* Tells whether the members have to be compared again, in floats. */
-static int is_too_coarse(const compared *c, const sl_build *build) {
-    return c->close > build->n / CLOSE_SHARE;
+/* Ends the pass where bytes fail to tell `close` of n nodes from their neighbours. No error message is set: the caller
+ * links again, in floats. */
+static sl_status check_close(compared *c, size_t close, size_t n) {
+    c->is_too_coarse = close > n / CLOSE_SHARE;
+    return c->is_too_coarse ? SL_EUNSUPPORTED : SL_OK;
 }
 
 static void compared_free(compared *c) {
@@ -116,9 +118,9 @@ static size_t told_of(size_t degree) {
 }
 
 /* Makes the lists of members that all differ. `links`: the degree times entries a member, which get numbers of members.
- */
-static sl_status link_distinct(sl_build *build, compared *c, const sl_members *members, size_t degree,
-                               uint32_t *links) {
+ * `close`: the nodes that bytes have failed to tell apart so far, of those that the build links; NULL: not counted. */
+static sl_status link_distinct(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links,
+                               const size_t *close) {
     const sl_graph *graph = &build->index->graph;
     size_t width = width_of(degree);
     sl_leaves leaves = {0};
@@ -129,36 +131,48 @@ static sl_status link_distinct(sl_build *build, compared *c, const sl_members *m
     if (members->work) status = sl_leaf_notes_begin(members->work, members, folds_of(graph), width);
     if (status == SL_OK) status = sl_leaves_make(&leaves, members, folds_of(graph));
     if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
-    if (status == SL_OK && c->is_coarser) c->close += sl_near_close(&near, members);
+    if (status == SL_OK && close) status = check_close(c, *close + sl_near_close(&near, members, graph, 0), build->n);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     sl_near_free(&near);
     sl_leaves_free(&leaves);
     return status;
 }
 
-/* Returns how many members have the bytes of another kind's first member, which their own codes tell apart. */
-static size_t count_merged(const sl_graph *graph, const sl_copies *copies, const sl_members *members) {
-    size_t merged = 0;
+/* Counts the members that bytes make alike with many others, which their own codes tell apart. */
+static sl_status count_merged(const sl_graph *graph, const sl_copies *copies, const sl_members *members,
+                              size_t *merged) {
+    sl_status status = SL_OK;
+    uint32_t *others = sl_mem_array(&graph->allocator, copies->distinct, sizeof *others, &status);
+    SL_TRY(status);
+    memset(others, 0, copies->distinct * sizeof *others);
     for (size_t i = 0; i < copies->n; i++)
-        merged += !sl_is_copy(graph, copies->rows[copies->of[i]], sl_member_row(members, i));
-    return merged;
+        others[copies->of[i]] += !sl_is_copy(graph, copies->rows[copies->of[i]], sl_member_row(members, i));
+    *merged = 0;
+    for (size_t kind = 0; kind < copies->distinct; kind++)
+        if (others[kind] >= SL_CLOSE_NEIGHBOURS) *merged += others[kind];
+    sl_mem_free(&graph->allocator, others, copies->distinct * sizeof *others);
+    return SL_OK;
 }
 
-/* The same for members of which some are alike. */
-static sl_status link_members(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links) {
-    const sl_allocator *allocator = &build->index->graph.allocator;
+/* The same for members of which some are alike. `is_counted`: those that bytes fail to tell apart are counted. */
+static sl_status link_members(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links,
+                              int is_counted) {
+    const sl_graph *graph = &build->index->graph;
+    const sl_allocator *allocator = &graph->allocator;
+    const int counts = is_counted && c->is_coarser;
+    size_t close = 0;
     sl_copies copies;
     sl_status status = sl_copies_find(&copies, members);
     if (status != SL_OK || !copies.of) {
         sl_copies_free(&copies);
-        return status == SL_OK ? link_distinct(build, c, members, degree, links) : status;
+        return status == SL_OK ? link_distinct(build, c, members, degree, links, counts ? &close : NULL) : status;
     }
-    if (c->is_coarser) c->close += count_merged(&build->index->graph, &copies, members);
+    if (counts) status = count_merged(graph, &copies, members, &close);
     sl_members kinds = *members;
     kinds.n = copies.distinct;
     kinds.rows = copies.rows;
     uint32_t *own = sl_mem_array(allocator, copies.distinct * degree, sizeof *own, &status);
-    if (status == SL_OK) status = link_distinct(build, c, &kinds, degree, own);
+    if (status == SL_OK) status = link_distinct(build, c, &kinds, degree, own, counts ? &close : NULL);
     if (status == SL_OK) status = sl_copies_link(&copies, degree, own, links);
     sl_mem_free(allocator, own, copies.distinct * degree * sizeof *own);
     sl_copies_free(&copies);
@@ -173,7 +187,7 @@ static sl_status link_upper(sl_build *build, compared *c, uint32_t level, uint32
     size_t count = list_nodes(&graph->upper, level, nodes, slots);
     if (!count) return SL_OK;
     const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
-    SL_TRY(link_members(build, c, &members, m, links));
+    SL_TRY(link_members(build, c, &members, m, links, 0));
     for (size_t i = 0; i < count; i++) {
         uint32_t *to = sl_layer_links(&layer, slots[i]);
         for (size_t j = 0; j < m; j++)
@@ -224,7 +238,7 @@ static sl_status link_sample(sl_build *build, compared *c, uint32_t *nodes, size
     const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
     sl_status status = SL_OK;
     uint32_t *links = sl_mem_array(&graph->allocator, count * degree, sizeof *links, &status);
-    if (status == SL_OK) status = link_members(build, c, &members, degree, links);
+    if (status == SL_OK) status = link_members(build, c, &members, degree, links, 0);
     for (size_t i = 0; i < count && status == SL_OK; i++)
         for (size_t j = 0; j < degree && links[i * degree + j] != SL_NONE; j++)
             sl_links_append(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
@@ -257,11 +271,12 @@ static sl_status link_lost(sl_build *build, compared *c, uint64_t entry) {
     int many;
     walked.entry = entry;
     SL_TRY(sl_lost_many(&walked, build->first, build->threads, &build->progress, &many));
-    return many && !is_too_coarse(c, build) ? link_samples(build, c) : SL_OK;
+    return many ? link_samples(build, c) : SL_OK;
 }
 
-/* Makes the lists of layer 0 from those of the graphs that are joined. */
-static sl_status link_joined(compared *c, const sl_members *members, const sl_copied *joined) {
+/* Makes the lists of layer 0 from those of the graphs that are joined. The build's own nodes begin at `first`. */
+static sl_status link_joined(compared *c, const sl_members *members, const sl_copied *joined, const sl_graph *own,
+                             size_t first) {
     const sl_graph *graph = &c->graph;
     sl_near_lists near = {0};
     sl_join join;
@@ -273,7 +288,8 @@ static sl_status link_joined(compared *c, const sl_members *members, const sl_co
                             .has_links = 1};
     sl_status status = sl_join_init(&join, joined, members);
     if (status == SL_OK) status = sl_join_near(&join, &near);
-    if (status == SL_OK && c->is_coarser) c->close += sl_near_close(&near, members);
+    if (status == SL_OK && c->is_coarser)
+        status = check_close(c, sl_near_close(&near, members, own, first), members->n - first);
     if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
     /* Long links, which a choice leaves out, lead out of clusters. */
@@ -295,11 +311,11 @@ static sl_status link_all(sl_build *build, compared *c) {
     members.steps = graph->n;
     members.work = build->index->work;
     if (is_joined(build)) {
-        SL_TRY(link_joined(c, &members, build->copied));
+        SL_TRY(link_joined(c, &members, build->copied, graph, 0));
         SL_TRY(sl_join_partitions(build->copied, build->n, graph));
         return link_all_upper(build, c);
     }
-    SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0)));
+    SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0), 1));
     SL_TRY(link_all_upper(build, c));
     return link_lost(build, c, graph->entry);
 }
@@ -369,7 +385,7 @@ static sl_status link_added(batch *b, compared *c) {
         b->nodes[i] = (uint32_t)(first + i);
     members.n = members.steps = build->n;
     members.rows = b->nodes;
-    SL_TRY(link_members(build, c, &members, degree, own));
+    SL_TRY(link_members(build, c, &members, degree, own, 1));
     for (size_t i = 0; i < build->n * degree; i++)
         sl_links(graph, first)[i] = own[i] == SL_NONE ? SL_NONE : own[i] + (uint32_t)first;
     SL_TRY(link_lost(build, c, first));
@@ -391,7 +407,7 @@ static sl_status join_added(batch *b, compared *c) {
         b->of[i] = i >= b->build->first;
         b->nodes[i] = (uint32_t)i;
     }
-    return link_joined(c, &members, &joined);
+    return link_joined(c, &members, &joined, graph, b->build->first);
 }
 
 static sl_status link_batch(sl_build *build, compared *c) {
@@ -401,7 +417,7 @@ static sl_status link_batch(sl_build *build, compared *c) {
         status = link_added(&b, c);
         if (status == SL_OK) status = join_added(&b, c);
         if (status == SL_OK) status = link_all_upper(build, c);
-        if (status != SL_OK || is_too_coarse(c, build)) put_back(&b);
+        if (status != SL_OK) put_back(&b);
     }
     batch_free(&b);
     return status;
@@ -411,36 +427,47 @@ static sl_status link_first(sl_build *build, compared *c) {
     sl_graph *graph = &build->index->graph;
     sl_entry_set(build->index, 0, 0);
     sl_status status = link_all(build, c);
-    if (status == SL_OK && !is_too_coarse(c, build)) return SL_OK;
+    if (status == SL_OK) return SL_OK;
     sl_build_clear_links(build->index, 0, graph->n);
     if (upper_bytes(graph)) memset(graph->upper.links, 0xff, upper_bytes(graph));
     return status;
 }
 
-/* Links the new nodes, which are compared in these codes. `again`: bytes did not tell them apart; nothing is linked. */
-static sl_status link_compared(sl_build *build, sl_codes codes, int *again) {
-    compared c;
-    sl_status status = compared_init(&c, build, codes);
-    if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
-    *again = is_too_coarse(&c, build);
-    compared_free(&c);
-    return status;
-}
-
-sl_status sl_from_leaves_link(sl_build *build) {
+/* Numbers of nodes by partition lie together for leaves, and so do the rows and lists that choosing links reads. */
+static void number_by_partition(sl_build *build) {
     sl_index *index = build->index;
-    sl_codes codes;
-    int again = 0;
-    /* Leaves read the rows of near nodes, and so does choosing links. They then lie together. */
     const int64_t start = sl_now_ns();
     if (!build->first && !is_joined(build)) {
         sl_entry_set(index, 0, 0);
         sl_renumber_settle(index, 8, build->threads, &build->progress);
     }
-    build->numbering_ns = sl_now_ns() - start;
+    build->numbering_ns += sl_now_ns() - start;
+}
+
+/* Links the new nodes, which are compared in these codes. `again`: bytes do not tell them apart; nothing is linked. */
+static sl_status link_compared(sl_build *build, sl_codes codes, int *again) {
+    compared c;
+    sl_status status = compared_init(&c, build, codes);
+    if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
+    *again = c.is_too_coarse;
+    compared_free(&c);
+    return *again ? SL_OK : status;
+}
+
+sl_status sl_from_leaves_link(sl_build *build) {
+    sl_index *index = build->index;
+    const uint64_t done = build->progress.done;
+    sl_codes codes;
+    int again;
+    number_by_partition(build);
     SL_TRY(sl_compared_codes(&index->graph, build->threads, &build->progress, &codes));
     SL_TRY(link_compared(build, codes, &again));
-    return again ? link_compared(build, SL_CODES_F32, &again) : SL_OK;
+    if (!again) return SL_OK;
+    index->graph.bytes_are_coarse = 1;
+    index->ordered = build->first ? index->ordered : 0;
+    __atomic_store_n(&build->progress.done, done, __ATOMIC_RELAXED);
+    number_by_partition(build); /* the centroids too become floats */
+    return link_compared(build, SL_CODES_F32, &again);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "distance/double.h"
+#include "hnsw/build/copies.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/score_block.h"
@@ -14,11 +15,11 @@
 #include <string.h>
 
 /* Vectors that are compared with all others, and their nearest that count. */
-enum { SAMPLE = 64, NEAREST = 16 };
-/* A neighbour closer than so many steps of a code may be anywhere among the nearest: half as many are lost for good,
- * and a build goes by more. */
+enum { SAMPLE = 64, NEAREST = SL_CLOSE_NEIGHBOURS };
+/* Neighbours within this many steps of a code may come in any order. A build then compares in floats. Within half as
+ * many, the codes themselves lose the neighbours. */
 #define CLOSE 8.0
-/* So many vectors of the sample with such neighbours are no chance. */
+/* One vector of the sample with such neighbours may be chance. Two are not. */
 enum { TOO_MANY = 2 };
 
 /* One thread's nearest vectors of each of the sample. */
@@ -142,23 +143,29 @@ int sl_is_finer_than_bytes(const sl_codec *codec) {
     return codec->metric == SL_METRIC_L2 && codec->codes != SL_CODES_I8 && codec->codes != SL_CODES_I4;
 }
 
-/* Tells whether a member's nearest are closer than `step` times CLOSE. */
-static int has_close(const sl_near_lists *near, size_t member, double step) {
+/* Tells whether a member's nearest are closer than `step` times CLOSE. Copies of it in `own` are no neighbours. */
+static int has_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t member,
+                     double step) {
     const sl_near *list = near->near + member * near->width;
-    const size_t count = near->count[member];
-    size_t close = 0;
-    for (size_t i = 0; i < count; i++)
-        close += -2 * (double)sl_near_score(list[i]) < CLOSE * CLOSE * step * step; /* a score is half the square */
+    size_t count = near->count[member], close = 0;
+    for (size_t i = 0; i < near->count[member]; i++) {
+        if (-2 * (double)sl_near_score(list[i]) >= CLOSE * CLOSE * step * step)
+            continue; /* a score is half the square */
+        const uint32_t other = sl_member_row(members, sl_near_member(list[i]));
+        const int is_copy = sl_is_copy(own, sl_member_row(members, member), other);
+        close += !is_copy;
+        count -= (size_t)is_copy;
+    }
     return count && close >= (count < NEAREST ? count : NEAREST);
 }
 
-size_t sl_near_close(const sl_near_lists *near, const sl_members *members) {
+size_t sl_near_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t first) {
     const sl_code_rows *rows = &members->codec->rows;
     size_t close = 0;
 #pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1) reduction(+ : close)
-    for (size_t i = 0; i < near->n; i++) {
+    for (size_t i = first; i < near->n; i++) {
         const uint8_t *row = rows->base + (size_t)sl_member_row(members, i) * rows->pitch;
-        close += has_close(near, i, (double)sl_field_get(row, rows->factor)) != 0;
+        close += has_close(near, members, own, i, (double)sl_field_get(row, rows->factor)) != 0;
     }
     return close;
 }
@@ -167,6 +174,10 @@ sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *
     sl_resolution bytes = {0};
     *codes = SL_CODES_I8;
     if (!sl_is_finer_than_bytes(&graph->codec)) return SL_OK;
+    if (graph->bytes_are_coarse) {
+        *codes = SL_CODES_F32;
+        return SL_OK;
+    }
     SL_TRY(count_close(graph, threads, progress, is_close_for_bytes, &bytes));
     if (bytes.unresolved >= TOO_MANY) *codes = SL_CODES_F32;
     return SL_OK;

@@ -6,6 +6,9 @@
 #include "hnsw/build/near.h"
 #include "hnsw/graph/index.h"
 
+/* A vector whose so many nearest all lie within a few steps of a code is not told from its neighbours. */
+enum { SL_CLOSE_NEIGHBOURS = 16 };
+
 /* Tells whether an index's own codes may tell vectors apart that 8 bits do not: under L2, codes of more than 12 bits.
  */
 int sl_is_finer_than_bytes(const sl_codec *codec);
@@ -22,8 +25,9 @@ int sl_is_finer_than_bytes(const sl_codec *codec);
  */
 sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *progress, sl_codes *codes);
 
-/* Returns how many members have neighbours as close as that, by their lists. The members are compared under L2 in I8.
- * All members count, and so does a small cluster that the 64 vectors miss. */
-size_t sl_near_close(const sl_near_lists *near, const sl_members *members);
+/* Returns how many members from number `first` on have a 16th neighbour in their lists within those few steps. The
+ * members are compared under L2 in I8. Copies in `own`, the graph with its own codes, are no neighbours. All members
+ * count, and so does a small cluster that the 64 vectors miss. */
+size_t sl_near_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t first);
 
 #endif

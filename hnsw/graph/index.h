@@ -85,11 +85,12 @@ struct sl_graph {
     const sl_dram_copy *dram_copy; /* atomic: the copy of a mapped index, once the copy is whole; else NULL */
 
     /* Counts that a view has of its own. */
-    size_t n;           /* nodes */
-    uint64_t entry;     /* the entry point, atomic while an add runs: see entry.h */
-    size_t dead_count;  /* nodes that are marked as deleted */
-    uint64_t next_id;   /* one above the largest id */
-    uint64_t numbering; /* how often nodes got other numbers */
+    size_t n;             /* nodes */
+    uint64_t entry;       /* the entry point, atomic while an add runs: see entry.h */
+    size_t dead_count;    /* nodes that are marked as deleted */
+    uint64_t next_id;     /* one above the largest id */
+    uint64_t numbering;   /* how often nodes got other numbers */
+    int bytes_are_coarse; /* builds compare in floats: bytes were tried and do not tell the vectors apart */
     sl_quant_error quant_error;
 };
 

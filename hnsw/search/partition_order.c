@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Distances of the nearest class and of the last differ by no more. */
-#define OCTAVES 20
-
 static size_t places(const sl_graph *graph) {
     return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_BEHIND + 15) / 16 * 16;
 }
@@ -35,7 +32,7 @@ static void score_centroids(sl_partition_order *order, sl_walk *walk, const sl_q
 
 static float distance_of(float nearest, float score) {
     float distance2 = 2 * (nearest - score);
-    return distance2 > 0 ? sqrtf(distance2) : FLT_MIN;
+    return distance2 <= 0 ? FLT_MIN : sqrtf(distance2);
 }
 
 float sl_partition_unit(const sl_walk *walk, float score) {
@@ -57,9 +54,9 @@ static float log_of(float positive) {
     return (float)bits * 0x1p-23f;
 }
 
-/* Undoes log_of, of a logarithm from 0 to below 256. */
+/* Undoes log_of, of a logarithm from 0 up. The most is the largest float. */
 static float positive_of(float log) {
-    const int32_t bits = (int32_t)(log * 0x1p23f);
+    const int32_t bits = log < 255 ? (int32_t)(log * 0x1p23f) : 0x7f7fffff;
     float positive;
     memcpy(&positive, &bits, sizeof positive);
     return positive;
@@ -80,17 +77,24 @@ float sl_partition_class_score(const sl_partition_order *order, const sl_walk *w
 
 /* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
 static void find_classes(sl_partition_order *order, const sl_walk *walk) {
+    /* The bounds leave out centroids at the query: the logarithm of no distance would be far below all others. */
+    const float least = walk->graph->codec.metric == SL_METRIC_L2 ? log_of(FLT_MIN) : -INFINITY;
     float low = INFINITY, high = -INFINITY;
     for (size_t p = 0; p < order->partitions->count; p++) {
         float far = farness_of(order, walk, order->scores[p]);
-        if (!(fabsf(far) < INFINITY)) continue;
+        if (!(fabsf(far) < INFINITY) || far <= least) continue;
         low = far < low ? far : low;
         high = far > high ? far : high;
     }
-    /* A query at a centroid is no distance from it. */
-    if (walk->graph->codec.metric == SL_METRIC_L2 && low < high - OCTAVES) low = high - OCTAVES;
     order->near = low < INFINITY ? low : 0;
     order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1.0f / SL_PARTITION_CLASSES;
+}
+
+/* The class so many steps behind the bound of the nearest. What is no number is in the last. */
+static size_t class_of(float down) {
+    const size_t last = SL_PARTITION_CLASSES - 1;
+    if (!(down > -INFINITY && down < (float)last)) return last;
+    return down > 0 ? (size_t)down : 0;
 }
 
 static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
@@ -99,8 +103,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     const float inverse = 1 / order->step;
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
-        float down = (farness_of(order, walk, order->scores[p]) - order->near) * inverse;
-        size_t class = down < SL_PARTITION_CLASSES - 1 ? down > 0 ? (size_t)down : 0 : SL_PARTITION_CLASSES - 1;
+        size_t class = class_of((farness_of(order, walk, order->scores[p]) - order->near) * inverse);
         size_t allowed = sl_partition_allowed(order, p);
         order->classes[p] = (uint8_t) class;
         order->left[class] += allowed;
