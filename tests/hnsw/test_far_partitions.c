@@ -53,7 +53,7 @@ static double filtered_recall(sl_index *index, size_t dim, size_t n, size_t aske
 /* Centroids in codes I8 have their scores by products, and nodes in codes F32 by differences. A look at partitions
  * compares the two. */
 START_TEST(centroids_in_bytes_have_the_scores_of_floats) {
-    cities_settle(x, 0, HALF + QUERIES, MOST_DIM, CITIES, 7, 3, 1);
+    cities_settle(x, 0, HALF + QUERIES, (cities){MOST_DIM, CITIES, 7, 3, 1});
     sl_index_params params = cities_params(MOST_DIM, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, HALF, NULL, 1);
     const sl_graph *graph = &index->graph;
@@ -137,7 +137,7 @@ START_TEST(merged_partitions_serve_filters) {
     for (size_t h = 0; h < 2; h++) {
         for (size_t i = 0; i < half; i++)
             ids[i] = h * half + i;
-        cities_settle(x, h * half, h * half + half, DIM, 1, 3 + h, halves[_i].far[h], halves[_i].spread[h]);
+        cities_settle(x, h * half, h * half + half, (cities){DIM, 1, 3 + h, halves[_i].far[h], halves[_i].spread[h]});
         parts[h] = indexes_make(&params, x + h * half * DIM, SL_F32, half, ids, 1);
         ck_assert_int_eq(parts[h]->graph.partitions.count > 0, half == HALF);
         ck_assert_int_eq(parts[h]->graph.partitions.codec.codes, halves[_i].codes[h]);

@@ -49,7 +49,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static sl_index *index_of_kind(int kind) {
     const size_t n = kinds[kind].n;
     sl_index *index;
-    cities_settle(x, 0, n + QUERIES, kinds[kind].dim, kinds[kind].cities, 7, kinds[kind].far, kinds[kind].spread);
+    cities_settle(x, 0, n + QUERIES,
+                  (cities){kinds[kind].dim, kinds[kind].cities, 7, kinds[kind].far, kinds[kind].spread});
     sl_index_params params = cities_params(kinds[kind].dim, SL_CODES_F32);
     sl_add_params adding;
     sl_add_params_init(&adding);
@@ -164,8 +165,8 @@ END_TEST
 START_TEST(later_vectors_may_lie_elsewhere) {
     enum { DIM = 2 };
     const size_t later = _i ? N : FEW / 4, n = N + later;
-    cities_settle(x, 0, N, DIM, 1, 3, 48.85f, 0.1f);
-    cities_settle(x, N, n, DIM, 1, 5, -300, 0.1f);
+    cities_settle(x, 0, N, (cities){DIM, 1, 3, 48.85f, 0.1f});
+    cities_settle(x, N, n, (cities){DIM, 1, 5, -300, 0.1f});
     sl_index_params params = cities_params(DIM, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
     sl_save_params saving;
@@ -191,8 +192,8 @@ END_TEST
 
 START_TEST(merges_keep_them_apart) {
     enum { DIM = 2, HALF = N / 2 };
-    cities_settle(x, 0, HALF, DIM, 1, 3, 48.85f, 0.1f);
-    cities_settle(x, HALF, N, DIM, CITIES, 5, -300, 0.1f);
+    cities_settle(x, 0, HALF, (cities){DIM, 1, 3, 48.85f, 0.1f});
+    cities_settle(x, HALF, N, (cities){DIM, CITIES, 5, -300, 0.1f});
     sl_index_params params = cities_params(DIM, SL_CODES_F32);
     uint64_t ids[HALF];
     for (size_t i = 0; i < HALF; i++)
@@ -254,7 +255,7 @@ static const struct {
 START_TEST(small_clusters_are_found) {
     enum { PART = 40 };
     const size_t dim = clusters[_i].dim, n = clusters[_i].n, rows = n / clusters[_i].adds, first = n - rows;
-    cities_settle(x, 0, n + QUERIES, dim, 1, 11, 0, 1);
+    cities_settle(x, 0, n + QUERIES, (cities){dim, 1, 11, 0, 1});
     for (size_t i = first; i < n + QUERIES; i += i < n ? PART : 1)
         for (size_t j = 0; j < dim; j++)
             x[i * dim + j] = j || !clusters[_i].is_one_scale
@@ -283,7 +284,7 @@ START_TEST(builds_choose_their_codes) {
         sl_codes codes;
         sl_progress progress;
         sl_progress_start(&progress, NULL, NULL, 0);
-        cities_settle(x, 0, FEW, MOST_DIM, 1, 3, wanted[i].far, 1);
+        cities_settle(x, 0, FEW, (cities){MOST_DIM, 1, 3, wanted[i].far, 1});
         sl_index_params params = cities_params(MOST_DIM, SL_CODES_F32);
         sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
         ck_ok(sl_compared_codes(&index->graph, 1 + i % 2, &progress, &codes));
@@ -305,7 +306,7 @@ static const struct {
 START_TEST(codes_tell_what_they_lose) {
     for (int centred = 0; centred < 2; centred++) {
         const size_t dim = centred ? MOST_DIM : 2;
-        cities_settle(x, 0, FEW, dim, 1, 3, centred ? 0 : 4885, centred ? 1 : 0.1f);
+        cities_settle(x, 0, FEW, (cities){dim, 1, 3, centred ? 0 : 4885, centred ? 1 : 0.1f});
         sl_index_params params = cities_params(dim, lossy[_i].codes);
         params.refine = lossy[_i].refine;
         sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
@@ -328,7 +329,7 @@ END_TEST
 /* Copies of a vector are no neighbours that codes lose. */
 START_TEST(copies_are_not_lost) {
     enum { KINDS_OF = 40 };
-    cities_settle(x, 0, KINDS_OF, MOST_DIM, 1, 3, 0, 1);
+    cities_settle(x, 0, KINDS_OF, (cities){MOST_DIM, 1, 3, 0, 1});
     for (size_t i = KINDS_OF; i < FEW; i++)
         memcpy(x + i * MOST_DIM, x + i % KINDS_OF * MOST_DIM, MOST_DIM * sizeof *x);
     for (size_t i = 0; i < sizeof lossy / sizeof *lossy; i++) {
@@ -346,7 +347,7 @@ END_TEST
 
 /* Tuning blames the codes, and not the truth. */
 START_TEST(tuning_blames_the_codes) {
-    cities_settle(x, 0, N + QUERIES, 2, 1, 3, 4885, 0.1f);
+    cities_settle(x, 0, N + QUERIES, (cities){2, 1, 3, 4885, 0.1f});
     sl_index_params params = cities_params(2, SL_CODES_I8);
     params.refine = SL_REFINE_NONE;
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
@@ -360,7 +361,7 @@ END_TEST
 
 /* Nothing is measured where nothing can be lost. */
 START_TEST(exact_codes_lose_nothing) {
-    cities_settle(x, 0, FEW, 2, 1, 3, 4885, 0.1f);
+    cities_settle(x, 0, FEW, (cities){2, 1, 3, 4885, 0.1f});
     sl_index_params params = cities_params(2, SL_CODES_F32);
     sl_index *index = indexes_make(&params, x, SL_F32, FEW, NULL, 1);
     sl_resolution resolution = {.struct_size = sizeof resolution, .sampled = 1, .unresolved = 1};

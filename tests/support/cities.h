@@ -10,15 +10,20 @@ static inline float cities_draw(uint64_t seed, uint64_t i) {
     return (float)(sl_random_at(seed, i) >> 40) * 0x1p-23f - 1;
 }
 
-/* Fills rows [first, end) of x: places up to `spread` away from one of the cities, which are about `far` from the
- * origin. */
-static inline void cities_settle(float *x, size_t first, size_t end, size_t dim, size_t cities, uint64_t seed,
-                                 float far, float spread) {
+/* Places up to `spread` away from one of the cities, which are about `far` from the origin. */
+typedef struct cities {
+    size_t dim, count;
+    uint64_t seed;
+    float far, spread;
+} cities;
+
+/* Fills rows [first, end) of x. */
+static inline void cities_settle(float *x, size_t first, size_t end, cities of) {
     for (size_t i = first; i < end; i++) {
-        const size_t city = i % cities;
-        for (size_t j = 0; j < dim; j++)
-            x[i * dim + j] =
-                far * (1 + cities_draw(seed, city * dim + j) / 2) + spread * cities_draw(seed + 1, i * dim + j);
+        const size_t city = i % of.count;
+        for (size_t j = 0; j < of.dim; j++)
+            x[i * of.dim + j] = of.far * (1 + cities_draw(of.seed, city * of.dim + j) / 2) +
+                                of.spread * cities_draw(of.seed + 1, i * of.dim + j);
     }
 }
 
