@@ -68,7 +68,7 @@ static int is_there(const sl_work *work) {
            mine.st_dev == there.st_dev;
 }
 
-/* Where nobody has locks, the file that was just made goes. */
+/* A file that was just made is removed: without locks nobody may use it. */
 static sl_status fail_unlocked(const sl_work *work, int is_new) {
     if (is_new) (void)unlink(work->path);
     return sl_fail(SL_EUNSUPPORTED,

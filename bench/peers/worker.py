@@ -23,7 +23,7 @@ def resident():
 
 
 def counted(said, code):
-    """What the counting program said, or why it says nothing of the library."""
+    """Returns the counts of the library's instructions, or the reason for having none."""
     if not said:
         return {"why": f"counting ended with exit code {code}"}
     counts = json.loads(said)
@@ -108,7 +108,8 @@ class Worker:
         """What single queries execute: counts by a program that steps this process meanwhile."""
         self.index.set(order["params"])
         ctypes.CDLL(None).prctl(SET_PTRACER, ANY)
-        command = [order["count"], str(os.getpid()), str(COUNTED), os.path.realpath(sysconfig.get_path("platlib"))]  # as its mappings name the files
+        own = os.path.realpath(sysconfig.get_path("platlib"))  # as the process's mappings name the files
+        command = [order["count"], str(os.getpid()), str(COUNTED), own]
         counting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         call = self.index.one()
         while counting.poll() is None:

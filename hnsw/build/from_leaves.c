@@ -30,7 +30,7 @@ typedef struct compared {
     int is_too_coarse;
 } compared;
 
-/* A build in bytes may fail to tell one node in this many from its neighbours. */
+/* A build in bytes begins again in floats where it cannot tell more than one node in this many from its neighbours. */
 enum { CLOSE_SHARE = 1024 };
 
 static size_t folds_of(const sl_graph *graph) {

@@ -14,7 +14,9 @@
 
 enum { N = SANITIZED ? 1500 : 6000, FEW = 1200, K = 10, QUERIES = 100, EF = 64, MOST_DIM = 32, CITIES = 12 };
 
-static float x[(2 * N + QUERIES) * MOST_DIM];
+enum { MOST = 24000 };
+static float x[(MOST + QUERIES) * MOST_DIM];
+static uint64_t ids[MOST];
 static scratch place;
 
 static void set_up(void) {
@@ -195,7 +197,6 @@ START_TEST(merges_keep_them_apart) {
     cities_settle(x, 0, HALF, (cities){DIM, 1, 3, 48.85f, 0.1f});
     cities_settle(x, HALF, N, (cities){DIM, CITIES, 5, -300, 0.1f});
     sl_index_params params = cities_params(DIM, SL_CODES_F32);
-    uint64_t ids[HALF];
     for (size_t i = 0; i < HALF; i++)
         ids[i] = HALF + i;
     sl_index *parts[2] = {indexes_make(&params, x, SL_F32, HALF, NULL, 1),
@@ -248,29 +249,58 @@ static const struct {
     float spread;
     int is_one_scale; /* the largest element is the same, so that vectors get the same bytes */
     size_t ef;
-} clusters[] = {{4, 24000, 1, 0.1f, 1, EF}, {4, 20000, 2, 0.1f, 1, EF}, {16, 20000, 2, 20, 0, 16}};
+} clusters[] = {{4, MOST, 1, 0.1f, 1, EF}, {4, 20000, 2, 0.1f, 1, EF}, {16, 20000, 2, 20, 0, 16}};
 
-/* A small cluster is far away, which hardly a sample shows. Its vectors have the same bytes, or nearly so. Linking all
- * at once, also beside what is there, compares them in floats. */
-START_TEST(small_clusters_are_found) {
+/* Fills n rows and queries behind them. From row `first` on one row in 40 is of a small cluster far away, which hardly
+ * a sample shows, and so are the queries. */
+static void fill_cluster(int kind, size_t first) {
     enum { PART = 40 };
-    const size_t dim = clusters[_i].dim, n = clusters[_i].n, rows = n / clusters[_i].adds, first = n - rows;
+    const size_t dim = clusters[kind].dim, n = clusters[kind].n;
     cities_settle(x, 0, n + QUERIES, (cities){dim, 1, 11, 0, 1});
     for (size_t i = first; i < n + QUERIES; i += i < n ? PART : 1)
         for (size_t j = 0; j < dim; j++)
-            x[i * dim + j] = j || !clusters[_i].is_one_scale
-                                 ? 3000 + 1000 * cities_draw(12, j) + clusters[_i].spread * x[i * dim + j]
+            x[i * dim + j] = j || !clusters[kind].is_one_scale
+                                 ? 3000 + 1000 * cities_draw(12, j) + clusters[kind].spread * x[i * dim + j]
                                  : 6000;
+}
+
+static sl_index *linked_at_once(size_t dim, size_t first, size_t end, size_t adds) {
+    const size_t rows = (end - first) / adds;
     sl_index_params params = cities_params(dim, SL_CODES_F32);
     sl_add_params adding;
     sl_index *index;
     sl_add_params_init(&adding);
     adding.builder = SL_BUILDER_LEAVES;
     ck_ok(sl_index_create(&params, &index));
-    for (size_t at = 0; at < n; at += rows)
-        ck_ok(sl_index_add(index, x + at * dim, SL_F32, rows, 0, NULL, &adding));
+    for (size_t at = first; at < end; at += rows) {
+        for (size_t i = 0; i < rows; i++)
+            ids[i] = at + i;
+        ck_ok(sl_index_add(index, x + at * dim, SL_F32, rows, 0, ids, &adding));
+    }
+    return index;
+}
+
+/* Vectors of the cluster have the same bytes, or nearly so. Linking all at once, also beside what is there, compares
+ * them in floats. */
+START_TEST(small_clusters_are_found) {
+    const size_t dim = clusters[_i].dim, n = clusters[_i].n, adds = clusters[_i].adds;
+    fill_cluster(_i, n - n / adds);
+    sl_index *index = linked_at_once(dim, 0, n, adds);
     ck_assert_double_ge(recall_of(index, dim, n, n, clusters[_i].ef), 0.98);
     sl_index_free(index);
+}
+END_TEST
+
+/* A merge joins lists in bytes, and begins again in floats. */
+START_TEST(small_clusters_are_merged) {
+    const size_t dim = clusters[0].dim, n = clusters[0].n, half = n / 2;
+    fill_cluster(0, 0);
+    sl_index *parts[2] = {linked_at_once(dim, 0, half, 1), linked_at_once(dim, half, n, 1)}, *merged;
+    ck_ok(sl_index_merge(parts, 2, NULL, &merged));
+    ck_assert_double_ge(recall_of(merged, dim, n, n, EF), 0.98);
+    sl_index_free(merged);
+    sl_index_free(parts[0]);
+    sl_index_free(parts[1]);
 }
 END_TEST
 
@@ -384,7 +414,8 @@ int main(void) {
     tcase_add_loop_test(far, later_vectors_may_lie_elsewhere, 0, 2);
     tcase_add_test(far, merges_keep_them_apart);
     tcase_add_test(far, integers_are_found);
-    tcase_add_loop_test(far, small_clusters_are_found, 0, sizeof clusters / sizeof *clusters);
+    tcase_add_loop_test(far, small_clusters_are_found, 0, SANITIZED ? 1 : sizeof clusters / sizeof *clusters);
+    tcase_add_test(far, small_clusters_are_merged);
     tcase_add_test(far, builds_choose_their_codes);
     tcase_add_loop_test(far, codes_tell_what_they_lose, 0, sizeof lossy / sizeof *lossy);
     tcase_add_test(far, copies_are_not_lost);
