@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 size_text text_of_size(uint64_t bytes) {
@@ -128,13 +129,20 @@ int work_path(size_t max_memory, const char *output, char **path) {
     return EXIT_DONE;
 }
 
+/* Closing the index removes a work file that has its head of 32 bytes alone. */
+static int has_notes(const char *work) {
+    enum { HEAD = 32 };
+    struct stat info;
+    return stat(work, &info) == 0 && info.st_size > HEAD;
+}
+
 int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status) {
     char *work;
     if (status == SL_ECANCELED && max_memory && work_path(max_memory, output, &work) == EXIT_DONE) {
-        const int is_noted = access(work, F_OK) == 0;
-        const int told =
-            is_noted ? report_failure("interrupted; no index was written, and %s lets the same command go on", work)
-                     : report_interrupted();
+        const int told = has_notes(work) ? report_failure("interrupted; no index was written, and %s lets the same "
+                                                          "command go on",
+                                                          work)
+                                         : report_interrupted();
         free(work);
         return told;
     }

@@ -4,6 +4,9 @@
 #include "cli/sampled.h"
 #include "cli/truth.h"
 
+/* Codes are examined where no setting finds more. */
+#define LOW_RECALL 0.95
+
 size_t most_procs(const eval_options *options) {
     size_t most = 0;
     for (size_t i = 0; i < options->procs.count; i++)
@@ -105,16 +108,17 @@ static void print_text(const eval_state *state) {
     eval_print_memory(state->memory, state->memory_count);
 }
 
-/* Warns of a truth that names the index's ids, but of other vectors. */
+/* Warns of codes that lose neighbours, or else of a truth that names the index's ids, but of other vectors. */
 static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)
         if (state->points[i].recall > best) best = state->points[i].recall;
     sl_resolution resolution;
-    if (!truth_is_strange(best, state->task.wanted, state->task.filter ? state->allowed : state->stats.n)) return;
+    if (best >= LOW_RECALL) return;
     if (measure_resolution(state->index_path, state->index, 0, &resolution) == EXIT_DONE &&
         warn_of_resolution(state->index_path, &state->stats, resolution.unresolved, resolution.sampled))
         return;
+    if (!truth_is_strange(best, state->task.wanted, state->task.filter ? state->allowed : state->stats.n)) return;
     report_warning("%s: recall is %.4f at most, which is chance: its ids are not those of %s for these queries and "
                    "this metric; of an index with ids of its own make the truth with 'shortlist truth --ids'",
                    state->truth_path, best, state->index_path);

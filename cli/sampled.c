@@ -43,8 +43,8 @@ void json_resolution(json *json, size_t unresolved, size_t sampled) {
 int warn_of_resolution(const char *path, const sl_index_stats *stats, size_t unresolved, size_t sampled) {
     if (unresolved * TOLD_FROM < sampled || !unresolved) return 0;
     report_warning("%s: codes %s do not tell the nearest of %.0f %% of the vectors apart, and searches miss them: the "
-                   "vectors lie far from the origin and close to one another. Use codes f32, or take the mean of all "
-                   "vectors from vectors and queries, which changes no distance",
+                   "vectors lie far from the origin and close to one another. Use codes f32. Around one place it also "
+                   "helps to take the mean of all vectors from vectors and queries, which changes no distance",
                    path, sl_codes_name(stats->codes), 100 * (double)unresolved / (double)sampled);
     return 1;
 }

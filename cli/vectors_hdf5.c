@@ -28,11 +28,11 @@ static const char *const role_names[] = {
     [VECTORS_BASE] = "train",   [VECTORS_COLUMN] = "train",    [VECTORS_LIST] = "train",
     [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors", [VECTORS_ARRAY] = "train"};
 
-/* Parts FILE.hdf5:NAME. The caller frees the file's name. */
+/* Parts FILE.hdf5:NAME, where the whole is no file itself. NAME may lie in groups. The caller frees the file's name. */
 static char *part_path(const char *path, vectors_role role, opened *opened) {
     const char *colon = strrchr(path, ':');
     const format *whole = NULL;
-    if (colon && !strchr(colon, '/')) {
+    if (colon && access(path, F_OK) != 0) {
         char *file = strndup(path, (size_t)(colon - path));
         whole = file ? format_of(file) : NULL;
         if (whole && whole->layout == LAYOUT_HDF5 && colon[1] && strlen(colon + 1) < sizeof opened->dataset) {

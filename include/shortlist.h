@@ -1029,7 +1029,8 @@ SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild
 /* Why a recall was not reached. */
 typedef enum sl_tune_limit {
     SL_LIMIT_NONE = 0,
-    SL_LIMIT_CODES = 1, /* walks find enough true neighbours, but ranking puts others before them */
+    SL_LIMIT_CODES = 1, /* walks find enough true neighbours, but ranking puts others before them; or the codes do not
+                         * tell neighbours apart: see sl_index_resolution */
     SL_LIMIT_GRAPH = 2, /* deeper walks find no more of them */
     SL_LIMIT_EF = 3     /* deeper walks would, but for max_ef */
 } sl_tune_limit;

@@ -121,9 +121,12 @@ static sl_status give_up(sl_tune *tune, size_t t) {
     const sl_curve *curve = &tune->curves[best];
     const sl_tune_point *last = &curve->points[curve->count - 1];
     sl_tune_limit limit = SL_LIMIT_GRAPH;
+    sl_resolution resolution;
     double share;
+    int lose;
     SL_TRY(sl_tune_coverage(&tune->task, last->at, &share));
-    if (share >= tune->targets[t])
+    SL_TRY(sl_tune_codes_lose(tune->task.index, &resolution, &lose));
+    if (share >= tune->targets[t] || lose)
         limit = SL_LIMIT_CODES;
     else if (last->at < sl_undeleted_count(&tune->task.index->graph) && last->at == tune->task.max_ef &&
              !stalls(curve, tune->targets[t]))

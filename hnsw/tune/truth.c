@@ -215,11 +215,19 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
     return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
 }
 
+sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *lose) {
+    *found = (sl_resolution){.struct_size = sizeof *found};
+    SL_TRY(sl_index_resolution(index, 0, found));
+    *lose = found->unresolved && found->unresolved >= found->sampled / 10;
+    return SL_OK;
+}
+
 /* Tells codes that lose what is nearest from a truth of something else. */
 static sl_status judge_codes(const sl_index *index, double best) {
-    sl_resolution found = {.struct_size = sizeof found};
-    SL_TRY(sl_index_resolution(index, 0, &found));
-    if (!found.unresolved || found.unresolved < found.sampled / 10) return SL_OK;
+    sl_resolution found;
+    int lose;
+    SL_TRY(sl_tune_codes_lose(index, &found, &lose));
+    if (!lose) return SL_OK;
     return sl_fail(
         SL_EUNSUPPORTED,
         "recall is %.4f at most: codes %s do not tell the nearest of %zu in %zu vectors apart; build the index "

@@ -126,6 +126,9 @@ typedef struct sl_tune {
  * and no more of the truth is found than chance finds. Settings from such a truth would tell of a bad graph. */
 sl_status sl_tune_judge_truth(const sl_tune *tune);
 
+/* truth.c: tells whether codes lose a tenth of the nearest or more, by a sample. */
+sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *lose);
+
 /* Returns the recall to ask for so that other queries meet the target, by the error of a point near it. */
 double sl_tune_aim(double target, const sl_tune_point *near);
 /* Finds where the curve meets the target, with the margin if the curve comes so far. */

@@ -8,10 +8,12 @@
 /* 1 where the dataset was written. */
 static int put(hid_t file, const char *name, int rank, const hsize_t *sides, hid_t stored, hid_t memory,
                const void *data) {
-    hid_t space = H5Screate_simple(rank, sides, NULL);
-    hid_t set = H5Dcreate2(file, name, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(rank, sides, NULL), links = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(links, 1);
+    hid_t set = H5Dcreate2(file, name, stored, space, links, H5P_DEFAULT, H5P_DEFAULT);
     int written = set >= 0 && H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
     if (set >= 0) H5Dclose(set);
+    H5Pclose(links);
     H5Sclose(space);
     return written;
 }
@@ -59,15 +61,17 @@ int main(int argc, char **argv) {
     if (file < 0) return 1;
     hid_t string = H5Tcopy(H5T_C_S1);
     H5Tset_size(string, 2);
-    int well = put(file, "train", sparse ? 1 : 2, (const hsize_t[]){sparse ? 200 : 50, 4}, H5T_IEEE_F32LE,
-                   H5T_NATIVE_FLOAT, train) &&
-               put(file, "test", sparse ? 1 : 2, (const hsize_t[]){sparse ? 20 : 5, 4}, H5T_IEEE_F32BE,
-                   H5T_NATIVE_FLOAT, test) &&
-               put(file, "neighbors", 2, (const hsize_t[]){5, 2}, H5T_STD_I32LE, H5T_NATIVE_INT32, neighbors) &&
-               put(file, "doubles", 2, (const hsize_t[]){3, 2}, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, doubles) &&
-               put(file, "bytes", 2, (const hsize_t[]){3, 2}, H5T_STD_U8LE, H5T_NATIVE_UINT8, bytes) &&
-               put(file, "cube", 3, (const hsize_t[]){2, 2, 2}, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, cube) &&
-               put(file, "text", 1, (const hsize_t[]){2}, string, string, text);
+    int well =
+        put(file, "train", sparse ? 1 : 2, (const hsize_t[]){sparse ? 200 : 50, 4}, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT,
+            train) &&
+        put(file, "test", sparse ? 1 : 2, (const hsize_t[]){sparse ? 20 : 5, 4}, H5T_IEEE_F32BE, H5T_NATIVE_FLOAT,
+            test) &&
+        put(file, "neighbors", 2, (const hsize_t[]){5, 2}, H5T_STD_I32LE, H5T_NATIVE_INT32, neighbors) &&
+        put(file, "doubles", 2, (const hsize_t[]){3, 2}, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, doubles) &&
+        put(file, "group/inner/doubles", 2, (const hsize_t[]){3, 2}, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, doubles) &&
+        put(file, "bytes", 2, (const hsize_t[]){3, 2}, H5T_STD_U8LE, H5T_NATIVE_UINT8, bytes) &&
+        put(file, "cube", 3, (const hsize_t[]){2, 2, 2}, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, cube) &&
+        put(file, "text", 1, (const hsize_t[]){2}, string, string, text);
     if (says) well = well && say(file, "distance", argv[2], 0) && say(file, "type", argv[3], 1);
     H5Tclose(string);
     return H5Fclose(file) >= 0 && well ? 0 : 1;

@@ -99,6 +99,14 @@ class Bounded(CommandTest):
         self.run_ok(*merge)
         self.assertEqual(self.files(), ["base.fbin", "x.sl", "y.sl"])
 
+    def test_notes_are_told_of_where_there_are_any(self):
+        for size in (0, 1, 100):
+            said = self.end((*BUILD, "-o", "x.sl", *BOUND), size, signal.SIGINT)
+            noted = "x.sl.work" in self.files()
+            self.assertEqual("x.sl.work" in said, noted, said)
+            if noted:
+                os.remove(self.path("x.sl.work"))
+
     def test_merges_and_rebuilds(self):
         self.run_ok(*BUILD, "-o", "x.sl", *BOUND)
         for bound in ((), ("--max-memory", "7M")):

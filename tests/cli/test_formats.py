@@ -191,7 +191,8 @@ class Hdf5(CommandTest):
         self.run_ok("convert", "set.hdf5", "train.fbin")
         self.assertEqual(decode(self.path("train.fbin"))[0], [[i + j / 2 for j in range(4)] for i in range(50)])
         for name, rows in (("test", [[i + 0.25 + j / 2 for j in range(4)] for i in range(5)]),
-                           ("doubles", [[i * 1.5, i * 2.5] for i in range(3)])):
+                           ("doubles", [[i * 1.5, i * 2.5] for i in range(3)]),
+                           ("group/inner/doubles", [[i * 1.5, i * 2.5] for i in range(3)])):
             self.run_ok("convert", "set.hdf5:" + name, "out.fbin")
             self.assertEqual(decode(self.path("out.fbin"))[0], rows)
         self.run_ok("convert", "set.hdf5:neighbors", "out.ibin")

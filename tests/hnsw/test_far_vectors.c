@@ -389,6 +389,26 @@ START_TEST(tuning_blames_the_codes) {
 }
 END_TEST
 
+/* The same where some of the nearest are found: a better graph would not help. */
+START_TEST(codes_stand_in_the_way) {
+    cities_settle(x, 0, N + QUERIES, (cities){2, 2, 3, 48, 0.2f});
+    sl_index_params params = cities_params(2, SL_CODES_I16);
+    params.refine = SL_REFINE_NONE;
+    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    static uint64_t truth[QUERIES * K];
+    const vector_rows queries = {x + 2 * N, SL_F32, QUERIES};
+    sl_tuned tuned = {.struct_size = sizeof tuned};
+    indexes_exact(SL_METRIC_L2, 2, (vector_rows){x, SL_F32, N}, queries, K, truth);
+    ck_ok(sl_index_tune(index, queries.rows, SL_F32, QUERIES, 0, truth, K, NULL, NULL));
+    for (size_t i = 0; sl_index_get_tuned(index, i, &tuned) == SL_OK; i++) {
+        ck_assert_double_gt(tuned.recall, 0.05);
+        ck_assert_double_lt(tuned.recall, 0.9);
+        ck_assert_int_eq(tuned.limit, SL_LIMIT_CODES);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
 /* Nothing is measured where nothing can be lost. */
 START_TEST(exact_codes_lose_nothing) {
     cities_settle(x, 0, FEW, (cities){2, 1, 3, 4885, 0.1f});
@@ -420,6 +440,7 @@ int main(void) {
     tcase_add_loop_test(far, codes_tell_what_they_lose, 0, sizeof lossy / sizeof *lossy);
     tcase_add_test(far, copies_are_not_lost);
     tcase_add_test(far, tuning_blames_the_codes);
+    tcase_add_test(far, codes_stand_in_the_way);
     tcase_add_test(far, exact_codes_lose_nothing);
     return check_main("far_vectors", &far, 1);
 }

@@ -503,8 +503,8 @@ class Index:
         if unresolved and unresolved >= sampled / 10:
             warnings.warn(
                 f"codes {self._codes} do not tell the nearest of {100 * unresolved / sampled:.0f} % of the vectors "
-                'apart, and searches miss them; use codes="f32", or take the mean of all vectors from vectors and '
-                "queries, which changes no distance",
+                'apart, and searches miss them; use codes="f32". Around one place it also helps to take the mean of all '
+                "vectors from vectors and queries, which changes no distance",
                 stacklevel=3,
             )
 
