@@ -55,6 +55,23 @@ static sl_status fill(sl_csv *csv) {
     return SL_OK;
 }
 
+/* Tells files of other formats by their first bytes, which no header has. */
+static sl_status refuse_other_formats(const sl_csv *csv) {
+    static const struct {
+        const char *bytes, *name;
+    } others[] = {{"\x1f\x8b", "gzip"},
+                  {"\x28\xb5\x2f\xfd", "Zstandard"},
+                  {"PK\x03\x04", "ZIP (also .xlsx)"},
+                  {"PAR1\x15", "Parquet"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const size_t size = strlen(others[i].bytes);
+        if (csv->end >= size && memcmp(csv->buffer, others[i].bytes, size) == 0)
+            return sl_fail(SL_EFORMAT, "%s: the file is of the format %s; unpack it or write it as CSV text", csv->path,
+                           others[i].name);
+    }
+    return SL_OK;
+}
+
 sl_status csv_start(sl_csv *csv) {
     static const char mark[] = "\xef\xbb\xbf";
     csv->at = csv->end = 0;
@@ -63,7 +80,7 @@ sl_status csv_start(sl_csv *csv) {
     while (csv->end < sizeof mark - 1 && !csv->at_end)
         SL_TRY(fill(csv));
     if (csv->end >= sizeof mark - 1 && memcmp(csv->buffer, mark, sizeof mark - 1) == 0) csv->at = sizeof mark - 1;
-    return SL_OK;
+    return refuse_other_formats(csv);
 }
 
 /* ---- Fields ---- */

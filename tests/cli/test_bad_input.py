@@ -254,7 +254,7 @@ class Endings(CommandTest):
         source = random.Random(4)
         self.write(name, struct.pack("<II", 60000, 64) + source.randbytes(60000 * 64))
         return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1",
-                "--progress"]
+                "--builder", "insert", "--progress"]
 
     def interrupt(self, command, number):
         """Waits for the first line of --progress, sends the signal, and returns what was said afterwards."""

@@ -136,6 +136,8 @@ START_TEST(wrong_headers) {
     ck_fails(open_bytes("", 0, NULL, &csv), SL_EFORMAT, "no header");
     ck_assert_ptr_null(csv);
     ck_fails(open_bytes("\n\n", 2, NULL, &csv), SL_EFORMAT, "no header");
+    ck_fails(open_bytes("\x1f\x8b\x08\r\n", 5, NULL, &csv), SL_EFORMAT, "of the format gzip");
+    ck_fails(open_bytes("PAR1\x15\n", 6, NULL, &csv), SL_EFORMAT, "of the format Parquet");
     ck_fails(open_bytes("a,b,a\n", 6, NULL, &csv), SL_EFORMAT, "columns 1 and 3 are both named 'a'");
     ck_fails(open_bytes("a,,b\n", 5, NULL, &csv), SL_EFORMAT, "column 2 has no name");
     ck_fails(open_bytes("a,b\0c\n", 6, NULL, &csv), SL_EFORMAT, "column 2 has a NUL");
