@@ -116,6 +116,13 @@ class CommandTest(unittest.TestCase):
     def vectors(self, name, rows, kind=None):
         return self.write(name, encode(rows, os.path.splitext(name)[1], kind))
 
+    def long_build(self, name):
+        """Writes 60,000 vectors to a file of .i8bin, and gives the command that inserts them in half a minute or more."""
+        source = random.Random(4)
+        self.write(name, struct.pack("<II", 60000, 64) + source.randbytes(60000 * 64))
+        return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1",
+                "--builder", "insert", "--progress"]
+
     def read(self, name):
         with open(self.path(name), "rb") as file:
             return file.read()

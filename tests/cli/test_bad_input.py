@@ -4,7 +4,6 @@ leaves every file as it was. And what ends a run: signals, full disks."""
 import math
 import os
 import pty
-import random
 import resource
 import signal
 import struct
@@ -248,13 +247,6 @@ class BadIndexes(CommandTest):
 
 class Endings(CommandTest):
     """How runs end that do not come to their end."""
-
-    def long_build(self, name):
-        """Writes the input of a build of a minute or so, and gives its command."""
-        source = random.Random(4)
-        self.write(name, struct.pack("<II", 60000, 64) + source.randbytes(60000 * 64))
-        return [COMMAND, "build", name, "-o", "x.sl", "--metric", "l2", "--ef-build", "600", "--threads", "1",
-                "--builder", "insert", "--progress"]
 
     def interrupt(self, command, number):
         """Waits for the first line of --progress, sends the signal, and returns what was said afterwards."""

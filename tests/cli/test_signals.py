@@ -1,16 +1,13 @@
 """Every command ends by SIGINT itself, so that a shell ends its loop too."""
 
 import os
+import shlex
 import signal
 import subprocess
 import unittest
 
 from every import EveryCommand
-from harness import COMMAND, PRELOAD, CommandTest
-
-
-BUILD = [COMMAND, "build", "b.fbin", "-o", "b.sl", "--metric", "l2", "--ef-build", "900", "--builder", "insert",
-         "--progress"]
+from harness import PRELOAD, CommandTest
 
 
 def setUpModule():
@@ -32,9 +29,9 @@ class Interrupted(EveryCommand):
                 self.assertEqual([name for name in os.listdir(self.folder) if ".tmp" in name], [])
 
     def test_other_signals_end_with_a_status(self):
-        self.vectors("b.fbin", [[float(i % 7), float(i % 11)] for i in range(20000)])
+        build = self.long_build("b.i8bin")
         for number, status in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 1), (signal.SIGHUP, 1)):
-            process = subprocess.Popen(BUILD, cwd=self.folder, stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(build, cwd=self.folder, stderr=subprocess.PIPE, text=True)
             self.addCleanup(process.kill)
             process.stderr.readline()
             process.send_signal(number)
@@ -45,11 +42,11 @@ class Interrupted(EveryCommand):
 
     def test_ignored_signals_stay_ignored(self):
         """A background job of a script ignores SIGINT, and nohup SIGHUP. Another signal ends the command."""
-        self.vectors("b.fbin", [[float(i % 7), float(i % 11)] for i in range(20000)])
+        build = self.long_build("b.i8bin")
         for ignored, ends, status in ((signal.SIGINT, signal.SIGTERM, 1), (signal.SIGHUP, signal.SIGINT, -signal.SIGINT),
                                       (signal.SIGTERM, signal.SIGINT, -signal.SIGINT)):
             with self.subTest(ignored=ignored):
-                process = subprocess.Popen(BUILD, cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                process = subprocess.Popen(build, cwd=self.folder, stderr=subprocess.PIPE, text=True,
                                            preexec_fn=lambda number=ignored: signal.signal(number, signal.SIG_IGN))
                 self.addCleanup(process.kill)
                 process.stderr.readline()
@@ -65,9 +62,7 @@ class Interrupted(EveryCommand):
 class Loops(CommandTest):
     def test_a_loop_of_the_shell_ends(self):
         """The shell alone is not told: it ends its loop because the command died of the signal."""
-        self.vectors("b.fbin", [[float(i % 7), float(i % 11)] for i in range(20000)])
-        script = f'for i in 1 2 3; do echo $i; "{COMMAND}" build b.fbin -o b.sl --metric l2 --builder insert ' \
-                 '--ef-build 900 --progress; done; echo went on'
+        script = f"for i in 1 2 3; do echo $i; {shlex.join(self.long_build('b.i8bin'))}; done; echo went on"
         shell = subprocess.Popen(["bash", "-c", script], cwd=self.folder, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(shell.kill)
