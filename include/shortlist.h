@@ -1094,9 +1094,10 @@ typedef struct sl_tune_report {
  *   report    may be NULL
  * A target out of reach is no error, and is stored with its reason. Settings stay when vectors are added, and are saved
  * with the index. A mapped index is tuned in memory: save it. On failure settings are as before.
- * Errors: SL_EINVAL (also fewer than SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth,
- * truth found no better than by chance), SL_EUNSUPPORTED (codes that lose what is nearest), SL_ENOTFOUND (an unknown id
- * in truth), SL_EVALUE, SL_ETYPE, SL_ELIMIT. */
+ * Errors:
+ *   SL_EINVAL        also fewer than SL_TUNE_LEAST_QUERIES queries or k vectors, a neighbour twice in a row of truth,
+ * or truth found no better than by chance SL_EUNSUPPORTED  codes that lose what is nearest SL_ENOTFOUND     an unknown
+ * id in truth SL_EVALUE, SL_ETYPE, SL_ELIMIT */
 SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);

@@ -116,7 +116,7 @@ class Contender:
             raise
 
     def executed(self, params):
-        """What single queries execute; see native/instructions.c."""
+        """Counts the instructions of single queries; see native/instructions.c."""
         program = self.chosen.native / "native_instructions"
         if not program.exists():
             return {"why": "the program that counts instructions was not built"}

@@ -184,7 +184,7 @@ def race(chosen, racing, calling):
 
 
 def executed(contender):
-    """What single queries execute at the settings of the race. A library whose fast kernels do not run is told."""
+    """Counts the instructions of single queries at the settings of the race, and notes fast kernels that do not run."""
     settings = contender.tuned["settings"]["one"]
     params = next((settings[target] for target in ("0.95", "0.90", "0.99") if settings.get(target)), None)
     if params is None:

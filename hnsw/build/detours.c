@@ -39,7 +39,7 @@ void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to) {
         detours->open[detours->open_count++] = (sl_open_end){from, to};
 }
 
-/* A node that has another's place puts it out. What the table forgets is taken for far away. */
+/* A node that has another's place puts it out. A forgotten node is taken for far away. */
 static uint32_t *place_of(const sl_detours *detours, uint32_t node) {
     return &detours->near[node * 2654435761u >> (32 - PLACES_LOG2)];
 }

@@ -90,7 +90,7 @@ static void find_classes(sl_partition_order *order, const sl_walk *walk) {
     order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1.0f / SL_PARTITION_CLASSES;
 }
 
-/* The class so many steps behind the bound of the nearest. What is no number is in the last. */
+/* Returns the class that lies `down` steps behind the bound of the nearest; the last where `down` is no number. */
 static size_t class_of(float down) {
     const size_t last = SL_PARTITION_CLASSES - 1;
     if (!(down > -INFINITY && down < (float)last)) return last;

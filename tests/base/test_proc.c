@@ -1,4 +1,4 @@
-/* What the system lists of this process: its mounts, and its control groups in made trees of files. */
+/* The mounts of this process, and its control groups in made trees of files. */
 #define _GNU_SOURCE
 #include "base/cgroup.h"
 #include "base/mounts.h"

@@ -1,6 +1,6 @@
 /* Loaded before the C library. Environment variables say what differs from the system:
- *   REFUSE_RENAME=ENDING   renaming to a path that ends so fails, as over a mount; "all": nothing can be renamed
- *   REFUSE_LOCKS=ERROR     flock and the locks of fcntl fail with this number, as on a file system without locks
+ *   REFUSE_RENAME=ENDING   renaming to a path that ends so fails, as over a mount. "all": every renaming fails.
+ *   REFUSE_LOCKS=ERROR     flock and the locks of fcntl fail with this number, as without locks of the file system.
  *   INTERRUPT_AT=ENDING    SIGINT comes when a path that ends so is opened for the first time; "": any path */
 #define _GNU_SOURCE
 #include <dlfcn.h>

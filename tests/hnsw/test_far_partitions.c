@@ -16,35 +16,18 @@ enum { HALF = SL_RENUMBER_LEAST, N = 2 * HALF, QUERIES = 100, K = 10, EF = 64, M
 
 static float x[(N + QUERIES) * MOST_DIM];
 
-/* Recall of rows from `asked` on, as queries under a filter, among every STEP-th of rows [0, n). The look
- * is at partitions. */
+/* Recall of rows from `asked` on, as queries under a filter of rows [0, n). The look is at partitions. */
 static double filtered_recall(sl_index *index, size_t dim, size_t n, size_t asked) {
-    enum { STEP = 7 };
-    static float some[(N / STEP + 1) * MOST_DIM];
-    static uint64_t allowed[N / STEP + 1], found[QUERIES * K], truth[QUERIES * K];
-    const float *queries = x + asked * dim;
-    size_t count = 0;
-    for (size_t i = 0; i < n; i += STEP, count++) {
-        allowed[count] = i;
-        memcpy(some + count * dim, x + i * dim, dim * sizeof(float));
-    }
-    indexes_exact(SL_METRIC_L2, dim, (vector_rows){some, SL_F32, count}, (vector_rows){queries, SL_F32, QUERIES}, K,
-                  truth);
-    for (size_t i = 0; i < QUERIES * K; i++)
-        truth[i] = allowed[truth[i]];
-    sl_filter_params filtering;
-    sl_filter_params_init(&filtering);
-    filtering.allow = allowed;
-    filtering.allow_count = count;
-    sl_filter *filter;
-    ck_ok(sl_filter_create(index, &filtering, &filter));
+    static uint64_t found[QUERIES * K], truth[QUERIES * K];
+    const vector_rows queries = {x + asked * dim, SL_F32, QUERIES};
+    sl_filter *filter = cities_filter(index, x, dim, n, &queries, K, truth);
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = EF;
     params.filter = filter;
     params.strategy = SL_FILTER_PARTITIONS;
     sl_search_stats stats;
-    ck_ok(sl_index_search(index, queries, SL_F32, QUERIES, 0, K, &params, found, NULL, &stats));
+    ck_ok(sl_index_search(index, queries.rows, SL_F32, QUERIES, 0, K, &params, found, NULL, &stats));
     ck_assert_uint_eq(stats.partitions, QUERIES);
     sl_filter_free(filter);
     return indexes_recall(found, truth, QUERIES, K);

@@ -78,35 +78,20 @@ END_TEST
 
 /* Every way of asking: filters of every strategy, pages of an iterator, a radius, stored vectors. */
 START_TEST(every_search_finds_them) {
-    enum { DIM = 2, STEP = 7 };
+    enum { DIM = 2 };
     static const sl_filter_strategy strategies[] = {SL_FILTER_AUTO, SL_FILTER_EXACT, SL_FILTER_PARTITIONS,
                                                     SL_FILTER_WALK, SL_FILTER_HOPS};
     sl_index *index = index_of_kind(1);
-    static float some[(N / STEP + 1) * DIM];
-    static uint64_t allowed[N / STEP + 1], found[QUERIES * K], truth[QUERIES * K];
-    const float *queries = x + N * DIM;
-    size_t count = 0;
-    for (size_t i = 0; i < N; i += STEP, count++) {
-        allowed[count] = i;
-        memcpy(some + count * DIM, x + i * DIM, DIM * sizeof(float));
-    }
-    indexes_exact(SL_METRIC_L2, DIM, (vector_rows){some, SL_F32, count}, (vector_rows){queries, SL_F32, QUERIES}, K,
-                  truth);
-    for (size_t i = 0; i < QUERIES * K; i++)
-        truth[i] = allowed[truth[i]];
-    sl_filter_params filtering;
-    sl_filter_params_init(&filtering);
-    filtering.allow = allowed;
-    filtering.allow_count = count;
-    sl_filter *filter;
-    ck_ok(sl_filter_create(index, &filtering, &filter));
+    static uint64_t found[QUERIES * K], truth[QUERIES * K];
+    const vector_rows queries = {x + N * DIM, SL_F32, QUERIES};
+    sl_filter *filter = cities_filter(index, x, DIM, N, &queries, K, truth);
     for (size_t s = 0; s < sizeof strategies / sizeof *strategies; s++) {
         sl_search_params params;
         sl_search_params_init(&params);
         params.ef = EF;
         params.filter = filter;
         params.strategy = strategies[s];
-        ck_ok(sl_index_search(index, queries, SL_F32, QUERIES, 0, K, &params, found, NULL, NULL));
+        ck_ok(sl_index_search(index, queries.rows, SL_F32, QUERIES, 0, K, &params, found, NULL, NULL));
         const double recall = indexes_recall(found, truth, QUERIES, K);
         ck_assert_msg(recall >= 0.99, "strategy %d: recall %.3f", (int)strategies[s], recall);
     }
@@ -375,36 +360,38 @@ START_TEST(copies_are_not_lost) {
 }
 END_TEST
 
-/* Tuning blames the codes, and not the truth. */
-START_TEST(tuning_blames_the_codes) {
-    cities_settle(x, 0, N + QUERIES, (cities){2, 1, 3, 4885, 0.1f});
-    sl_index_params params = cities_params(2, SL_CODES_I8);
-    params.refine = SL_REFINE_NONE;
-    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+/* Tunes an index of N rows without refine copies, by the truth. */
+static sl_status tune_lossy(sl_codes codes, cities of, sl_index **index) {
     static uint64_t truth[QUERIES * K];
     const vector_rows queries = {x + 2 * N, SL_F32, QUERIES};
-    indexes_exact(SL_METRIC_L2, 2, (vector_rows){x, SL_F32, N}, queries, K, truth);
-    ck_fails(sl_index_tune(index, queries.rows, SL_F32, QUERIES, 0, truth, K, NULL, NULL), SL_EUNSUPPORTED, "codes i8");
+    sl_index_params params = cities_params(of.dim, codes);
+    params.refine = SL_REFINE_NONE;
+    cities_settle(x, 0, N + QUERIES, of);
+    *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    indexes_exact(SL_METRIC_L2, of.dim, (vector_rows){x, SL_F32, N}, queries, K, truth);
+    return sl_index_tune(*index, queries.rows, SL_F32, QUERIES, 0, truth, K, NULL, NULL);
+}
+
+/* Tuning blames the codes, and not the truth. */
+START_TEST(tuning_blames_the_codes) {
+    sl_index *index;
+    ck_fails(tune_lossy(SL_CODES_I8, (cities){2, 1, 3, 4885, 0.1f}, &index), SL_EUNSUPPORTED, "codes i8");
     sl_index_free(index);
 }
 END_TEST
 
 /* The same where some of the nearest are found: a better graph would not help. */
 START_TEST(codes_stand_in_the_way) {
-    cities_settle(x, 0, N + QUERIES, (cities){2, 2, 3, 48, 0.2f});
-    sl_index_params params = cities_params(2, SL_CODES_I16);
-    params.refine = SL_REFINE_NONE;
-    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
-    static uint64_t truth[QUERIES * K];
-    const vector_rows queries = {x + 2 * N, SL_F32, QUERIES};
+    sl_index *index;
     sl_tuned tuned = {.struct_size = sizeof tuned};
-    indexes_exact(SL_METRIC_L2, 2, (vector_rows){x, SL_F32, N}, queries, K, truth);
-    ck_ok(sl_index_tune(index, queries.rows, SL_F32, QUERIES, 0, truth, K, NULL, NULL));
-    for (size_t i = 0; sl_index_get_tuned(index, i, &tuned) == SL_OK; i++) {
+    size_t count = 0;
+    ck_ok(tune_lossy(SL_CODES_I16, (cities){2, 2, 3, 48, 0.2f}, &index));
+    for (; sl_index_get_tuned(index, count, &tuned) == SL_OK; count++) {
         ck_assert_double_gt(tuned.recall, 0.05);
         ck_assert_double_lt(tuned.recall, 0.9);
         ck_assert_int_eq(tuned.limit, SL_LIMIT_CODES);
     }
+    ck_assert_uint_gt(count, 0);
     sl_index_free(index);
 }
 END_TEST

@@ -232,7 +232,7 @@ static sl_status save_changes(const sl_file_ops *ops) {
     return status;
 }
 
-/* Changes to a file that another has replaced would undo the other's. Where the renaming fails, they are kept. */
+/* Changes to a file that another has replaced would undo the other's. A failure of the renaming itself keeps them. */
 START_TEST(changes_to_an_older_file_are_not_kept) {
     meanwhile other = {.comes = 1};
     sl_file_ops ops = {.ctx = &other, .fsync = sync_while_another_saves};

@@ -5,6 +5,9 @@
 #include "base/random.h"
 #include "tests/support/indexes.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* From -1 to 1. */
 static inline float cities_draw(uint64_t seed, uint64_t i) {
     return (float)(sl_random_at(seed, i) >> 40) * 0x1p-23f - 1;
@@ -34,6 +37,32 @@ static inline sl_index_params cities_params(size_t dim, sl_codes codes) {
     params.m = 16;
     params.ef_construction = 200;
     return params;
+}
+
+/* Makes a filter that allows every seventh of rows [0, n) of x, and the truth of the queries among those. */
+static inline sl_filter *cities_filter(sl_index *index, const float *x, size_t dim, size_t n,
+                                       const vector_rows *queries, size_t k, uint64_t *truth) {
+    const size_t step = 7;
+    uint64_t *allowed = malloc((n / step + 1) * sizeof *allowed);
+    float *rows = malloc((n / step + 1) * dim * sizeof *rows);
+    sl_filter_params filtering;
+    sl_filter *filter;
+    size_t count = 0;
+    ck_assert(allowed && rows);
+    for (size_t i = 0; i < n; i += step, count++) {
+        allowed[count] = i;
+        memcpy(rows + count * dim, x + i * dim, dim * sizeof *rows);
+    }
+    indexes_exact(SL_METRIC_L2, dim, (vector_rows){rows, SL_F32, count}, *queries, k, truth);
+    for (size_t i = 0; i < queries->count * k; i++)
+        truth[i] = allowed[truth[i]];
+    sl_filter_params_init(&filtering);
+    filtering.allow = allowed;
+    filtering.allow_count = count;
+    ck_ok(sl_filter_create(index, &filtering, &filter));
+    free(rows);
+    free(allowed);
+    return filter;
 }
 
 #endif

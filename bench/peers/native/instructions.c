@@ -31,7 +31,7 @@ static uint64_t known_at[KNOWN];
 static uint8_t known_kinds[KNOWN];
 static size_t known_count;
 
-/* ---- Which instructions are a library's own ---- */
+/* ---- A library's own instructions ---- */
 
 static void read_spans(long pid, const char *folder) {
     char name[64], line[4096];
@@ -55,7 +55,7 @@ static int is_own(uint64_t at) {
     return 0;
 }
 
-/* ---- What an instruction is ---- */
+/* ---- Kinds of instructions ---- */
 
 static int is_byte_dot(unsigned map, unsigned prefix, unsigned op) {
     return map == 2 && prefix == 1 && op >= 0x50 && op <= 0x53; /* vpdpbusd, vpdpbusds, vpdpwssd, vpdpwssds */

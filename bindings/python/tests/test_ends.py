@@ -233,7 +233,7 @@ closer = Closer(index)
 
 
 def test_other_modules_of_nanobind_keep_their_warnings(tmp_path):
-    """What the module sets in nanobind is kept under a name of its own, which no other module reads."""
+    """The module has its own domain of nanobind: its settings change no other module."""
     status, out, err = ended(
         tmp_path,
         """

@@ -363,7 +363,7 @@ static void leave_a_debt(sl_index *writer, uint32_t node) {
     ck_ok(sl_writable_commit(writer->writer));
 }
 
-/* Whether every vector that is not deleted is found by a search for as many. */
+/* A search for as many vectors as there are finds every vector that is not deleted. */
 static void ck_all_found(const sl_index *index) {
     const size_t n = sl_index_size(index);
     uint64_t *ids = calloc(n, sizeof *ids);
