@@ -11,19 +11,15 @@ typedef struct cpu_options {
 typedef struct part {
     const char *key, *name;
     int present;
-    const char *absent; /* text if the part is absent; NULL: this build lacks it */
 } part;
 
-#define PARTS 6
+#define PARTS 5
 
 static void list_parts(const sl_system *system, part *out) {
     const part parts[PARTS] = {
-        {"openmp", "OpenMP", system->has_openmp, NULL},
-        {"numa", "libnuma", system->has_numa, NULL},
-        {"pmem", "PMem", system->has_pmem, NULL},
-        {"onednn", "oneDNN", system->has_onednn, NULL},
-        {"mpi", "MPI", system->has_mpi, "not in this version"},
-        {"hdf5", "HDF5", vectors_reads_hdf5(), NULL},
+        {"openmp", "OpenMP", system->has_openmp}, {"numa", "libnuma", system->has_numa},
+        {"pmem", "PMem", system->has_pmem},       {"onednn", "oneDNN", system->has_onednn},
+        {"hdf5", "HDF5", vectors_reads_hdf5()},
     };
     for (size_t i = 0; i < PARTS; i++)
         out[i] = parts[i];
@@ -65,10 +61,7 @@ static void print_text(const sl_system *system, const part *parts) {
         printf(", transparent huge pages of %s: %s", text_of_size(system->huge_page_size).text, system->huge_page_mode);
     putchar('\n');
     for (size_t i = 0; i < PARTS; i++)
-        printf("%-11s %s\n", parts[i].name,
-               parts[i].present  ? "yes"
-               : parts[i].absent ? parts[i].absent
-                                 : "not in this build");
+        printf("%-11s %s\n", parts[i].name, parts[i].present ? "yes" : "not in this build");
 }
 
 static int run_cpu(const command *self, int argc, char **argv) {
@@ -96,7 +89,7 @@ const command command_cpu = {
     .synopsis = "shortlist cpu [--json]",
     .description = "Prints the instruction-set tier the kernels run on and the available tiers. It also prints the "
                    "CPUs, the NUMA nodes with the CPUs and the memory of each, and the page sizes. Last come the "
-                   "optional parts this build was made with; no version has MPI yet. SHORTLIST_MAX_ISA caps the tier: "
+                   "optional parts this build was made with. SHORTLIST_MAX_ISA caps the tier: "
                    "scalar, avx2, avxvnni, avx512bw, avx512vnni, amxint8 or neon; any other word caps it at scalar.\n",
     .examples = "shortlist cpu\nSHORTLIST_MAX_ISA=avx2 shortlist cpu --json\n",
     .operands = operands,

@@ -1176,12 +1176,11 @@ typedef struct sl_system {
     size_t cpus;            /* of this process */
     size_t numa_nodes;      /* 1 where the system does not tell */
     size_t page_size;
-    size_t huge_page_size;      /* of transparent huge pages; 0: none */
-    const char *huge_page_mode; /* "always", "madvise", "never" or "none" */
-    /* As built; has_mpi is always 0. */
-    int has_openmp, has_numa, has_pmem, has_onednn, has_mpi;
-    size_t max_threads; /* of a batch call with threads = 0, unless most_threads is less */
-    uint64_t memory;    /* bytes: the machine's, or fewer by a control group; 0: unknown */
+    size_t huge_page_size;                          /* of transparent huge pages; 0: none */
+    const char *huge_page_mode;                     /* "always", "madvise", "never" or "none" */
+    int has_openmp, has_numa, has_pmem, has_onednn; /* as built */
+    size_t max_threads;                             /* of a batch call with threads = 0, unless most_threads is less */
+    uint64_t memory;                                /* bytes: the machine's, or fewer by a control group; 0: unknown */
     size_t
         most_threads; /* of a call, however many it asks for: SL_MAX_THREADS, or OMP_THREAD_LIMIT where that is less */
 } sl_system;

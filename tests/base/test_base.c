@@ -521,7 +521,6 @@ START_TEST(the_machine_is_described) {
     ck_assert_uint_eq(machine.max_threads, sl_thread_count(0));
     ck_assert_uint_eq(machine.most_threads, sl_thread_count(100000));
     ck_assert_uint_le(machine.most_threads, SL_MAX_THREADS);
-    ck_assert_int_eq(machine.has_mpi, 0);
     const char *mode = machine.huge_page_mode;
     ck_assert(!strcmp(mode, "always") || !strcmp(mode, "madvise") || !strcmp(mode, "never") || !strcmp(mode, "none"));
     ck_assert_int_eq(machine.huge_page_size == 0, !strcmp(mode, "none"));

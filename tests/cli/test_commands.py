@@ -843,7 +843,8 @@ class Machine(CommandTest):
         self.assertGreaterEqual(told["cpus"], 1)
         self.assertIsInstance(told["openmp"], bool)
         self.assertIn("ISA tier", self.run_ok("cpu"))
-        self.assertRegex(self.run_ok("cpu"), r"\nMPI +not in this version\n")
+        self.assertRegex(self.run_ok("cpu"), r"\noneDNN +(yes|not in this build)\n")
+        self.assertNotIn("mpi", told)
 
     def test_threads_are_told_as_used(self):
         """No more are told than a call makes; a number that is a slip is refused by every command."""

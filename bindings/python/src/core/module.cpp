@@ -37,7 +37,6 @@ nb::dict query_system() {
     out["numa"] = system.has_numa != 0;
     out["pmem"] = system.has_pmem != 0;
     out["onednn"] = system.has_onednn != 0;
-    out["mpi"] = system.has_mpi != 0;
     out["max_threads"] = system.max_threads;
     out["most_threads"] = system.most_threads;
     return out;

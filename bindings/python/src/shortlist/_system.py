@@ -13,7 +13,6 @@ class SystemInfo(TypedDict):
     isa: the ISA tier of the kernels in use: the best available one that is not above the environment variable
         SHORTLIST_MAX_ISA.
     openmp, numa, pmem, onednn: whether this build was made with them.
-    mpi: False in this version, which has no MPI.
     max_threads: threads of a call with threads=0.
     most_threads: most threads of a call, however many it asks for.
     """
@@ -29,7 +28,6 @@ class SystemInfo(TypedDict):
     numa: bool
     pmem: bool
     onednn: bool
-    mpi: bool
     max_threads: int
     most_threads: int
 
