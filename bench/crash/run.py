@@ -1,4 +1,4 @@
-"""Has the tests of durability try as many crashes as asked for and counts; see docs/internals/bench.md."""
+"""Has the tests of durability try as many crashes as asked for and counts; see docs/internals/bench-storage.md."""
 
 import argparse
 import datetime

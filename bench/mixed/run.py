@@ -1,4 +1,4 @@
-"""Measures training in bf16 and fp16 beside f32; see docs/internals/bench.md."""
+"""Measures training in bf16 and fp16 beside f32; see docs/internals/bench-rank.md."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""Races the libraries on one data set; see docs/internals/bench.md."""
+"""Races the libraries on one data set; see docs/internals/peers.md."""
 
 import datetime
 import json

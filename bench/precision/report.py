@@ -229,7 +229,7 @@ def accuracy_markdown(summary):
 
 
 def table_markdown(summary):
-    """The published table, for docs/internals/precision.md."""
+    """The published table, for docs/notebook/precision.md."""
     lines = ["| Set | Layers | Tables | AUC, mean | Drop | Largest drop | Bytes | Of f32 |",
              "|---|---|---|---:|---:|---:|---:|---:|"]
     for row in summary["table"]:

@@ -1,4 +1,4 @@
-"""Measures precisions of a model beside other libraries; see docs/internals/bench.md."""
+"""Measures precisions of a model beside other libraries; see docs/internals/bench-rank.md."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""Measures training beside PyTorch, serving beside ONNX Runtime, and the whole funnel; see docs/internals/bench.md."""
+"""Measures training beside PyTorch, serving beside ONNX Runtime, and the whole funnel; see docs/internals/bench-rank.md."""
 
 import datetime
 import json

@@ -1,5 +1,5 @@
 """Makes the files, starts each stage in a process of its own, by turns, and writes what they told; see
-docs/internals/bench.md."""
+docs/internals/bench-storage.md."""
 
 import argparse
 import datetime
