@@ -13,7 +13,7 @@
 
 enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16, MODE_QAT };
 
-/* Defaults of --mode qat. docs/notebook/precision.md has the measurements behind them. */
+/* Defaults of --mode qat. docs/internals/qat.md says what they do. */
 #define QAT_EPOCHS     2
 #define QAT_RATE_SCALE 0.03
 #define QAT_SOFT       0.5

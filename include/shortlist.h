@@ -122,7 +122,7 @@ typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 }
 
 /* Layout of layer 0 in a file.
  *   ARRAYS    an array each for codes, links and ids; the smallest
- *   RECORDS   one record a vector, a multiple of 256 bytes, for slow media (docs/internals/hnsw.md) */
+ *   RECORDS   one record a vector, a multiple of 256 bytes, for slow media (docs/internals/files.md) */
 typedef enum sl_layout { SL_LAYOUT_ARRAYS = 0, SL_LAYOUT_RECORDS = 1 } sl_layout;
 
 /* Memory nodes (NUMA) of layer 0's pages.
@@ -262,7 +262,7 @@ typedef struct sl_index_params {
     sl_log_fn log;
     void *log_ctx;
     /* Policy of codes, links, ids and refine copy. With several nodes, each (BIND: that one) gets a copy of the upper
-     * layers. A batch call keeps each thread to one node's CPUs (docs/internals/hnsw.md). Default SL_NUMA_DEFAULT. */
+     * layers. A batch call keeps each thread to one node's CPUs (docs/internals/graph.md). Default SL_NUMA_DEFAULT. */
     sl_numa_policy numa;
     size_t numa_node; /* of SL_NUMA_BIND */
     const sl_numa_ops *numa_ops;
@@ -913,13 +913,13 @@ typedef struct sl_open_params {
     const sl_file_ops *file_ops; /* of a writable handle. Copied; ctx must outlive it */
     size_t log_bytes;            /* of a writable handle: size at which its redo log is emptied; default 0: 256 MB */
     /* As of sl_index_params. Mapped, layer 0 is read ahead too, and its pages moved. The log tells of those that stay
-     * (docs/internals/hnsw.md). */
+     * (docs/internals/graph.md). */
     sl_numa_policy numa;
     size_t numa_node;
     const sl_numa_ops *numa_ops;
     int prefault; /* nonzero, mapped: reads all of layer 0 here, so that no search waits */
     /* Mapped: copies of the upper layers and of I4's 4-bit rows in DRAM, for slow media. A thread of the handle fills
-     * them after opening (docs/internals/hnsw.md). sl_index_storage.tier tells how far it is.
+     * them after opening (docs/internals/graph.md). sl_index_storage.tier tells how far it is.
      *   AUTO   default: if loads go to persistent memory itself (sl_index_storage.dax), the file has no room, and they
      *          fit half of sl_system.memory
      *   NONE   never

@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* The band that begins at three sixteenths of a partition. The number of partitions looked at up to there says how far
- * to go in all. Numbers of rows, of bands, or of partitions up to elsewhere say it less well (docs/internals/hnsw.md).
- */
+ * to go in all. Numbers of rows, of bands, or of partitions up to elsewhere say it less well:
+ * docs/internals/partitions.md. */
 enum { MIDDLE = 11 };
 _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 

@@ -68,7 +68,7 @@ END_TEST
  * What is ranked anew
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* 1.5 k + 10, and behind coarse rows 3 k + 10: docs/internals/hnsw.md has what fewer cost. */
+/* 1.5 k + 10, and behind coarse rows 3 k + 10: the latter put more true neighbours further behind. */
 START_TEST(so_many_are_ranked_anew) {
     enum { DIM = 128, N = 600, QUERIES = 50, K = 10 };
     sl_index_params params;

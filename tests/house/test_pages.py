@@ -1,7 +1,9 @@
-"""Every file and folder of the tree that a page of docs/internals names is there."""
+"""Pages: the files that a page of docs/internals names are there, no such page is too long, links of all pages lead
+somewhere, and no source leads to the notebook."""
 
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -9,6 +11,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ("base", "bench", "bindings", "cli", "cmake", "distance", "docs", "examples", "fuzz", "hnsw", "include", "ranker",
            "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
+MOST_WORDS = 2500
+STILL_LONG = ("base.md", "cli.md", "distance.md", "filters.md", "house.md", "net.md",
+              "storage.md", "train.md", "tune.md")
+# Links to other pages, not those to the web.
+LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
+# bench/ writes tables into pages of the notebook.
+SOURCES = [folder for folder in FOLDERS if folder not in ("docs", "bench")]
+NOTEBOOK = "docs/" + "notebook"
 
 
 def named(text):
@@ -22,15 +32,94 @@ def missing(text):
     return sorted(path for path in named(text) if not any(ROOT.glob(path)))
 
 
+def is_long(text):
+    """As `wc -w` counts."""
+    return len(text.split()) > MOST_WORDS
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(text):
+    """The anchors that GitHub gives a page's headings."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", without_code(text), flags=re.MULTILINE):
+        heading = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        number = 0
+        while (anchor if not number else f"{anchor}-{number}") in found:
+            number += 1
+        found.add(anchor if not number else f"{anchor}-{number}")
+    return found
+
+
+def broken(page, text):
+    """Links of a page that lead to no file, or to no heading of it."""
+    found = []
+    for link in LINK.findall(without_code(text)):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if path and not target.exists():
+            found.append(link)
+        elif anchor and anchor not in anchors(text if target == page else target.read_text(encoding="utf-8")):
+            found.append(link)
+    return found
+
+
+def leads_to_notebook(text):
+    return NOTEBOOK in text
+
+
+def sources():
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *SOURCES], cwd=ROOT, capture_output=True, check=False)
+    names = listed.stdout.decode().split("\0")[:-1] if listed.returncode == 0 else []
+    files = [ROOT / name for name in names]
+    if not files:  # a copy of the tree without git
+        files = [file for folder in SOURCES for file in (ROOT / folder).rglob("*")]
+    return [file for file in files if file.is_file() and file.suffix in (".c", ".h", ".cpp", ".def", ".py", ".sh", ".txt")]
+
+
+def pages(*folders):
+    return [page for folder in folders for page in sorted((ROOT / folder).glob("*.md"))]
+
+
 class Pages(unittest.TestCase):
     def test_the_check_finds_fault(self):
         self.assertEqual(missing("tests/house/test_pages.py, base/nothing.c, hnsw/graph/*.h. x/base/no.c tests/test_NAME.c"),
                          ["base/nothing.c"])
+        self.assertTrue(is_long("a word " * 1251))
+        self.assertFalse(is_long("a word\n" * 1250))
+        page = ROOT / "docs/internals/page.md"
+        text = ("# One, `two`: three\n[a](house.md) [b](../GUIDE.md) [c](nothing.md) [d](#one-two-three) [e](#four)\n"
+                "[f](house.md#tests) [g](house.md#no-tests) [h](https://example.org/nothing.md)\n"
+                "```\n# four\n[i](nothing.md)\n```\n## Again\n## Again\n[j](#again-1)\n")
+        self.assertEqual(broken(page, text), ["nothing.md", "#four", "house.md#no-tests"])
+        self.assertTrue(leads_to_notebook(f"/* {NOTEBOOK}/search.md has more. */"))
 
-    def test_every_page(self):
-        for page in sorted((ROOT / "docs/internals").glob("*.md")):
+    def test_every_page_names_files_that_are_there(self):
+        for page in pages("docs/internals"):
             with self.subTest(page=page.name):
                 self.assertEqual(missing(page.read_text(encoding="utf-8")), [])
+
+    def test_no_page_of_the_manual_is_long(self):
+        for page in pages("docs/internals"):
+            if page.name in STILL_LONG:
+                continue
+            with self.subTest(page=page.name):
+                self.assertFalse(is_long(page.read_text(encoding="utf-8")))
+
+    def test_links_lead_somewhere(self):
+        for page in pages(".", "docs", "docs/internals", NOTEBOOK):
+            with self.subTest(page=page.name):
+                self.assertEqual(broken(page, page.read_text(encoding="utf-8")), [])
+
+    def test_no_source_leads_to_the_notebook(self):
+        found = sources()
+        self.assertGreater(len(found), 500)
+        for file in found:
+            if leads_to_notebook(file.read_text(encoding="utf-8", errors="replace")):
+                self.fail(f"{file.relative_to(ROOT)} leads to {NOTEBOOK}: say what a reader needs where it is")
 
 
 if __name__ == "__main__":
