@@ -1,4 +1,4 @@
-#include "hnsw/build/build.h"
+#include "hnsw/build/add.h"
 
 #include "base/failure.h"
 #include "base/params.h"
@@ -6,8 +6,10 @@
 #include "distance/codec/encode4.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/build/from_leaves.h"
+#include "hnsw/build/link_rows.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/build/undo.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
@@ -22,10 +24,6 @@
 
 #include <string.h>
 
-/* The first rows of an empty index are inserted one after another. The many that follow on all threads then have a
- * graph to find their neighbours in. */
-enum { ALONE = 256 };
-
 void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
     const sl_add_params mine = {.struct_size = sizeof mine};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
@@ -33,34 +31,6 @@ void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
 
 static const void *row_of(const sl_build *build, size_t i) {
     return build->vectors + i * build->stride;
-}
-
-static void build_free(sl_build *build) {
-    const sl_allocator *allocator = &build->index->graph.allocator;
-    for (size_t t = 0; build->inserts && t < build->threads; t++)
-        sl_insert_free(&build->inserts[t]);
-    sl_mem_free(allocator, build->inserts, build->threads * sizeof *build->inserts);
-    sl_mem_free(allocator, build->floats, build->threads * build->index->graph.codec.dim * sizeof(float));
-    sl_mem_free(allocator, build->errors, build->threads * sizeof *build->errors);
-    sl_mem_free(allocator, build->locks, sizeof *build->locks);
-}
-
-/* Allocates everything the build needs, so that nothing can fail once the graph is written to. */
-static sl_status build_alloc(sl_build *build) {
-    sl_index *index = build->index;
-    const sl_allocator *allocator = &index->graph.allocator;
-    void *block;
-    SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->inserts, &block));
-    build->inserts = block;
-    SL_TRY(sl_mem_alloc(allocator, build->threads * index->graph.codec.dim * sizeof(float), &block));
-    build->floats = block;
-    SL_TRY(sl_mem_alloc(allocator, build->threads * sizeof *build->errors, &block));
-    build->errors = block;
-    SL_TRY(sl_mem_alloc(allocator, sizeof *build->locks, &block));
-    build->locks = block;
-    for (size_t t = 0; t < build->threads; t++)
-        SL_TRY(sl_insert_init(&build->inserts[t], index, build->locks));
-    return SL_OK;
 }
 
 /* Checks rows on all threads. The first bad row is the failure. */
@@ -137,12 +107,6 @@ static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     }
 }
 
-void sl_build_clear_links(sl_index *index, size_t first, size_t n) {
-    const sl_array *links = &index->graph.arrays[SL_ARRAY_LINKS];
-    sl_links_clear(&index->graph, first, n);
-    sl_index_touch_each(index, sl_links(&index->graph, first), links->step, links->size, n);
-}
-
 static void encode_rows(sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = 0; i < build->n; i++)
@@ -153,41 +117,6 @@ static void encode_rows(sl_build *build) {
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
-}
-
-static void insert_rows(sl_build *build) {
-    sl_index *index = build->index;
-    size_t done = 0;
-    if (build->first == 0) {
-        uint32_t slot, level = sl_level_and_slot(&index->graph, 0, &slot);
-        sl_entry_set(index, level, level ? slot : 0);
-        size_t alone = build->n < ALONE ? build->n : ALONE;
-        for (done = 1; done < alone; done++)
-            sl_insert_node(&build->inserts[0], (uint32_t)done);
-    }
-    sl_progress_step(&build->progress, done);
-#pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK) num_threads((int)build->threads) if (build->threads > 1)
-    for (size_t i = done; i < build->n; i++) {
-        if (sl_progress_cancelled(&build->progress)) continue;
-        sl_insert_node(&build->inserts[sl_thread_number()], (uint32_t)(build->first + i));
-        sl_progress_step(&build->progress, 1);
-    }
-}
-
-int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n) {
-    if (builder == SL_BUILDER_AUTO && !sl_from_leaves_suits(&index->graph, first, n)) return 0;
-    return builder != SL_BUILDER_INSERT && !sl_from_leaves_lacks(index, n);
-}
-
-sl_status sl_build_link_rows(sl_build *build) {
-    const sl_index *index = build->index;
-    if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) {
-        sl_status status = sl_from_leaves_link(build);
-        if (status != SL_ENOMEM || index->spill || build->builder == SL_BUILDER_LEAVES) return status;
-        if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "vectors are inserted for want of memory for leaves");
-    }
-    insert_rows(build);
-    return SL_OK;
 }
 
 /* Whole proofs for batches of a sixteenth or more read each link a bounded number of times, however vectors come. */
@@ -260,26 +189,10 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     return status;
 }
 
-sl_status sl_build_relink(sl_index *index, size_t first) {
-    sl_build build = {.index = index, .first = first, .n = index->graph.n - first, .threads = sl_thread_count(0)};
-    sl_progress_start(&build.progress, NULL, NULL, 0);
-    sl_status status = build_alloc(&build);
-    if (status == SL_OK) status = sl_build_link_rows(&build);
-    build_free(&build);
-    return status;
-}
-
 /* Proves reachability where a proof is owed. sl_index_sync, sl_index_save and sl_index_check ask for it again. */
 static void settle_if_owed(sl_index *index) {
     if (sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
-}
-
-sl_status sl_build_check_builder(const sl_index *index, sl_builder builder, size_t n) {
-    const char *lacks;
-    if (builder < SL_BUILDER_AUTO || builder > SL_BUILDER_LEAVES) return sl_fail(SL_EINVAL, "builder is %d", builder);
-    if (builder != SL_BUILDER_LEAVES || !(lacks = sl_from_leaves_lacks(index, n))) return SL_OK;
-    return sl_fail(SL_EUNSUPPORTED, "builder leaves needs %s; take builder auto", lacks);
 }
 
 static sl_status check_room(const sl_graph *graph, size_t n) {
@@ -314,9 +227,9 @@ static void tell_times(const sl_build *build, int64_t start, int64_t linked, sl_
 static sl_status link_rows(sl_build *build, const uint64_t *ids) {
     if (!build->copied) SL_TRY(check_rows(build));
     SL_TRY(make_room(build->index, build->n));
-    sl_status status = build_alloc(build);
+    sl_status status = sl_build_alloc(build);
     if (status == SL_OK) status = build_run(build, ids);
-    build_free(build);
+    sl_build_free(build);
     return status;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/failure.h"
 #include "distance/codec/encode.h"
-#include "hnsw/build/kmeans.h"
+#include "hnsw/build/sort_by_centre.h"
 
 #include <string.h>
 

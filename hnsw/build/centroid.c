@@ -1,4 +1,4 @@
-#include "hnsw/build/kmeans.h"
+#include "hnsw/build/centroid.h"
 
 #include "distance/codec/encode.h"
 

@@ -2,7 +2,7 @@
 #ifndef SL_HNSW_BUILD_COPIES_H
 #define SL_HNSW_BUILD_COPIES_H
 
-#include "hnsw/build/leaves.h"
+#include "hnsw/build/points.h"
 
 /* Tells whether two nodes have the same codes. */
 int sl_is_copy(const sl_graph *graph, uint32_t a, uint32_t b);

@@ -6,6 +6,7 @@
 #include "hnsw/build/join.h"
 #include "hnsw/build/layer_lists.h"
 #include "hnsw/build/leaf_notes.h"
+#include "hnsw/build/leaves_make.h"
 #include "hnsw/build/lost.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/build/resolution.h"

@@ -36,7 +36,4 @@ void sl_insert_node(sl_insert *insert, uint32_t node);
 /* Adds `id` to the list of `to` on a layer; a full list is chosen anew. Returns whether the list has the id then. */
 int sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
 
-/* add.c: links nodes from `first` on, whose rows are there, as if they had just been added. Errors: SL_ENOMEM. */
-sl_status sl_build_relink(sl_index *index, size_t first);
-
 #endif

@@ -2,6 +2,8 @@
 
 #include "base/random.h"
 #include "distance/codec/encode.h"
+#include "hnsw/build/centroid.h"
+#include "hnsw/build/sort_by_centre.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 
@@ -110,36 +112,6 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
     return sl_kmeans_alloc_centroids(groups);
 }
 
-/* A number from 0 to below - 1. */
-size_t sl_kmeans_pick(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below) {
-    return (size_t)(sl_random_at(kmeans->graph->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
-}
-
-/* Returns the node of the i-th row of the sample: one of each stretch of nodes of equal length. */
-static uint32_t node_at(const sl_kmeans *kmeans, size_t i) {
-    uint64_t n = kmeans->graph->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
-    return (uint32_t)(first + sl_kmeans_pick(kmeans, 0, i, end - first));
-}
-
-/* Under IP lengths are for the bands, so that a partition may be narrow. */
-double sl_kmeans_take(const sl_kmeans *kmeans, size_t i, float *out) {
-    size_t dim = kmeans->codec.dim;
-    if (kmeans->grouped) {
-        const sl_codec *codec = &kmeans->grouped->codec;
-        sl_decode_row(codec, kmeans->grouped->rows + i * codec->rows.pitch, out);
-        return 1;
-    }
-    sl_coded_floats(kmeans->graph, node_at(kmeans, i), out);
-    if (kmeans->graph->codec.metric == SL_METRIC_L2) return 1;
-    double length = sl_vector_length(out, dim);
-    if (length > 0) sl_vector_scale(out, dim, 1 / length);
-    return length;
-}
-
-void sl_kmeans_ahead(const sl_kmeans *kmeans, size_t i) {
-    if (!kmeans->grouped) sl_coded_ahead(kmeans->graph, node_at(kmeans, i));
-}
-
 /* Tells whether a node's codes are those of a query that is compared with centroids. */
 static int has_codes(const sl_kmeans *kmeans) {
     const sl_codec *codec = &kmeans->graph->codec;
@@ -154,11 +126,11 @@ static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl
     if (has_codes(kmeans)) {
         sl_codec codec = graph->codec;
         codec.metric = kmeans->codec.metric;
-        sl_row_as_query(&codec, sl_row(graph, node_at(kmeans, i)), learner->buffer, query);
+        sl_row_as_query(&codec, sl_row(graph, sl_kmeans_node(kmeans, i)), learner->buffer, query);
         return;
     }
     if (!kmeans->grouped && graph->codec.metric == SL_METRIC_COSINE)
-        sl_coded_floats(graph, node_at(kmeans, i), learner->floats);
+        sl_coded_floats(graph, sl_kmeans_node(kmeans, i), learner->floats);
     else
         sl_kmeans_take(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
@@ -199,21 +171,6 @@ static sl_status assign(sl_kmeans *kmeans) {
     }
     sl_sort_members(kmeans->of, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->members);
     return SL_OK;
-}
-
-void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members) {
-    uint32_t begin = 0;
-    memset(ends, 0, count * sizeof *ends);
-    for (size_t i = 0; i < n; i++)
-        if (of[i] != SL_NONE) ends[of[i]]++;
-    for (size_t p = 0; p < count; p++) {
-        uint32_t size = ends[p];
-        ends[p] = begin;
-        begin += size;
-    }
-    /* Filling the places moves the begin of each centroid to its end. */
-    for (size_t i = 0; i < n; i++)
-        if (of[i] != SL_NONE) members[ends[of[i]]++] = (uint32_t)i;
 }
 
 static sl_status turn(sl_kmeans *kmeans, uint64_t number) {

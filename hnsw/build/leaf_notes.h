@@ -2,7 +2,7 @@
 #ifndef SL_HNSW_BUILD_LEAF_NOTES_H
 #define SL_HNSW_BUILD_LEAF_NOTES_H
 
-#include "hnsw/build/near.h"
+#include "hnsw/build/leaves.h"
 #include "storage/work.h"
 
 /* Begins with the notes of the same rows and parameters, if there are any. */

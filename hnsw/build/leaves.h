@@ -8,39 +8,12 @@
 #ifndef SL_HNSW_BUILD_LEAVES_H
 #define SL_HNSW_BUILD_LEAVES_H
 
-#include "base/thread.h"
-#include "hnsw/build/product.h"
-#include "storage/work.h"
+#include "hnsw/build/points.h"
 
 /* Members of a leaf: some SL_LEAF_ROWS, and SL_LEAF_MOST at most; under IP any number, with up to SL_LEAF_ASKED
  * answers. */
 enum { SL_LEAF_ROWS = 800, SL_LEAF_MOST = 1600, SL_PARTITIONINGS = 2, SL_LEAF_FOLDS = 16 };
 enum { SL_LEAF_ASKED = SL_LEAF_ROWS + SL_LEAF_ROWS / 4 };
-
-/* The members of a layer. */
-typedef struct sl_members {
-    const sl_graph *graph;
-    const sl_codec *codec; /* rows in codes I8, or F32 with differences, and their base */
-    size_t n;
-    const uint32_t *rows; /* member -> row; NULL: members are rows */
-    size_t threads;
-    sl_progress *progress;
-    uint64_t steps; /* of `progress`, that linking all members counts; 0: none */
-    sl_work *work;  /* where leaves, and what they tell, are noted; NULL: nowhere */
-} sl_members;
-
-/* The pairs of leaves are so many of `steps` parts; the two turns of choosing links share the others. */
-enum { SL_STEP_PARTS = 4, SL_PAIR_PARTS = 2 };
-
-/* Counts as done the i-th of n equal pieces of work, of so many parts. */
-static inline void sl_members_step(const sl_members *members, uint64_t parts, uint64_t i, uint64_t n) {
-    const uint64_t steps = members->steps * parts / SL_STEP_PARTS;
-    sl_progress_step(members->progress, (i + 1) * steps / n - i * steps / n);
-}
-
-static inline uint32_t sl_member_row(const sl_members *members, size_t member) {
-    return members->rows ? members->rows[member] : (uint32_t)member;
-}
 
 typedef struct sl_leaves {
     sl_allocator allocator;
@@ -64,17 +37,13 @@ static inline const uint32_t *sl_leaf_asked(const sl_leaves *leaves, size_t leaf
     return asked;
 }
 
-/* Makes leaves. folds: leaves of one partitioning that a member is in, 1 to SL_LEAF_FOLDS. The result depends on the
- * rows and the graph's seed; the number of threads changes nothing. Leaves that were noted are taken from there. The
- * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
-sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds);
+/* Makes room for n * folds * SL_PARTITIONINGS places, and for `asked` leaves that are compared with others than their
+ * own members. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_leaves_alloc(sl_leaves *leaves, size_t folds, size_t asked);
 void sl_leaves_free(sl_leaves *leaves);
-/* Bytes of leaves. Parting a leaf again is not counted: later steps take more. */
-sl_bytes sl_leaves_bytes(const sl_members *members, size_t folds);
-/* Counts the comparisons of members with centres. Under IP they grow as the square of n: each centre is compared with
- * all members. */
-double sl_leaves_compared(size_t n, size_t folds, sl_metric metric);
-/* Counts the comparisons of members with those of their leaves, were every leaf of the usual size. */
-double sl_leaves_pairs(size_t n, size_t folds);
+size_t sl_leaves_asked_room(size_t asked);
+
+/* Appends a leaf of `size` members. Errors: SL_ENOMEM. */
+sl_status sl_leaves_append(sl_leaves *leaves, const uint32_t *which, size_t size);
 
 #endif

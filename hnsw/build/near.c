@@ -2,6 +2,7 @@
 
 #include "base/failure.h"
 #include "hnsw/build/leaf_notes.h"
+#include "hnsw/build/product.h"
 
 #include <float.h>
 #include <math.h>

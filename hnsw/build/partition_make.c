@@ -3,6 +3,7 @@
  */
 #include "hnsw/build/partition_make.h"
 
+#include "hnsw/build/centroid.h"
 #include "hnsw/build/kmeans.h"
 #include "hnsw/build/resolution.h"
 #include "hnsw/graph/vectors.h"

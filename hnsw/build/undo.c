@@ -1,5 +1,6 @@
-#include "hnsw/build/build.h"
+#include "hnsw/build/undo.h"
 
+#include "hnsw/build/link_rows.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/links.h"

@@ -1,6 +1,7 @@
 /* sl_index_merge: one new index from what others hold. */
 #include "base/params.h"
 #include "distance/double.h"
+#include "hnsw/build/add.h"
 #include "hnsw/build/join.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/deleted.h"

@@ -1,8 +1,9 @@
 /* sl_index_plan, sl_index_plan_build: the sizes of an index before it is made, and of the making. */
 #include "base/params.h"
 #include "base/thread.h"
-#include "hnsw/build/build.h"
+#include "hnsw/build/add.h"
 #include "hnsw/build/from_leaves.h"
+#include "hnsw/build/link_rows.h"
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"

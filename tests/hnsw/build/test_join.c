@@ -2,6 +2,7 @@
  * bytes are the same at any number of threads. Graphs are joined only where that serves, and all or nothing. */
 #include "distance/codec/encode.h"
 #include "distance/kernels.h"
+#include "hnsw/build/centroid.h"
 #include "hnsw/build/join.h"
 #include "hnsw/build/kmeans.h"
 #include "tests/support/check_main.h"

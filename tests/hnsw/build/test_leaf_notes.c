@@ -1,5 +1,6 @@
 /* Notes of leaves in a work file: they come back as they were, whatever their size, and forged ones are refused. */
 #include "hnsw/build/leaf_notes.h"
+#include "hnsw/build/near.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"

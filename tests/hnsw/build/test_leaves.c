@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
+#include "hnsw/build/leaves_make.h"
 #include "hnsw/build/lost.h"
 #include "hnsw/build/near.h"
 #include "hnsw/build/nearness.h"

@@ -1,0 +1,20 @@
+#include "hnsw/build/sort_by_centre.h"
+
+#include "hnsw/graph/index.h"
+
+#include <string.h>
+
+void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members) {
+    uint32_t begin = 0;
+    memset(ends, 0, count * sizeof *ends);
+    for (size_t i = 0; i < n; i++)
+        if (of[i] != SL_NONE) ends[of[i]]++;
+    for (size_t p = 0; p < count; p++) {
+        uint32_t size = ends[p];
+        ends[p] = begin;
+        begin += size;
+    }
+    /* Filling the places moves the begin of each centroid to its end. */
+    for (size_t i = 0; i < n; i++)
+        if (of[i] != SL_NONE) members[ends[of[i]]++] = (uint32_t)i;
+}
