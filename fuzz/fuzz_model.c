@@ -1,7 +1,8 @@
 /* Opens any bytes as a model file and predicts by what opens. The checksums are put right first, so that the fuzzer's
  * changes reach everything behind them. */
 #include "fuzz/fuzz.h"
-#include "ranker/model.h"
+#include "ranker/features/encode.h"
+#include "ranker/model/model.h"
 #include "tests/support/faults.h"
 #include "tests/support/hostile.h"
 

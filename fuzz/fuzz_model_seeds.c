@@ -1,6 +1,6 @@
 /* Writes a small valid model of every loss into a folder, and each with its embedding tables in codes: fuzz_model
  * starts from them. */
-#include "ranker/quantise_tables.h"
+#include "ranker/quantise/quantise_tables.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Any bytes as a spec, a CSV file, or a model's fitted features: the first byte says which, '{', any other and 'F'.
  * Accepted input is used. */
 #include "fuzz/fuzz.h"
-#include "ranker/encode.h"
+#include "ranker/features/encode.h"
 
 static const char spec_text[] =
     "{\"label\": {\"column\": \"y\", \"loss\": \"multiclass\"}, \"weight\": \"w\", \"features\": ["

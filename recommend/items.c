@@ -1,7 +1,7 @@
 #include "recommend/items.h"
 
 #include "base/params.h"
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Checks whether the file of a table holds what was written to it. */
 #include "base/params.h"
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 #include "recommend/items.h"
 
 /* The sections that are used where they lie in the mapped file. */

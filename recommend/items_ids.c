@@ -1,5 +1,5 @@
-#include "ranker/number.h"
-#include "ranker/table.h"
+#include "ranker/features/number.h"
+#include "ranker/features/table.h"
 #include "recommend/items.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 #include "recommend/items.h"
 
 #include <string.h>

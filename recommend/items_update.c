@@ -1,4 +1,4 @@
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 #include "recommend/items.h"
 
 /* A body is compacted once its waste exceeds this and the number of items. */

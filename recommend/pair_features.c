@@ -1,3 +1,5 @@
+#include "ranker/features/encode.h"
+#include "ranker/features/encode_cells.h"
 #include "recommend/recommender.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "recommend/prepare.h"
 
 #include "hnsw/search/accessors.h"
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 #include "recommend/side.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
-#include "ranker/model.h"
+#include "ranker/model/model.h"
 #include "recommend/items.h"
 
 typedef struct sl_item_mark {

@@ -1,7 +1,7 @@
 #include "distance/codec/convert.h"
 #include "distance/codec/quantise.h"
-#include "ranker/table.h"
-#include "ranker/vocabulary.h"
+#include "ranker/features/table.h"
+#include "ranker/features/vocabulary.h"
 #include "recommend/prepare.h"
 #include "recommend/side.h"
 

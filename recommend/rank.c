@@ -1,7 +1,7 @@
 #include "recommend/recommender.h"
 #include "recommend/side.h"
 
-#include "ranker/loss.h"
+#include "ranker/net/loss.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "recommend/recommender.h"
 
 #include "base/params.h"
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 
 #include <math.h>
 #include <stdio.h>

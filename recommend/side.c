@@ -1,6 +1,6 @@
 #include "recommend/side.h"
 
-#include "ranker/table.h"
+#include "ranker/features/table.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef SL_RECOMMEND_SIDE_H
 #define SL_RECOMMEND_SIDE_H
 
-#include "ranker/features.h"
+#include "ranker/features/encode.h"
 
 /* The most rows encoded at a time. */
 #define SL_SIDE_ROWS 512u

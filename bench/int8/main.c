@@ -1,8 +1,8 @@
 /* Nets with INT8 layers and with bf16 layers beside the same nets of floats: weights of chance, items spread over a
  * table that no cache holds. Each round runs all three; a ratio is that of the round. Prints JSON. */
 #include "base/random.h"
-#include "ranker/loops.h"
-#include "ranker/net.h"
+#include "ranker/net/loops.h"
+#include "ranker/net/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * A way is a precision, or int8-observed or int8-learned: layers in INT8 with ranges of that kind.
  * The step is the whole one: the mini-batch gathered, forward, backward, sums and optimisers of all parts.
  */
-#include "ranker/train_step.h"
+#include "ranker/train/train_step.h"
 #include "timing.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "contender.h"
 #include "distance/codec/convert.h"
 #include "distance/codec/quantise.h"
-#include "ranker/model.h"
+#include "ranker/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,8 @@
  * Prints JSON. */
 #include "../rank/shapes.h"
 #include "../rank/timing.h"
-#include "ranker/quantise_tables.h"
+#include "ranker/features/encode.h"
+#include "ranker/quantise/quantise_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

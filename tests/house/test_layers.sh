@@ -7,19 +7,24 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 objects=${1:?give the folder of the object files}
 
 # The rooms that each room may include and call besides itself. The last five see the public headers only. A header
-# alone can be a room: the ranker's loops use the lanes of floats, and nothing else of distance/.
+# alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
 lanes=distance/float_lanes.h
 floor="base distance distance/codec storage"
+ranked="base storage"
 declare -A may=(
     [include]="" [base]="" ["$lanes"]="base" [distance]="base $lanes" [distance/codec]="base distance" [storage]="base"
-    [ranker]="base $lanes storage"
+    [ranker]="base" [ranker/features]="base" [ranker/net]="base $lanes ranker/features"
+    [ranker/model]="$ranked ranker/features ranker/net"
+    [ranker/train]="$ranked ranker/features ranker/net ranker/model"
+    [ranker/prune]="$ranked ranker/features ranker/net ranker/model ranker/train"
+    [ranker/quantise]="$ranked ranker/features ranker/net ranker/model ranker/train"
     [hnsw/graph]="$floor"
     [hnsw/place]="$floor hnsw/graph"
     [hnsw/search]="$floor hnsw/graph hnsw/place"
     [hnsw/build]="$floor hnsw/graph hnsw/place hnsw/search"
     [hnsw/tune]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
     [hnsw/index]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
-    [recommend]="$floor ranker hnsw/graph hnsw/search hnsw/index"
+    [recommend]="$floor ranker/features ranker/net ranker/model hnsw/graph hnsw/search hnsw/index"
     [cluster]="" [cli]="" [bindings]="" [examples]=""
 )
 ringless="distance/codec"
@@ -102,15 +107,17 @@ rings() {
 # The checks are checked first: a tree with one arrow the wrong way, and one the right way, in each room.
 fixture=$(mktemp -d)
 trap 'rm -rf "$fixture"' EXIT
-mkdir -p "$fixture"/{base,storage,ranker,distance/codec,hnsw/graph,hnsw/search,recommend,cli,examples,bindings/python/src}
+mkdir -p "$fixture"/{base,storage,ranker/net,ranker/model,distance/codec,hnsw/graph,hnsw/search,recommend,cli,examples,bindings/python/src}
 printf '#include "base/status.h"\n#include "storage/store.h"\n' >"$fixture/hnsw/graph/good.c"
 printf '#  include "shortlist.h"\n#include "own.h"\n' >"$fixture/cli/good.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/search/good.c"
 printf '#include "hnsw/search/topk.h"\n' >"$fixture/recommend/good.c"
 printf '#include "distance/kernels.h"\n' >"$fixture/distance/codec/good.c"
 printf '#include "distance/codec/codec.h"\n' >"$fixture/distance/bad.c"
-printf '#include "distance/float_lanes.h"\n' >"$fixture/ranker/good.c"
-printf '#include "distance/kernels.h"\n' >"$fixture/ranker/bad.c"
+printf '#include "distance/float_lanes.h"\n' >"$fixture/ranker/net/good.c"
+printf '#include "distance/kernels.h"\n' >"$fixture/ranker/net/bad.c"
+printf '#include "ranker/net/net.h"\n' >"$fixture/ranker/model/good.c"
+printf '#include "ranker/train/train.h"\n' >"$fixture/ranker/model/bad.c"
 printf '#include "hnsw/search/walk.h"\n' >"$fixture/hnsw/graph/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/recommend/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/bad.c"
@@ -120,7 +127,7 @@ printf '#include "base/memory.h"\n' >"$fixture/cli/bad.c"
 printf '#include "../base/memory.h"\n' >"$fixture/examples/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/bindings/python/src/bad.cpp"
 found=$(wrong_includes "$fixture")
-if [ "$(grep -c . <<<"$found")" -ne 10 ] || grep -q good <<<"$found"; then
+if [ "$(grep -c . <<<"$found")" -ne 11 ] || grep -q good <<<"$found"; then
     printf 'the check of includes misjudges its own fixture; it found:\n%s\n' "$found"
     exit 1
 fi

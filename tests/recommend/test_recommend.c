@@ -1,6 +1,6 @@
 /* From a user to the top n: scores equal a predictor's, the order follows them, and filters and groups hold. */
 #include "base/random.h"
-#include "ranker/quantise_tables.h"
+#include "ranker/quantise/quantise_tables.h"
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -2,7 +2,7 @@
 #ifndef SL_TESTS_COLUMNS_H
 #define SL_TESTS_COLUMNS_H
 
-#include "ranker/features.h"
+#include "ranker/features/encode.h"
 
 enum { COLUMNS = 12, COLUMN_ROWS = 64 };
 

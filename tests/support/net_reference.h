@@ -2,7 +2,7 @@
 #ifndef SL_TESTS_NET_REFERENCE_H
 #define SL_TESTS_NET_REFERENCE_H
 
-#include "ranker/net.h"
+#include "ranker/net/net.h"
 
 /* count numbers in (-scale, scale], of a seed. Freed by free(). */
 float *reference_numbers(size_t count, double scale, uint64_t seed);

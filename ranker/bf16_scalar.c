@@ -1,7 +1,0 @@
-/* Plain C: four lanes of the compiler. */
-#define BF16_TABLE sl_bf16_scalar
-#define BF16_NAME  "scalar"
-#define LANE_BITS  128
-#define TILE_ROWS  2u
-
-#include "ranker/bf16_body.h"

@@ -1,0 +1,289 @@
+#include "ranker/features/dataset.h"
+
+#include "base/crc32c.h"
+#include "base/prefetch.h"
+#include "base/random.h"
+#include "ranker/features/table.h"
+
+#include <string.h>
+
+/* Rows that are prefetched ahead of the one that is copied. */
+enum { AHEAD = 8 };
+
+/* From this many rows on, waking threads to gather them pays. */
+#define ROWS_FOR_THREADS ((size_t)1024)
+
+/* Numbers of the streams of random numbers that one seed gives. The weights' streams are the first. */
+#define STREAM_SPLIT ((uint64_t)1 << 32)
+#define STREAM_ORDER ((uint64_t)2 << 32)
+
+static double weight_of(const sl_dataset *data, uint32_t row) {
+    return data->rows.weights ? (double)data->rows.weights[row] : 1;
+}
+
+double sl_dataset_weight(const sl_dataset *data, const uint32_t *numbers, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += weight_of(data, numbers[i]);
+    return sum;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Reading
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status read_all(sl_encoder *encoder, const sl_rows *source, sl_rows_buffer *rows) {
+    SL_TRY(source->rewind(source->ctx));
+    for (;;) {
+        sl_table block;
+        SL_TRY(sl_rows_next(source, SL_BLOCK_ROWS, &block));
+        if (block.rows == 0) return SL_OK;
+        if (block.rows > UINT32_MAX - rows->rows)
+            return sl_fail(SL_ELIMIT, "more than %u rows; train on a sample of them", UINT32_MAX);
+        SL_TRY(sl_encoder_append(encoder, &block, 0, block.rows, rows));
+    }
+}
+
+/* Makes the numbers of the training rows and of the validation rows, and room for the order. */
+static sl_status split(sl_dataset *data, size_t apart) {
+    const sl_spec *spec = data->features->spec;
+    size_t total = data->rows.rows, bytes;
+    void *block;
+    if (!sl_mul(2 * sizeof(uint32_t), total, &bytes)) return sl_fail(SL_ENOMEM, "%zu rows do not fit", total);
+    SL_TRY(sl_mem_alloc(&data->rows.allocator, bytes, &block));
+    data->block_size = bytes;
+    data->train = block;
+    uint64_t seed = sl_random_at(spec->seed, STREAM_SPLIT);
+    /* Held-out rows go to the end of the same array, from behind. */
+    size_t train = 0, end = total;
+    for (size_t r = 0; r < total; r++) {
+        int held_out = apart != SIZE_MAX ? r >= apart : sl_random_unit(seed, r) <= spec->validation;
+        if (held_out)
+            data->train[--end] = (uint32_t)r;
+        else
+            data->train[train++] = (uint32_t)r;
+    }
+    data->valid = data->train + end;
+    data->valid_count = total - end;
+    for (size_t i = 0; i < data->valid_count / 2; i++) {
+        uint32_t row = data->valid[i];
+        data->valid[i] = data->valid[data->valid_count - 1 - i];
+        data->valid[data->valid_count - 1 - i] = row;
+    }
+    data->train_count = train;
+    data->order = data->train + total;
+    if (train == 0) return sl_fail(SL_EINVAL, "no row is left to train on, of %zu; give more rows", total);
+    return SL_OK;
+}
+
+/* Scales the weights of some rows so that their mean is 1. Weights that are all 0 stay. */
+static void scale_weights(sl_dataset *data, const uint32_t *numbers, size_t count) {
+    double mean = sl_dataset_weight(data, numbers, count) / (double)count;
+    if (mean == 1 || !(mean > 0)) return;
+    for (size_t i = 0; i < count; i++) {
+        float *weight = &data->rows.weights[numbers[i]];
+        *weight = (float)((double)*weight / mean);
+    }
+}
+
+sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
+                          const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out) {
+    sl_dataset data = {.features = features, .rows.allocator = *allocator, .unlabelled = source->unlabelled};
+    sl_encoder *encoder;
+    *out = data;
+    SL_TRY(sl_encoder_create(features, SL_ALL_SIDES, !source->unlabelled, source->lookup, source->lookup_ctx, allocator,
+                             &encoder));
+    sl_status status = read_all(encoder, train, &data.rows);
+    size_t apart = valid ? data.rows.rows : SIZE_MAX;
+    if (status == SL_OK && valid) {
+        status = read_all(encoder, valid, &data.rows);
+        if (status != SL_OK) sl_fail_in(status, "validation rows");
+        if (status == SL_OK && data.rows.rows == apart)
+            status = sl_fail(SL_EINVAL, "there are no validation rows; give some, or hold out a share of the others");
+    }
+    sl_encoder_free(encoder);
+    if (status == SL_OK) status = split(&data, apart);
+    if (status != SL_OK) {
+        sl_dataset_free(&data);
+        return status;
+    }
+    scale_weights(&data, data.train, data.train_count);
+    scale_weights(&data, data.valid, data.valid_count);
+    *out = data;
+    return SL_OK;
+}
+
+void sl_dataset_free(sl_dataset *data) {
+    sl_mem_free(&data->rows.allocator, data->train, data->block_size);
+    sl_rows_buffer_free(&data->rows);
+    data->train = NULL;
+}
+
+/* Shuffles by Fisher and Yates. Each epoch starts from the rising order, so that no epoch depends on earlier ones. */
+void sl_dataset_shuffle(sl_dataset *data, uint64_t seed, uint64_t epoch) {
+    uint64_t own = sl_random_at(sl_random_at(seed, STREAM_ORDER), epoch);
+    memcpy(data->order, data->train, data->train_count * sizeof *data->order);
+    for (size_t i = data->train_count; i > 1; i--) {
+        /* The upper half of the product is uniform below i, but for a bias of 2^-32. */
+        size_t other = (size_t)((sl_random_at(own, i) >> 32) * i >> 32);
+        uint32_t row = data->order[i - 1];
+        data->order[i - 1] = data->order[other];
+        data->order[other] = row;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Facts of the whole
+ * ------------------------------------------------------------------------------------------------------------- */
+
+uint32_t sl_dataset_crc(const sl_dataset *data) {
+    const sl_features *features = data->features;
+    const sl_rows_buffer *rows = &data->rows;
+    uint32_t crc = data->unlabelled ? 0 : sl_crc32c(0, rows->labels, rows->rows * sizeof *rows->labels);
+    if (rows->weights) crc = sl_crc32c(crc, rows->weights, rows->rows * sizeof *rows->weights);
+    if (features->dense_width)
+        crc = sl_crc32c(crc, rows->dense, rows->rows * features->dense_width * sizeof *rows->dense);
+    if (features->id_count) crc = sl_crc32c(crc, rows->ids, rows->rows * features->id_count * sizeof *rows->ids);
+    if (features->bag_count) {
+        size_t starts = rows->rows * features->bag_count + 1;
+        crc = sl_crc32c(crc, rows->bag_start, starts * sizeof *rows->bag_start);
+        crc = sl_crc32c(crc, rows->bag_ids, rows->bag_start[starts - 1] * sizeof *rows->bag_ids);
+    }
+    crc = sl_crc32c(crc, &data->train_count, sizeof data->train_count);
+    return sl_crc32c(crc, data->train, rows->rows * sizeof *data->train);
+}
+
+double sl_dataset_label_mean(const sl_dataset *data) {
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < data->train_count; i++) {
+        double own = weight_of(data, data->train[i]);
+        sum += own * (double)data->rows.labels[data->train[i]];
+        weight += own;
+    }
+    return weight > 0 ? sum / weight : 0;
+}
+
+void sl_dataset_class_shares(const sl_dataset *data, double *shares) {
+    size_t outputs = data->features->outputs;
+    double weight = 0;
+    for (size_t o = 0; o < outputs; o++)
+        shares[o] = 0;
+    for (size_t i = 0; i < data->train_count; i++) {
+        double own = weight_of(data, data->train[i]);
+        shares[(size_t)data->rows.labels[data->train[i]]] += own;
+        weight += own;
+    }
+    for (size_t o = 0; o < outputs; o++)
+        shares[o] = weight > 0 ? shares[o] / weight : 1.0 / (double)outputs;
+}
+
+int sl_dataset_has_one_label(const sl_dataset *data, float *label) {
+    size_t met = 0;
+    *label = 0;
+    for (size_t i = 0; i < data->train_count; i++) {
+        float own = data->rows.labels[data->train[i]];
+        if (weight_of(data, data->train[i]) == 0) continue;
+        if (met++ && own != *label) return 0;
+        *label = own;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Batches
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
+                              sl_minibatch *out) {
+    const size_t word = sizeof(uint32_t);
+    size_t per_row = features->dense_width + features->id_count + features->bag_count + 2, bytes;
+    void *block;
+    *out = (sl_minibatch){0};
+    /* Each part is rounded up to a cache line. */
+    if (!sl_mul(max_rows, per_row * word, &bytes) || !sl_add(bytes, 6 * SL_CACHE_LINE, &bytes))
+        return sl_fail(SL_ENOMEM, "a batch of %zu rows does not fit; use smaller ones", max_rows);
+    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
+    sl_minibatch minibatch = {.block = block, .block_size = bytes, .labels = block};
+    const size_t line = SL_CACHE_LINE / word;
+    minibatch.weights = minibatch.labels + sl_round_up(max_rows, line);
+    minibatch.dense = minibatch.weights + sl_round_up(max_rows, line);
+    minibatch.ids = (uint32_t *)(void *)(minibatch.dense + sl_round_up(max_rows * features->dense_width, line));
+    minibatch.bag_start = minibatch.ids + sl_round_up(max_rows * features->id_count, line);
+    *out = minibatch;
+    return SL_OK;
+}
+
+void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator) {
+    sl_mem_free(allocator, minibatch->bag_ids, minibatch->bag_room * sizeof *minibatch->bag_ids);
+    sl_mem_free(allocator, minibatch->block, minibatch->block_size);
+    *minibatch = (sl_minibatch){0};
+}
+
+/* Sets where each bag begins in the mini-batch. */
+static sl_status place_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
+    size_t bags = data->features->bag_count, at = 0;
+    const uint32_t *start = data->rows.bag_start;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *row = start + numbers[i] * bags;
+        if (i + AHEAD < count) sl_prefetch(start + numbers[i + AHEAD] * bags, 1);
+        for (size_t b = 0; b < bags; b++)
+            minibatch->bag_start[i * bags + b] = (uint32_t)(at + (row[b] - row[0]));
+        at += row[bags] - row[0];
+    }
+    if (at > UINT32_MAX) return sl_fail(SL_ELIMIT, "a batch of %zu multi-valued ids; use smaller batches", at);
+    minibatch->bag_start[count * bags] = (uint32_t)at;
+    void *block = minibatch->bag_ids;
+    sl_status status = sl_mem_grow(&data->rows.allocator, &block, &minibatch->bag_room, at, sizeof *minibatch->bag_ids);
+    minibatch->bag_ids = block;
+    return status;
+}
+
+static void copy_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t i) {
+    size_t bags = data->features->bag_count;
+    const uint32_t *from = data->rows.bag_start + numbers[i] * bags, *to = minibatch->bag_start + i * bags;
+    for (uint32_t k = 0; k < to[bags] - to[0]; k++)
+        minibatch->bag_ids[to[0] + k] = data->rows.bag_ids[from[0] + k];
+}
+
+/* Prefetches the cache lines of a row, which may begin anywhere in a line. */
+static void prefetch_row(const void *at, size_t bytes) {
+    size_t offset = (uintptr_t)at % SL_PREFETCH_LINE;
+    sl_prefetch((const char *)at - offset, bytes + offset);
+}
+
+static void copy_rows(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t from,
+                      size_t to) {
+    const sl_rows_buffer *rows = &data->rows;
+    size_t dense = data->features->dense_width, ids = data->features->id_count;
+    for (size_t i = from; i < to; i++) {
+        size_t row = numbers[i];
+        if (i + AHEAD < to) {
+            size_t ahead = numbers[i + AHEAD];
+            prefetch_row(rows->labels + ahead, sizeof(float));
+            if (dense) prefetch_row(rows->dense + ahead * dense, dense * sizeof(float));
+            if (ids) prefetch_row(rows->ids + ahead * ids, ids * sizeof(uint32_t));
+        }
+        minibatch->labels[i] = rows->labels[row];
+        minibatch->weights[i] = rows->weights ? rows->weights[row] : 1.0f;
+        for (size_t c = 0; c < dense; c++)
+            minibatch->dense[i * dense + c] = rows->dense[row * dense + c];
+        for (size_t c = 0; c < ids; c++)
+            minibatch->ids[i * ids + c] = rows->ids[row * ids + c];
+        if (data->features->bag_count) copy_bags(minibatch, data, numbers, i);
+    }
+}
+
+sl_status sl_minibatch_gather(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count,
+                              size_t threads) {
+    if (data->features->bag_count) SL_TRY(place_bags(minibatch, data, numbers, count));
+    minibatch->rows = (sl_encoded){
+        sizeof minibatch->rows, count, minibatch->dense, minibatch->ids, minibatch->bag_start, minibatch->bag_ids};
+    if (threads == 1 || count < ROWS_FOR_THREADS) {
+        copy_rows(minibatch, data, numbers, 0, count);
+        return SL_OK;
+    }
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (size_t t = 0; t < threads; t++)
+        copy_rows(minibatch, data, numbers, count * t / threads, count * (t + 1) / threads);
+    return SL_OK;
+}

@@ -1,0 +1,251 @@
+/* Fitting: one pass over the training rows collects what features need; then the features are made of it. */
+#include "ranker/features/fit_collect.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct fit {
+    sl_features *features;
+    sl_lookup_fn lookup;
+    const sl_features *classes_of; /* not NULL: rows have no labels */
+    sl_collector *collectors;      /* one for each feature, and the last one for the label */
+    sl_source *sources;            /* likewise, and one for the weight */
+    uint64_t rows;
+} fit;
+
+static sl_collector *label_collector(const fit *f) {
+    return &f->collectors[f->features->count];
+}
+
+static sl_status start(fit *f) {
+    const sl_features *features = f->features;
+    const sl_spec *spec = features->spec;
+    const sl_allocator *allocator = &features->allocator;
+    size_t count = features->count;
+    SL_TRY(sl_mem_alloc(allocator, (count + 1) * sizeof *f->collectors, (void **)&f->collectors));
+    SL_TRY(sl_mem_alloc(allocator, (count + 2) * sizeof *f->sources, (void **)&f->sources));
+    for (size_t i = 0; i < count; i++) {
+        f->collectors[i] = (sl_collector){.allocator = allocator, .limit = spec->features[i].limit};
+        f->sources[i] = (sl_source){spec->features[i].column, SIZE_MAX};
+    }
+    *label_collector(f) = (sl_collector){.allocator = allocator, .limit = SL_MAX_CLASSES};
+    f->sources[count] = (sl_source){spec->label, SIZE_MAX};
+    f->sources[count + 1] = (sl_source){spec->weight, SIZE_MAX};
+    return SL_OK;
+}
+
+static void finish(fit *f) {
+    const sl_allocator *allocator = &f->features->allocator;
+    size_t count = f->features->count;
+    for (size_t i = 0; f->collectors && i <= count; i++)
+        if (f->collectors[i].allocator) sl_collector_free(&f->collectors[i]);
+    sl_mem_free(allocator, f->collectors, (count + 1) * sizeof *f->collectors);
+    sl_mem_free(allocator, f->sources, (count + 2) * sizeof *f->sources);
+}
+
+/* ---- While rows come ---- */
+
+/* Squares of numbers up to this can be summed over any number of rows. */
+#define MOST_SCALED 1e140
+
+static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
+    double value;
+    SL_TRY(sl_cell_number(column, row, &value));
+    if (isnan(value)) return SL_OK;
+    double fitted = sl_feature_transform(spec, value);
+    /* A larger number would hide the spread. Rows would then be refused that are not at fault. */
+    if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MOST_SCALED)
+        return sl_fail(SL_EVALUE, "%g is too large to be scaled together with others", value);
+    sl_collect_number(c, fitted);
+    return SL_OK;
+}
+
+static sl_status collect_quantile(sl_collector *c, uint64_t seed, const sl_column *column, size_t row) {
+    double value;
+    SL_TRY(sl_cell_number(column, row, &value));
+    return isnan(value) ? SL_OK : sl_collect_quantile(c, seed, value);
+}
+
+static sl_status collect_keys(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
+    sl_key_walk walk;
+    sl_key key;
+    SL_TRY(sl_key_walk_start(&walk, spec, column, row));
+    for (;;) {
+        SL_TRY(sl_key_walk_next(&walk, &key));
+        if (key.kind == SL_KEY_MISSING) return SL_OK;
+        SL_TRY(sl_collect_key(c, &key));
+    }
+}
+
+/* Collects one feature over a block. The encoder reads every cell of features that need no fitting. */
+static sl_status collect_feature(fit *f, size_t number, const sl_table *block, const sl_column *column) {
+    const sl_feature_spec *spec = &f->features->spec->features[number];
+    sl_collector *c = &f->collectors[number];
+    uint64_t seed = f->features->spec->seed + number;
+    int numeric = spec->type == SL_FEATURE_NUMERIC || spec->type == SL_FEATURE_SCORE;
+    if (!numeric && !spec->quantiles && !sl_feature_is_fitted(spec)) return SL_OK;
+    for (size_t row = 0; row < block->rows; row++) {
+        sl_status status = numeric           ? collect_number(c, spec, column, row)
+                           : spec->quantiles ? collect_quantile(c, seed, column, row)
+                                             : collect_keys(c, spec, column, row);
+        if (status != SL_OK) return sl_fail_at(status, block, row, column->name);
+    }
+    return SL_OK;
+}
+
+static sl_status collect_classes(fit *f, const sl_table *block, const sl_column *column) {
+    for (size_t row = 0; row < block->rows; row++) {
+        sl_key key;
+        sl_status status = sl_cell_key(column, row, &key);
+        if (status == SL_OK && key.kind == SL_KEY_MISSING) status = sl_fail(SL_EVALUE, "the label is missing");
+        if (status == SL_OK) status = sl_collect_key(label_collector(f), &key);
+        if (status != SL_OK) return sl_fail_at(status, block, row, column->name);
+    }
+    return SL_OK;
+}
+
+static sl_status collect_block(fit *f, const sl_table *block) {
+    const sl_spec *spec = f->features->spec;
+    const sl_column *column;
+    for (size_t i = 0; i < f->features->count; i++) {
+        const sl_feature_spec *feature = &spec->features[i];
+        if (feature->type == SL_FEATURE_CROSS) continue;
+        SL_TRY(sl_source_find(&f->sources[i], block, &column));
+        SL_TRY(sl_source_check(feature, column, block));
+        int ids = column->type == SL_COLUMN_I32 || column->type == SL_COLUMN_I64;
+        if (feature->type == SL_FEATURE_VECTOR && ids && !f->lookup)
+            return sl_fail(SL_EINVAL, "column '%s' holds ids; give `lookup` to find their vectors", column->name);
+        SL_TRY(collect_feature(f, i, block, column));
+    }
+    size_t count = f->features->count;
+    if (f->classes_of) return SL_OK;
+    if (spec->weight) SL_TRY(sl_source_find(&f->sources[count + 1], block, &column));
+    SL_TRY(sl_source_find(&f->sources[count], block, &column));
+    int classes = spec->loss == SL_LOSS_MULTICLASS && !spec->classes;
+    return classes ? collect_classes(f, block, column) : SL_OK;
+}
+
+/* ---- Afterwards ---- */
+
+static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
+    const sl_feature_spec *spec = feature->spec;
+    double spread = 1;
+    if (spec->scale == SL_SCALE_STANDARD) {
+        feature->mean = c->mean;
+        spread = c->count ? sqrt(c->deviation / (double)c->count) : 1;
+    } else if (spec->scale == SL_SCALE_MINMAX) {
+        feature->mean = c->low;
+        spread = c->high - c->low;
+    }
+    /* A column of one value has no spread to divide by. Numbers near the largest have too much. */
+    feature->factor = isnormal(spread) && isnormal(1 / spread) ? 1 / spread : 1;
+    if (!isfinite(feature->mean)) feature->mean = 0;
+    double missing = spec->missing_is_mean ? c->mean : sl_feature_transform(spec, spec->missing);
+    float encoded = (float)((missing - feature->mean) * feature->factor);
+    feature->missing = isfinite(encoded) ? encoded : 0;
+    /* A mean that no double can hold is as good as none. A number that was asked for is not. */
+    if (isfinite(encoded) || spec->missing_is_mean) return SL_OK;
+    return sl_fail(SL_EVALUE, "feature '%s': missing, %g, is too large to be scaled to a float", spec->name,
+                   spec->missing);
+}
+
+static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *feature, sl_collector *c) {
+    const sl_feature_spec *spec = feature->spec;
+    SL_TRY(sl_vocabulary_create(allocator, &feature->vocabulary));
+    if (!c->texts) return SL_OK;
+    uint32_t *order;
+    size_t count, number;
+    SL_TRY(sl_collected_order(c, spec->min_count, spec->keep, &order, &count));
+    sl_status status = SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        size_t size;
+        const char *text = sl_vocabulary_text(c->texts, order[i], &size);
+        status = sl_vocabulary_add(feature->vocabulary, text, size, SIZE_MAX, &number);
+    }
+    sl_mem_free(allocator, order, sl_vocabulary_count(c->texts) * sizeof *order);
+    return status;
+}
+
+static sl_status fit_feature(fit *f, size_t number) {
+    sl_feature *feature = &f->features->features[number];
+    sl_collector *c = &f->collectors[number];
+    switch (feature->spec->type) {
+    case SL_FEATURE_NUMERIC:
+    case SL_FEATURE_SCORE:
+        return fit_number(feature, c);
+    case SL_FEATURE_BUCKET:
+        if (!feature->spec->quantiles) return SL_OK;
+        return sl_collected_boundaries(c, feature->spec->quantiles, &feature->boundaries, &feature->boundary_count);
+    default:
+        break;
+    }
+    return sl_feature_is_fitted(feature->spec) ? fit_vocabulary(&f->features->allocator, feature, c) : SL_OK;
+}
+
+static sl_status fit_classes(fit *f) {
+    const sl_collector *c = label_collector(f);
+    if (!c->texts) return SL_OK;
+    size_t count = sl_vocabulary_count(c->texts);
+    if (count < 2) return sl_fail(SL_EVALUE, "the label '%s' has one class only", f->features->spec->label);
+    uint32_t *order;
+    SL_TRY(sl_collected_values(c, &order));
+    sl_status status = SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        size_t size;
+        const char *text = sl_vocabulary_text(c->texts, order[i], &size);
+        status = sl_features_add_class(f->features, text, size);
+    }
+    sl_mem_free(&f->features->allocator, order, count * sizeof *order);
+    return status;
+}
+
+/* Takes the classes of a model that is there. */
+static sl_status copy_classes(fit *f) {
+    const sl_features *from = f->classes_of;
+    if (f->features->spec->loss != SL_LOSS_MULTICLASS || f->features->spec->classes) return SL_OK;
+    for (size_t i = 0; i < from->class_count; i++)
+        SL_TRY(sl_features_add_class(f->features, from->classes[i], strlen(from->classes[i])));
+    return SL_OK;
+}
+
+static sl_status fit_rows(fit *f, const sl_rows *rows) {
+    sl_table block;
+    SL_TRY(start(f));
+    for (;;) {
+        SL_TRY(sl_rows_next(rows, SL_BLOCK_ROWS, &block));
+        if (block.rows == 0) break;
+        SL_TRY(collect_block(f, &block));
+        f->rows += block.rows;
+    }
+    if (f->rows == 0) return sl_fail(SL_EVALUE, "there are no rows to fit the features to");
+    for (size_t i = 0; i < f->features->count; i++)
+        SL_TRY(fit_feature(f, i));
+    SL_TRY(f->classes_of ? copy_classes(f) : fit_classes(f));
+    SL_TRY(sl_features_name_outputs(f->features));
+    return sl_features_lay_out(f->features);
+}
+
+/* Takes the spec over. Vectors are not fitted, but a lookup must be there. */
+static sl_status fit_spec(sl_spec *spec, const sl_rows *rows, fit *f, sl_features **out) {
+    *out = NULL;
+    SL_TRY(sl_features_make(spec, &f->features));
+    sl_status status = sl_rows_check(rows);
+    if (status == SL_OK) status = fit_rows(f, rows);
+    finish(f);
+    if (status == SL_OK)
+        *out = f->features;
+    else
+        sl_features_free(f->features);
+    return status;
+}
+
+sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx,
+                          sl_features **out) {
+    (void)lookup_ctx;
+    return fit_spec(spec, rows, &(fit){.lookup = lookup}, out);
+}
+
+sl_status sl_features_fit_unlabelled(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup,
+                                     const sl_features *classes_of, sl_features **out) {
+    return fit_spec(spec, rows, &(fit){.lookup = lookup, .classes_of = classes_of}, out);
+}

@@ -1,0 +1,185 @@
+#include "ranker/features/vocabulary.h"
+
+#include "ranker/features/number.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+/* An open-addressed table, at most half full. `number` is a text's number + 1; 0: the entry is free. The first bytes of
+ * the text stand in the entry. They tell short texts apart without two more cache misses. */
+typedef struct text_entry {
+    uint32_t number;
+    uint16_t tag;  /* of the hash */
+    uint16_t size; /* or LONG */
+    char head[8];  /* zeros behind a shorter text */
+} text_entry;
+#define LONG UINT16_MAX
+
+typedef struct integer_entry {
+    int64_t value;
+    uint64_t number; /* of its text, + 1; 0: the entry is free */
+} integer_entry;
+
+#define FIRST_ENTRIES 64u
+#define MOST          0x7ffffffeu /* texts: their numbers + 1 fit into an entry, and twice as many entries into a size_t */
+
+struct sl_vocabulary {
+    sl_allocator allocator;
+    size_t count;
+    char *bytes; /* text i is bytes starts[i] to starts[i + 1] */
+    size_t byte_room;
+    uint64_t *starts;
+    size_t start_room;
+    text_entry *texts;
+    integer_entry *integers;
+    size_t text_entries, integer_entries, integer_count; /* entries: powers of two */
+};
+
+uint64_t sl_text_hash(const char *text, size_t size) {
+    return XXH3_64bits(text, size);
+}
+
+static size_t integer_place(int64_t value, size_t entries) {
+    return (size_t)(((uint64_t)value * 0x9e3779b97f4a7c15u) >> 32) & (entries - 1);
+}
+
+sl_status sl_vocabulary_create(const sl_allocator *allocator, sl_vocabulary **out) {
+    sl_status status;
+    void *block;
+    *out = NULL;
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_vocabulary), &block));
+    sl_vocabulary *v = block;
+    v->allocator = *allocator;
+    v->text_entries = v->integer_entries = FIRST_ENTRIES;
+    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_ENTRIES * sizeof *v->texts, (void **)&v->texts), fail);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_ENTRIES * sizeof *v->integers, (void **)&v->integers), fail);
+    SL_TRY_GOTO(sl_mem_grow(allocator, (void **)&v->starts, &v->start_room, FIRST_ENTRIES, sizeof *v->starts), fail);
+    *out = v;
+    return SL_OK;
+fail:
+    sl_vocabulary_free(v);
+    return status;
+}
+
+void sl_vocabulary_free(sl_vocabulary *v) {
+    if (!v) return;
+    sl_allocator allocator = v->allocator;
+    sl_mem_free(&allocator, v->bytes, v->byte_room);
+    sl_mem_free(&allocator, v->starts, v->start_room * sizeof *v->starts);
+    sl_mem_free(&allocator, v->texts, v->text_entries * sizeof *v->texts);
+    sl_mem_free(&allocator, v->integers, v->integer_entries * sizeof *v->integers);
+    sl_mem_free(&allocator, v, sizeof *v);
+}
+
+size_t sl_vocabulary_count(const sl_vocabulary *v) {
+    return v->count;
+}
+
+size_t sl_vocabulary_bytes(const sl_vocabulary *v) {
+    return sizeof *v + v->byte_room + v->start_room * sizeof *v->starts + v->text_entries * sizeof *v->texts +
+           v->integer_entries * sizeof *v->integers;
+}
+
+const char *sl_vocabulary_text(const sl_vocabulary *v, size_t i, size_t *size) {
+    *size = (size_t)(v->starts[i + 1] - v->starts[i]);
+    return v->bytes + v->starts[i];
+}
+
+static text_entry entry_for(const char *text, size_t size, uint64_t hash, size_t number) {
+    text_entry entry = {(uint32_t)number, (uint16_t)(hash >> 48), (uint16_t)(size < LONG ? size : LONG), {0}};
+    if (size >= sizeof entry.head)
+        memcpy(entry.head, text, sizeof entry.head);
+    else if (size)
+        memcpy(entry.head, text, size);
+    return entry;
+}
+
+static int same_text(const sl_vocabulary *v, const text_entry *entry, const char *text, size_t size) {
+    if (size <= sizeof entry->head) return 1;
+    size_t own_size;
+    const char *own = sl_vocabulary_text(v, entry->number - 1, &own_size);
+    return own_size == size && memcmp(own, text, size) == 0;
+}
+
+/* Returns the text's entry, or the free one where it would go. */
+static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_t size, uint64_t hash) {
+    const text_entry wanted = entry_for(text, size, hash, 0);
+    size_t mask = v->text_entries - 1;
+    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+        text_entry *entry = &v->texts[at];
+        if (!entry->number) return entry;
+        if (entry->tag != wanted.tag || entry->size != wanted.size) continue;
+        if (memcmp(entry->head, wanted.head, sizeof wanted.head) == 0 && same_text(v, entry, text, size)) return entry;
+    }
+}
+
+static integer_entry *integer_entry_of(const sl_vocabulary *v, int64_t value) {
+    size_t mask = v->integer_entries - 1;
+    for (size_t at = integer_place(value, v->integer_entries);; at = (at + 1) & mask) {
+        integer_entry *entry = &v->integers[at];
+        if (!entry->number || entry->value == value) return entry;
+    }
+}
+
+size_t sl_vocabulary_find(const sl_vocabulary *v, const char *text, size_t size) {
+    return (size_t)text_entry_of(v, text, size, sl_text_hash(text, size))->number - 1;
+}
+
+size_t sl_vocabulary_find_integer(const sl_vocabulary *v, int64_t value) {
+    return (size_t)integer_entry_of(v, value)->number - 1;
+}
+
+static sl_status grow_texts(sl_vocabulary *v) {
+    if (2 * (v->count + 1) <= v->text_entries) return SL_OK;
+    size_t old_entries = v->text_entries;
+    text_entry *old = v->texts;
+    void *block;
+    SL_TRY(sl_mem_alloc(&v->allocator, 2 * old_entries * sizeof *old, &block));
+    v->texts = block;
+    v->text_entries = 2 * old_entries;
+    for (size_t i = 0; i < v->count; i++) {
+        size_t size;
+        const char *text = sl_vocabulary_text(v, i, &size);
+        uint64_t hash = sl_text_hash(text, size);
+        *text_entry_of(v, text, size, hash) = entry_for(text, size, hash, i + 1);
+    }
+    sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
+    return SL_OK;
+}
+
+static sl_status grow_integers(sl_vocabulary *v) {
+    if (2 * (v->integer_count + 1) <= v->integer_entries) return SL_OK;
+    size_t old_entries = v->integer_entries;
+    integer_entry *old = v->integers;
+    void *block;
+    SL_TRY(sl_mem_alloc(&v->allocator, 2 * old_entries * sizeof *old, &block));
+    v->integers = block;
+    v->integer_entries = 2 * old_entries;
+    for (size_t i = 0; i < old_entries; i++)
+        if (old[i].number) *integer_entry_of(v, old[i].value) = old[i];
+    sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
+    return SL_OK;
+}
+
+sl_status sl_vocabulary_add(sl_vocabulary *v, const char *text, size_t size, size_t limit, size_t *number) {
+    uint64_t hash = sl_text_hash(text, size);
+    *number = (size_t)text_entry_of(v, text, size, hash)->number - 1;
+    if (*number != SIZE_MAX || v->count >= limit || v->count >= MOST) return SL_OK;
+    size_t used = (size_t)v->starts[v->count], need;
+    int64_t value;
+    int is_integer = sl_integer_read(text, size, &value);
+    if (!sl_add(used, size, &need)) return sl_fail(SL_ENOMEM, "the texts of a vocabulary do not fit");
+    SL_TRY(sl_mem_grow(&v->allocator, (void **)&v->bytes, &v->byte_room, need, 1));
+    SL_TRY(sl_mem_grow(&v->allocator, (void **)&v->starts, &v->start_room, v->count + 2, sizeof *v->starts));
+    SL_TRY(grow_texts(v));
+    if (is_integer) SL_TRY(grow_integers(v));
+    if (size) memcpy(v->bytes + used, text, size);
+    v->starts[v->count + 1] = need;
+    *text_entry_of(v, text, size, hash) = entry_for(text, size, hash, v->count + 1);
+    if (is_integer) {
+        *integer_entry_of(v, value) = (integer_entry){value, v->count + 1};
+        v->integer_count++;
+    }
+    *number = v->count++;
+    return SL_OK;
+}

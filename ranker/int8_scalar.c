@@ -1,7 +1,0 @@
-/* Plain C: four lanes of the compiler. */
-#define INT8_TABLE sl_int8_scalar
-#define INT8_NAME  "scalar"
-#define LANE_BITS  128
-#define TILE_ROWS  2u
-
-#include "ranker/int8_body.h"

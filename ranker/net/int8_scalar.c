@@ -1,0 +1,7 @@
+/* Plain C: four lanes of the compiler. */
+#define INT8_TABLE sl_int8_scalar
+#define INT8_NAME  "scalar"
+#define LANE_BITS  128
+#define TILE_ROWS  2u
+
+#include "ranker/net/int8_body.h"

@@ -1,0 +1,462 @@
+#include "ranker/quantise/judge.h"
+
+#include "base/failure.h"
+#include "ranker/features/table.h"
+#include "ranker/net/loops.h"
+#include "ranker/net/loss.h"
+#include "ranker/net/net_product.h"
+
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { TILE = 256, BLOCKS = 20 };
+
+#define MOST_SCORES ((size_t)1 << 25)
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Rows
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status read_groups(sl_judge *judge, const sl_table *block, const char *group) {
+    size_t number = sl_table_find(block, group), first = judge->rows.rows;
+    void *groups = judge->groups;
+    if (number == SIZE_MAX) return sl_fail_no_column(block, group, " to group the rows by");
+    sl_status status =
+        sl_mem_grow(&judge->allocator, &groups, &judge->group_room, first + block->rows, sizeof *judge->groups);
+    judge->groups = groups;
+    SL_TRY(status);
+    return sl_table_groups(block, number, judge->groups + first);
+}
+
+static sl_status read_rows(sl_judge *judge, sl_encoder *encoder, const sl_rows *source, const char *group) {
+    SL_TRY(source->rewind(source->ctx));
+    for (;;) {
+        sl_table block;
+        SL_TRY(sl_rows_next(source, SL_BLOCK_ROWS, &block));
+        if (block.rows == 0) return SL_OK;
+        if (group) SL_TRY(read_groups(judge, &block, group));
+        SL_TRY(sl_encoder_append(encoder, &block, 0, block.rows, &judge->rows));
+    }
+}
+
+static sl_status sum_wide(sl_judge *judge) {
+    const sl_features *features = judge->ranker->features;
+    size_t outputs = features->outputs;
+    sl_encoded rows;
+    void *block;
+    SL_TRY(sl_mem_alloc(&judge->allocator, judge->rows.rows * outputs * sizeof *judge->wide, &block));
+    judge->wide = block;
+    sl_rows_buffer_view(&judge->rows, &rows);
+    if (features->wide_size) sl_wide_sums(features, judge->ranker->weights.wide, &rows, SL_ALL_SIDES, judge->wide);
+    for (size_t i = 0; i < judge->rows.rows * outputs; i++)
+        judge->wide[i] += judge->ranker->weights.bias[i % outputs];
+    return SL_OK;
+}
+
+sl_status sl_judge_read(sl_judge *judge, const sl_rows *source, const char *group, sl_lookup_fn lookup,
+                        void *lookup_ctx) {
+    sl_encoder *encoder;
+    SL_TRY(sl_rows_check(source));
+    judge->rows.allocator = judge->allocator;
+    SL_TRY(
+        sl_encoder_create(judge->ranker->features, SL_ALL_SIDES, 1, lookup, lookup_ctx, &judge->allocator, &encoder));
+    sl_status status = read_rows(judge, encoder, source, group);
+    sl_encoder_free(encoder);
+    SL_TRY(status);
+    if (judge->rows.rows == 0) return sl_fail(SL_EINVAL, "no rows to measure accuracy on; give a source that has some");
+    return sum_wide(judge);
+}
+
+void sl_judge_free(sl_judge *judge) {
+    const sl_allocator *allocator = &judge->allocator;
+    const sl_net_shape *shape = &judge->ranker->shape;
+    for (size_t l = 0; l < shape->layers; l++)
+        for (size_t o = 0; o < judge->layers[l].count; o++)
+            sl_net_layer_free(&judge->layers[l].options[o].coded, allocator);
+    sl_mem_free(allocator, judge->wide, judge->rows.rows * judge->ranker->features->outputs * sizeof *judge->wide);
+    sl_mem_free(allocator, judge->reference, judge->rows.rows * judge->ranker->features->outputs * sizeof(float));
+    sl_mem_free(allocator, judge->groups, judge->group_room * sizeof *judge->groups);
+    sl_rows_buffer_free(&judge->rows);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Options
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t layer, const sl_layer_choice *choice) {
+    const sl_net_shape *shape = &judge->ranker->shape;
+    sl_judged_layer *judged = &judge->layers[layer];
+    sl_judged_option *option = &judged->options[judged->count];
+    sl_layer_choice choices[SL_MAX_LAYERS] = {{.type = SL_LAYER_F32}};
+    sl_coded coded;
+    *option = (sl_judged_option){.choice = *choice};
+    if (choice->type != SL_LAYER_F32) {
+        choices[layer] = *choice;
+        SL_TRY(sl_quantise_layers(judge->ranker, calibrated, choices, &judge->allocator, &coded));
+        const float *biases = sl_coded_layer_of(&coded, shape, layer).biases;
+        sl_status status =
+            sl_net_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->coded);
+        sl_coded_free(&coded, &judge->allocator);
+        SL_TRY(status);
+    }
+    judged->count++;
+    return SL_OK;
+}
+
+size_t sl_choice_set_size(const sl_choice_set *set, size_t layers) {
+    size_t size = 1;
+    for (size_t l = 0; l < layers; l++)
+        size *= set->counts[l];
+    return size;
+}
+
+size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size_t layer) {
+    for (size_t l = layers - 1; l > layer; l--)
+        number /= set->counts[l];
+    return set->options[layer][number % set->counts[layer]];
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Running the layers
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* One thread's scratch: a tile's rows in front of each layer and behind the last. */
+typedef struct worker {
+    float *floats[SL_MAX_LAYERS + 1];
+    sl_net_scratch scratch;
+    sl_products *products;
+} worker;
+
+/* A walk of one tile through all combinations. */
+typedef struct walk {
+    const sl_judge *judge;
+    const sl_choice_set *set;
+    worker *worker;
+    size_t first, rows, total;
+    float *logits; /* (combinations, total, outputs) */
+} walk;
+
+static void free_worker(const sl_judge *judge, worker *w) {
+    const sl_net_shape *shape = &judge->ranker->shape;
+    for (size_t l = 0; l <= shape->layers; l++)
+        sl_mem_free(&judge->allocator, w->floats[l], TILE * shape->width[l] * sizeof(float));
+    sl_net_scratch_free(&w->scratch, &judge->allocator);
+    sl_products_free(w->products);
+}
+
+static sl_status make_worker(const sl_judge *judge, worker *w) {
+    const sl_net_shape *shape = &judge->ranker->shape;
+    for (size_t l = 0; l <= shape->layers; l++) {
+        void *block;
+        SL_TRY(sl_mem_alloc(&judge->allocator, TILE * shape->width[l] * sizeof(float), &block));
+        w->floats[l] = block;
+    }
+    SL_TRY(sl_net_scratch_create(shape, 1, 1, TILE, &judge->allocator, &w->scratch));
+    return sl_products_create(&judge->allocator, &w->products);
+}
+
+/* Computes a layer's outputs by one of its options. */
+static sl_status run_option(const walk *k, size_t layer, const sl_judged_option *option) {
+    const sl_net_shape *shape = &k->judge->ranker->shape;
+    size_t in = shape->width[layer], out = shape->width[layer + 1];
+    sl_activation activation = layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
+    const float *x = k->worker->floats[layer];
+    float *y = k->worker->floats[layer + 1];
+    if (sl_net_layer_is_coded(&option->coded)) {
+        const sl_layer_inputs inputs = {x, in, k->rows, 0, in};
+        sl_net_layer_take(&k->worker->scratch, &option->coded, &inputs, 0, 0);
+        sl_net_layer_give(&k->worker->scratch, &option->coded, k->rows, 0, y);
+        if (activation != SL_LINEAR) sl_loops_get()->activate(y, k->rows * out, activation, y);
+        return SL_OK;
+    }
+    const float *weights = k->judge->ranker->weights.dense + sl_net_weight_at(shape, layer);
+    sl_product_shape product = {
+        .rows = k->rows, .in = in, .out = out, .stride = in, .has_bias = 1, .activation = activation, .threads = 1};
+    return sl_products_run(k->worker->products, &product, x, weights, weights + in * out, y);
+}
+
+/* Goes on from the rows in front of a layer. *number: that of the next combination. The layers are few. */
+static sl_status descend(const walk *k, size_t layer, size_t *number) {
+    const sl_net_shape *shape = &k->judge->ranker->shape;
+    size_t outputs = shape->width[shape->layers];
+    if (layer == shape->layers) {
+        memcpy(k->logits + ((*number)++ * k->total + k->first) * outputs, k->worker->floats[layer],
+               k->rows * outputs * sizeof(float));
+        return SL_OK;
+    }
+    for (size_t o = 0; o < k->set->counts[layer]; o++) {
+        SL_TRY(run_option(k, layer, &k->judge->layers[layer].options[k->set->options[layer][o]]));
+        SL_TRY(descend(k, layer + 1, number));
+    }
+    return SL_OK;
+}
+
+static sl_status walk_tile(const sl_judge *judge, const sl_choice_set *set, worker *w, size_t tile, float *logits) {
+    const sl_features *features = judge->ranker->features;
+    size_t total = judge->rows.rows, first = tile * TILE, number = 0;
+    walk k = {judge, set, w, first, total - first < TILE ? total - first : TILE, total, logits};
+    sl_encoded all, rows;
+    sl_rows_buffer_view(&judge->rows, &all);
+    rows = sl_encoded_part(features, &all, first, k.rows);
+    const sl_weights *weights = &judge->ranker->weights;
+    sl_deep_inputs(features, (const float *const *)weights->embeddings, &weights->coded, &rows, SL_ALL_SIDES,
+                   features->deep_inputs, w->floats[0]);
+    return descend(&k, 0, &number);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Measures
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Turns a combination's logits into scores. */
+static void score(const sl_judge *judge, float *logits) {
+    size_t outputs = judge->ranker->features->outputs, rows = judge->rows.rows;
+    for (size_t i = 0; i < rows * outputs; i++)
+        logits[i] += judge->wide[i];
+    sl_link(judge->ranker->features->spec->loss, outputs, rows, logits);
+}
+
+/* Rows of which a measure is taken; NULL arrays are none. */
+typedef struct scored {
+    const float *scores, *labels, *weights;
+    const uint64_t *groups;
+    size_t rows;
+} scored;
+
+static sl_status measure(const sl_judge *judge, const scored *s, double *out) {
+    const sl_features *features = judge->ranker->features;
+    sl_evaluate_params params;
+    sl_metrics metrics = {.struct_size = sizeof metrics};
+    sl_evaluate_params_init(&params);
+    params.ndcg_k = judge->ndcg_k;
+    params.allocator = &judge->allocator;
+    SL_TRY(sl_metrics_compute(features->spec->loss, features->outputs, s->scores, s->labels, s->weights, s->groups,
+                              s->rows, &params, &metrics));
+    *out = judge->measure == SL_MEASURE_AUC       ? metrics.auc
+           : judge->measure == SL_MEASURE_LOGLOSS ? metrics.logloss
+           : judge->measure == SL_MEASURE_RMSE    ? metrics.rmse
+                                                  : metrics.ndcg;
+    return SL_OK;
+}
+
+static scored all_rows(const sl_judge *judge, const float *scores) {
+    return (scored){scores, judge->rows.labels, judge->rows.weights, judge->groups, judge->rows.rows};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * All combinations
+ * ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct judging {
+    const sl_judge *judge;
+    const sl_choice_set *set;
+    worker *workers;
+    size_t combinations;
+    float *logits;
+    sl_progress *progress;
+    sl_failure failure;
+} judging;
+
+static void walk_tiles(judging *j) {
+    const int threads = (int)j->judge->threads;
+    const size_t tiles = (j->judge->rows.rows + TILE - 1) / TILE;
+    (void)threads;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (size_t t = 0; t < tiles; t++)
+        if (!sl_failure_before(&j->failure, t) && !sl_progress_cancelled(j->progress)) {
+            sl_failure_keep(&j->failure, t, walk_tile(j->judge, j->set, &j->workers[sl_thread_number()], t, j->logits));
+            sl_progress_step(j->progress, 0);
+        }
+}
+
+static double error_from(const float *reference, const float *logits, size_t size) {
+    double sum = 0;
+    if (!reference) return (double)NAN;
+    for (size_t i = 0; i < size; i++) {
+        double difference = (double)logits[i] - (double)reference[i];
+        sum += difference * difference;
+    }
+    return sqrt(sum / (double)size);
+}
+
+static void measure_all(judging *j, sl_verdict *found) {
+    const size_t size = j->judge->rows.rows * j->judge->ranker->features->outputs;
+    const int threads = (int)j->judge->threads;
+    (void)threads;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (size_t c = 0; c < j->combinations; c++) {
+        if (sl_failure_before(&j->failure, c) || sl_progress_cancelled(j->progress)) continue;
+        found[c].error = error_from(j->judge->reference, j->logits + c * size, size);
+        score(j->judge, j->logits + c * size);
+        scored s = all_rows(j->judge, j->logits + c * size);
+        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &found[c].value));
+        sl_progress_step(j->progress, 1);
+    }
+}
+
+/* Makes the scores of all combinations; they go into *out, of *size floats. found NULL: *out has logits instead. */
+static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found,
+                           float **out, size_t *size) {
+    judging j = {.judge = judge, .set = set, .progress = progress};
+    sl_status status;
+    void *block;
+    *out = NULL;
+    j.combinations = sl_choice_set_size(set, judge->ranker->shape.layers);
+    sl_failure_init(&j.failure);
+    if (!sl_mul(judge->rows.rows * judge->ranker->features->outputs, j.combinations, size) ||
+        *size > SIZE_MAX / sizeof(float))
+        return sl_fail(SL_ENOMEM, "scores of %zu combinations do not fit; give fewer rows", j.combinations);
+    SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, judge->threads * sizeof *j.workers, &block), done);
+    j.workers = block;
+    for (size_t i = 0; i < judge->threads; i++)
+        SL_TRY_GOTO(make_worker(judge, &j.workers[i]), done);
+    SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, *size * sizeof(float), &block), done);
+    *out = j.logits = block;
+    walk_tiles(&j);
+    SL_TRY_GOTO(sl_failure_pass(&j.failure), done);
+    if (found && !sl_progress_cancelled(progress)) measure_all(&j, found);
+    status = sl_failure_pass(&j.failure);
+    if (status == SL_OK && sl_progress_cancelled(progress)) status = sl_progress_end(progress);
+done:
+    for (size_t i = 0; j.workers && i < judge->threads; i++)
+        free_worker(judge, &j.workers[i]);
+    sl_mem_free(&judge->allocator, j.workers, judge->threads * sizeof *j.workers);
+    return status;
+}
+
+static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress,
+                             sl_verdict *found) {
+    float *scores;
+    size_t size;
+    sl_status status = judge_all(judge, set, progress, found, &scores, &size);
+    sl_mem_free(&judge->allocator, scores, size * sizeof *scores);
+    return status;
+}
+
+/* The first layer with several options; the number of layers where none has. */
+static size_t first_choice(const sl_choice_set *set, size_t layers) {
+    size_t l = 0;
+    while (l < layers && set->counts[l] == 1)
+        l++;
+    return l;
+}
+
+sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found) {
+    const size_t layers = judge->ranker->shape.layers, most = judge->most_scores ? judge->most_scores : MOST_SCORES;
+    size_t each = judge->rows.rows * judge->ranker->features->outputs, at = first_choice(set, layers);
+    if (at == layers || sl_choice_set_size(set, layers) <= most / each) return measure_set(judge, set, progress, found);
+    /* One option of that layer after the other: they share no more than the layers in front of it. */
+    size_t part = sl_choice_set_size(set, layers) / set->counts[at];
+    for (size_t o = 0; o < set->counts[at]; o++) {
+        sl_choice_set some = *set;
+        some.counts[at] = 1;
+        some.options[at][0] = set->options[at][o];
+        SL_TRY(sl_judge_measure(judge, &some, progress, found + o * part));
+    }
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The error of a difference
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Copies of the rows outside one block. */
+typedef struct left {
+    float *scores, *labels, *weights;
+    uint64_t *groups;
+} left;
+
+static size_t block_of(const sl_judge *judge, size_t row) {
+    uint64_t key = judge->groups ? judge->groups[row] : row;
+    return (size_t)(XXH3_64bits(&key, sizeof key) % BLOCKS);
+}
+
+static size_t copy_left(const sl_judge *judge, const float *scores, size_t block, left *to) {
+    size_t outputs = judge->ranker->features->outputs, n = 0;
+    for (size_t r = 0; r < judge->rows.rows; r++) {
+        if (block_of(judge, r) == block) continue;
+        memcpy(to->scores + n * outputs, scores + r * outputs, outputs * sizeof *scores);
+        to->labels[n] = judge->rows.labels[r];
+        if (judge->rows.weights) to->weights[n] = judge->rows.weights[r];
+        if (judge->groups) to->groups[n] = judge->groups[r];
+        n++;
+    }
+    return n;
+}
+
+/* A block without rows has no measure: nothing is left out. */
+static sl_status measure_left(const sl_judge *judge, const float *scores, size_t block, left *room, double *out) {
+    scored s = {room->scores, room->labels, judge->rows.weights ? room->weights : NULL,
+                judge->groups ? room->groups : NULL, copy_left(judge, scores, block, room)};
+    *out = (double)NAN;
+    return s.rows && s.rows < judge->rows.rows ? measure(judge, &s, out) : SL_OK;
+}
+
+static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, left *room, double *out) {
+    double differences[BLOCKS], mean = 0, sum = 0;
+    size_t n = 0;
+    for (size_t block = 0; block < BLOCKS; block++) {
+        double a, b;
+        SL_TRY(measure_left(judge, first, block, room, &a));
+        SL_TRY(measure_left(judge, second, block, room, &b));
+        if (isfinite(a - b)) differences[n++] = a - b;
+    }
+    for (size_t i = 0; i < n; i++)
+        mean += differences[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        sum += (differences[i] - mean) * (differences[i] - mean);
+    *out = n > 1 ? sqrt(sum * (double)(n - 1) / (double)n) : (double)NAN;
+    return SL_OK;
+}
+
+/* The jackknife with room of its own. */
+static sl_status error_of(const sl_judge *judge, const float *first, const float *second, double *out) {
+    size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs;
+    size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
+    void *block;
+    SL_TRY(sl_mem_alloc(&judge->allocator, bytes, &block));
+    left room = {.groups = block};
+    room.scores = (float *)(void *)(room.groups + rows);
+    room.labels = room.scores + rows * outputs;
+    room.weights = room.labels + rows;
+    sl_status status = jackknife(judge, first, second, &room, out);
+    sl_mem_free(&judge->allocator, block, bytes);
+    return status;
+}
+
+sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
+                           double *error) {
+    const scored one = all_rows(judge, first), other = all_rows(judge, second);
+    SL_TRY(measure(judge, &one, &values[0]));
+    SL_TRY(measure(judge, &other, &values[1]));
+    return error_of(judge, first, second, error);
+}
+
+sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to) {
+    size_t size;
+    sl_progress silent;
+    sl_progress_start(&silent, NULL, NULL, 0);
+    sl_status status = judge_all(to->judge, to->set, &silent, NULL, &judge->reference, &size);
+    if (status == SL_OK) return SL_OK;
+    sl_mem_free(&judge->allocator, judge->reference, size * sizeof(float));
+    judge->reference = NULL;
+    return status;
+}
+
+sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out) {
+    const sl_judge *judge = second->judge;
+    size_t sizes[2] = {0};
+    float *scores[2] = {NULL};
+    sl_verdict found;
+    sl_progress silent;
+    sl_status status;
+    sl_progress_start(&silent, NULL, NULL, 0);
+    SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &found, &scores[0], &sizes[0]), done);
+    SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &found, &scores[1], &sizes[1]), done);
+    status = error_of(judge, scores[0], scores[1], out);
+done:
+    for (size_t i = 0; i < 2; i++)
+        sl_mem_free(&judge->allocator, scores[i], sizes[i] * sizeof(float));
+    return status;
+}

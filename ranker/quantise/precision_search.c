@@ -1,0 +1,677 @@
+/* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
+#include "ranker/quantise/precision_search.h"
+
+#include "ranker/quantise/quantise_aware.h"
+#include "ranker/quantise/search_bayesian.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options of a layer: one for floats, one in bf16, one dynamic, and one a calibration. */
+enum { FLOATS, BF16, DYNAMIC, STATIC, CALIBRATIONS = SL_CALIBRATION_MSE + 1 };
+enum { PRECISIONS = 4 };
+
+/* Costs in multiply-adds of floats: one in INT8, one in bf16, the coding or rounding of an input, and its ranging. They
+ * are the same on every machine, so that a search's result does not depend on where it runs. */
+static const double int8_share = 0.26, bf16_share = 0.5, take_cost = 0.5, range_cost = 0.5;
+
+typedef struct search {
+    const sl_search_job *job;
+    const sl_precision_search_params *params; /* of the job; so is `quantize` */
+    sl_quantize_params quantize;
+    const sl_ranker *ranker;
+    sl_allocator allocator;
+    size_t layers;
+    sl_judge judge;
+    sl_judge base; /* of the model as it was given, where `ranker` is one with tables in codes */
+    sl_calibrated calibrated;
+    size_t static_options; /* calibrations that are tried of a layer, from the best on */
+    int kept[SL_MAX_LAYERS];
+    sl_progress progress;
+    size_t trials;
+    double base_value;
+    double least_cost; /* of all choices; 0 where the strategy does not tell */
+    /* the best so far: within the bound at the lowest cost, else of the least drop */
+    size_t best[SL_MAX_LAYERS];
+    double best_value, best_drop, best_cost, best_error;
+    int has_best, best_within;
+} search;
+
+double sl_search_seconds(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Choices
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_precision precision_of(size_t option) {
+    static const sl_precision of[] = {SL_PRECISION_F32, SL_PRECISION_BF16, SL_PRECISION_INT8_DYNAMIC};
+    return option < STATIC ? of[option] : SL_PRECISION_INT8;
+}
+
+/* The order in which calibrations are tried: where there are many layers, only the first are. */
+static const sl_calibration calibrations[CALIBRATIONS] = {SL_CALIBRATION_MSE, SL_CALIBRATION_MINMAX,
+                                                          SL_CALIBRATION_QUANTILE, SL_CALIBRATION_ENTROPY};
+
+/* Tells whether a layer's inputs come from the layer before as it takes them. */
+static int is_given(const search *s, const size_t *options, size_t layer) {
+    if (!layer || s->ranker->shape.activation != SL_RELU) return 0;
+    size_t before = options[layer - 1];
+    return options[layer] == BF16 ? before == BF16 : options[layer] >= STATIC && before >= DYNAMIC;
+}
+
+static double cost_of(const search *s, const size_t *options) {
+    double cost = 0;
+    for (size_t l = 0; l < s->layers; l++) {
+        double in = (double)s->ranker->shape.width[l], products = in * (double)s->ranker->shape.width[l + 1];
+        if (options[l] == FLOATS) {
+            cost += products;
+            continue;
+        }
+        cost += (options[l] == BF16 ? bf16_share : int8_share) * products;
+        cost += (is_given(s, options, l) ? 0 : take_cost * in) + (options[l] == DYNAMIC ? range_cost * in : 0);
+    }
+    return cost;
+}
+
+/* The cost over that of floats. */
+static double share_of(const search *s, const size_t *options) {
+    return cost_of(s, options) / (double)sl_net_multiply_adds(&s->ranker->shape);
+}
+
+static double drop_of(const search *s, double value) {
+    sl_measure measure = s->judge.measure;
+    double drop =
+        measure == SL_MEASURE_AUC || measure == SL_MEASURE_NDCG ? s->base_value - value : value - s->base_value;
+    return s->params->relative ? drop / fabs(s->base_value) : drop;
+}
+
+/* Tells whether the strategy tries all calibrations. The greedy ones take the calibration that they are given. */
+static int tries_calibrations(const search *s) {
+    return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
+}
+
+static int allowed(const search *s, size_t layer, size_t option) {
+    const sl_precision_search_params *params = s->params;
+    const int left[PRECISIONS] = {0, params->leave_bf16, params->leave_dynamic, params->leave_static};
+    return option == FLOATS || (!s->kept[layer] && !left[option]);
+}
+
+/* Adds a layer's next option. An option that the layer may not take keeps its number, as floats: what it would need of
+ * rows and weights is not asked for. */
+static sl_status add_option(search *s, size_t layer, size_t option, const sl_quantize_params *how) {
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_quantize_params one = *how;
+    one.layers = NULL;
+    one.keep_count = 0;
+    one.precision = allowed(s, layer, option) ? precision_of(option) : SL_PRECISION_F32;
+    SL_TRY(sl_layer_choices(s->ranker, &one, choices));
+    return sl_judge_add(&s->judge, &s->calibrated, layer, &choices[layer]);
+}
+
+static sl_status add_options(search *s) {
+    for (size_t l = 0; l < s->layers; l++) {
+        for (size_t option = FLOATS; option < STATIC; option++)
+            SL_TRY(add_option(s, l, option, &s->quantize));
+        for (size_t c = 0; c < s->static_options; c++) {
+            sl_quantize_params how = s->quantize;
+            if (tries_calibrations(s)) how.calibration = calibrations[c];
+            SL_TRY(add_option(s, l, STATIC, &how));
+        }
+    }
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Trials
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_calibration calibration_of(const search *s, size_t option) {
+    if (option < STATIC || !tries_calibrations(s)) return s->quantize.calibration;
+    return calibrations[option - STATIC];
+}
+
+static int quantises(const search *s, const size_t *options) {
+    for (size_t l = 0; l < s->layers; l++)
+        if (options[l] != FLOATS) return 1;
+    return 0;
+}
+
+/* Tells whether a trial replaces the best: within the bound before outside it, then the lower cost, then logits nearer
+ * to those of F32. The least drop of many alike would be that of the luckiest rounding on these labels. Outside the
+ * bound the drop counts alone. */
+static int is_better(const search *s, const sl_trial *trial) {
+    if (!s->has_best || trial->within != s->best_within) return !s->has_best || trial->within;
+    if (!trial->within) return trial->drop < s->best_drop;
+    return trial->cost != s->best_cost ? trial->cost < s->best_cost : trial->error < s->best_error;
+}
+
+/* Returns whether the choice is faster than F32 and within the bound. */
+static int note_trial(search *s, const size_t *options, const sl_verdict *found) {
+    sl_precision precisions[SL_MAX_LAYERS];
+    sl_calibration of[SL_MAX_LAYERS];
+    sl_trial trial = {.struct_size = sizeof trial,
+                      .number = ++s->trials,
+                      .layers = s->layers,
+                      .precisions = precisions,
+                      .calibrations = s->params->training ? NULL : of,
+                      .value = found->value,
+                      .drop = drop_of(s, found->value),
+                      .cost = share_of(s, options),
+                      .error = found->error,
+                      .tables = s->quantize.tables};
+    trial.within = trial.drop <= s->params->max_drop;
+    for (size_t l = 0; l < s->layers; l++) {
+        precisions[l] = precision_of(options[l]);
+        of[l] = calibration_of(s, options[l]);
+    }
+    if (s->params->trial) s->params->trial(s->params->trial_ctx, &trial);
+    /* Layers with few outputs may take longer in codes. */
+    int is_faster = quantises(s, options) && trial.cost < 1;
+    if (is_faster && is_better(s, &trial)) {
+        memcpy(s->best, options, sizeof s->best);
+        s->best_value = trial.value;
+        s->best_drop = trial.drop;
+        s->best_cost = trial.cost;
+        s->best_error = trial.error;
+        s->best_within = trial.within;
+        s->has_best = 1;
+    }
+    return trial.within && is_faster;
+}
+
+int sl_search_is_over(const sl_search_job *job, size_t trials) {
+    const sl_precision_search_params *params = job->params;
+    return (params->trials && trials >= params->trials) ||
+           (params->timeout_s > 0 && sl_search_seconds(&job->start) >= params->timeout_s);
+}
+
+static int is_over(const search *s) {
+    return sl_search_is_over(s->job, s->trials);
+}
+
+static sl_status check_value(const search *s, double value) {
+    static const char *const names[] = {"", "AUC", "logloss", "NDCG", "RMSE"};
+    if (isfinite(value)) return SL_OK;
+    return sl_fail(SL_EINVAL,
+                   "the rows have no %s: the loss, the labels or the groups do not give one; name another "
+                   "measure or other rows",
+                   names[s->judge.measure]);
+}
+
+/* Makes a set of one choice. */
+static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
+    for (size_t l = 0; l < layers; l++) {
+        out->counts[l] = 1;
+        out->options[l][0] = options[l];
+    }
+}
+
+/* Judges one choice. */
+static sl_status try_one(search *s, const size_t *options, sl_verdict *found) {
+    sl_choice_set set;
+    set_of(options, s->layers, &set);
+    SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, found));
+    return check_value(s, found->value);
+}
+
+static sl_status try_and_note(search *s, const size_t *options, double *drop, int *within) {
+    sl_verdict found;
+    SL_TRY(try_one(s, options, &found));
+    *within = note_trial(s, options, &found);
+    *drop = drop_of(s, found.value);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * All choices, the fastest first
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A precision for each layer: its number has a digit a layer, FLOATS to STATIC. */
+typedef struct precisions {
+    double cost;
+    size_t number;
+} precisions;
+
+static void digits_of(const search *s, size_t number, size_t *options) {
+    for (size_t l = 0; l < s->layers; l++, number /= PRECISIONS)
+        options[l] = number % PRECISIONS;
+}
+
+static int by_cost(const void *a, const void *b) {
+    const precisions *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Lists the allowed precisions, rising by cost. Returns their number. */
+static size_t list_precisions(const search *s, size_t all, precisions *list) {
+    size_t count = 0;
+    for (size_t number = 0; number < all; number++) {
+        size_t options[SL_MAX_LAYERS];
+        int fits = 1;
+        digits_of(s, number, options);
+        for (size_t l = 0; l < s->layers; l++)
+            fits &= allowed(s, l, options[l]);
+        if (fits && quantises(s, options)) list[count++] = (precisions){cost_of(s, options), number};
+    }
+    qsort(list, count, sizeof *list, by_cost);
+    return count;
+}
+
+/* Judges all calibrations of one choice of precisions. */
+static sl_status try_precisions(search *s, size_t number, int *within) {
+    sl_choice_set set;
+    size_t chosen[SL_MAX_LAYERS];
+    void *block;
+    digits_of(s, number, chosen);
+    for (size_t l = 0; l < s->layers; l++) {
+        set.counts[l] = chosen[l] == STATIC ? s->static_options : 1;
+        for (size_t c = 0; c < set.counts[l]; c++)
+            set.options[l][c] = chosen[l] + c;
+    }
+    size_t size = sl_choice_set_size(&set, s->layers);
+    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(sl_verdict), &block));
+    sl_verdict *found = block;
+    sl_status status = sl_judge_measure(&s->judge, &set, &s->progress, found);
+    for (size_t i = 0; i < size && status == SL_OK; i++) {
+        size_t options[SL_MAX_LAYERS];
+        for (size_t l = 0; l < s->layers; l++)
+            options[l] = sl_choice_of(&set, s->layers, i, l);
+        status = check_value(s, found[i].value);
+        if (status == SL_OK) *within |= note_trial(s, options, &found[i]);
+    }
+    sl_mem_free(&s->allocator, block, size * sizeof(sl_verdict));
+    return status;
+}
+
+static sl_status search_all(search *s, int *proved) {
+    size_t all = 1;
+    void *block;
+    for (size_t l = 0; l < s->layers; l++)
+        all *= PRECISIONS;
+    SL_TRY(sl_mem_alloc(&s->allocator, all * sizeof(precisions), &block));
+    precisions *list = block;
+    size_t count = list_precisions(s, all, list), i = 0;
+    int within = 0;
+    sl_status status = SL_OK;
+    double whole = (double)sl_net_multiply_adds(&s->ranker->shape);
+    if (count) s->least_cost = list[0].cost / whole;
+    while (count && list[count - 1].cost / whole >= s->job->below)
+        count--;
+    /* Equal costs are judged together, so that the best of them is taken. */
+    for (; i < count && status == SL_OK && !(i && is_over(s)); i++) {
+        if (within && list[i].cost > list[i - 1].cost) break;
+        status = try_precisions(s, list[i].number, &within);
+    }
+    *proved = within || i == count;
+    sl_mem_free(&s->allocator, block, all * sizeof(precisions));
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Layers taken back
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t first_option(const search *s, size_t layer) {
+    static const size_t order[] = {STATIC, DYNAMIC, BF16};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (allowed(s, layer, order[i])) return order[i];
+    return FLOATS;
+}
+
+/* Takes back the layer that gains most, judging each anew, until the choice is within the bound. */
+static sl_status search_aware(search *s, size_t *options, int within) {
+    while (!within && quantises(s, options) && !is_over(s)) {
+        size_t best = SIZE_MAX;
+        double least = 0;
+        int reached = 0;
+        for (size_t l = 0; l < s->layers && !is_over(s); l++) {
+            size_t kept = options[l];
+            double drop;
+            if (kept == FLOATS) continue;
+            options[l] = FLOATS;
+            SL_TRY(try_and_note(s, options, &drop, &reached));
+            options[l] = kept;
+            if (best != SIZE_MAX && drop >= least) continue;
+            best = l;
+            least = drop;
+            within = reached;
+        }
+        if (best == SIZE_MAX) break;
+        options[best] = FLOATS;
+    }
+    return SL_OK;
+}
+
+/* Layers in an order; the largest key first. */
+static void order_layers(const search *s, const double *keys, size_t *order) {
+    for (size_t l = 0; l < s->layers; l++) {
+        size_t at = l;
+        for (; at && keys[order[at - 1]] < keys[l]; at--)
+            order[at] = order[at - 1];
+        order[at] = l;
+    }
+}
+
+/* Takes layers back one after the other, in a given order. */
+static sl_status take_back(search *s, size_t *options, const size_t *order, int within) {
+    for (size_t i = 0; i < s->layers && !within && !is_over(s); i++) {
+        double drop;
+        if (options[order[i]] == FLOATS) continue;
+        options[order[i]] = FLOATS;
+        SL_TRY(try_and_note(s, options, &drop, &within));
+    }
+    return SL_OK;
+}
+
+/* Takes back each layer alone, and then several, from what gained most on. */
+static sl_status search_basic(search *s, size_t *options, double start, int within) {
+    double gains[SL_MAX_LAYERS] = {0};
+    size_t order[SL_MAX_LAYERS];
+    for (size_t l = 0; l < s->layers && !within && !is_over(s); l++) {
+        size_t kept = options[l];
+        double drop;
+        if (kept == FLOATS) continue;
+        options[l] = FLOATS;
+        SL_TRY(try_and_note(s, options, &drop, &within));
+        options[l] = kept;
+        gains[l] = start - drop;
+    }
+    order_layers(s, gains, order);
+    return take_back(s, options, order, within);
+}
+
+/* The squared error of a layer's outputs over the square of those of floats, on the rows to calibrate on. */
+static sl_status layer_error(const search *s, size_t layer, size_t option, double *out) {
+    const sl_net_shape *shape = &s->ranker->shape;
+    size_t in = shape->width[layer], outputs = shape->width[layer + 1];
+    const float *weights = s->ranker->weights.dense + sl_net_weight_at(shape, layer);
+    const sl_net_layer *coded = &s->judge.layers[layer].options[option].coded;
+    sl_net_scratch scratch;
+    void *block;
+    double error = 0, square = 0;
+    SL_TRY(sl_net_scratch_create(shape, coded->int8 != NULL, coded->bf16 != NULL, 1, &s->allocator, &scratch));
+    sl_status status = sl_mem_alloc(&s->allocator, outputs * sizeof(float), &block);
+    float *y = block;
+    for (size_t r = 0; r < s->calibrated.rows && status == SL_OK; r++) {
+        const float *x = s->calibrated.layers[layer].inputs + r * in;
+        const sl_layer_inputs inputs = {x, in, 1, 0, in};
+        sl_net_layer_take(&scratch, coded, &inputs, 0, 0);
+        sl_net_layer_give(&scratch, coded, 1, 0, y);
+        for (size_t o = 0; o < outputs; o++) {
+            double exact = (double)weights[in * outputs + o];
+            for (size_t i = 0; i < in; i++)
+                exact += (double)x[i] * (double)weights[i * outputs + o];
+            error += (exact - (double)y[o]) * (exact - (double)y[o]);
+            square += exact * exact;
+        }
+    }
+    *out = square > 0 ? error / square : 0;
+    if (status == SL_OK) sl_mem_free(&s->allocator, y, outputs * sizeof *y);
+    sl_net_scratch_free(&scratch, &s->allocator);
+    return status;
+}
+
+static sl_status search_mse(search *s, size_t *options, int within) {
+    double errors[SL_MAX_LAYERS] = {0};
+    size_t order[SL_MAX_LAYERS];
+    if (within) return SL_OK;
+    for (size_t l = 0; l < s->layers; l++)
+        if (options[l] != FLOATS) SL_TRY(layer_error(s, l, options[l], &errors[l]));
+    order_layers(s, errors, order);
+    return take_back(s, options, order, within);
+}
+
+/* Begins with all layers in the fewest bits that are allowed. */
+static sl_status search_greedy(search *s) {
+    size_t options[SL_MAX_LAYERS];
+    double drop;
+    int within;
+    for (size_t l = 0; l < s->layers; l++)
+        options[l] = first_option(s, l);
+    s->least_cost = share_of(s, options);
+    SL_TRY(try_and_note(s, options, &drop, &within));
+    if (s->params->strategy == SL_STRATEGY_ACCURACY_AWARE) return search_aware(s, options, within);
+    if (s->params->strategy == SL_STRATEGY_BASIC) return search_basic(s, options, drop, within);
+    return search_mse(s, options, within);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Bayesian optimisation
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static double bayesian_cost(void *ctx, const size_t *options) {
+    return share_of(ctx, options);
+}
+
+/* Calibrations of one precision are near to one another. */
+static double bayesian_distance(size_t a, size_t b) {
+    return a == b ? 0 : a >= STATIC && b >= STATIC ? 0.3 : 1;
+}
+
+static sl_status bayesian_judge(void *ctx, const size_t *options, double *drop) {
+    int within;
+    return try_and_note(ctx, options, drop, &within);
+}
+
+static int bayesian_is_over(void *ctx) {
+    return is_over(ctx);
+}
+
+static sl_status search_bayesian(search *s) {
+    sl_bayesian problem = {.layers = s->layers,
+                           .bound = s->params->max_drop,
+                           .trials = s->params->trials ? s->params->trials - s->trials : SL_BAYESIAN_TRIALS,
+                           .seed = s->quantize.seed,
+                           .cost = bayesian_cost,
+                           .distance = bayesian_distance,
+                           .judge = bayesian_judge,
+                           .is_over = bayesian_is_over,
+                           .ctx = s,
+                           .allocator = s->allocator};
+    for (size_t l = 0; l < s->layers; l++)
+        for (size_t option = FLOATS; option < STATIC + s->static_options; option++)
+            if (allowed(s, l, option < STATIC ? option : STATIC))
+                problem.choices.options[l][problem.choices.counts[l]++] = option;
+    return sl_bayesian_search(&problem);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The whole
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
+    if (asked != SL_MEASURE_DEFAULT) return asked;
+    sl_loss loss = ranker->features->spec->loss;
+    return loss == SL_LOSS_LOGISTIC ? SL_MEASURE_AUC : loss == SL_LOSS_SQUARED ? SL_MEASURE_RMSE : SL_MEASURE_LOGLOSS;
+}
+
+/* As many calibrations a layer as keep the combinations of one choice of precisions few. */
+static size_t static_options_of(const search *s) {
+    static const size_t most[SL_MAX_LAYERS + 1] = {4, 4, 4, 4, 4, 3, 2, 2, 2, 1};
+    return tries_calibrations(s) ? most[s->layers] : 1;
+}
+
+static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
+    const sl_quantize_params *how = &s->quantize;
+    const sl_draw draw = {how->rows, how->seed, 0, how->lookup, how->lookup_ctx};
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_rows_buffer drawn = {.allocator = s->allocator};
+    sl_encoded view;
+    SL_TRY(sl_layer_choices(s->ranker, how, choices));
+    for (size_t l = 0; l < s->layers; l++)
+        s->kept[l] = choices[l].type == SL_LAYER_F32;
+    sl_status status = sl_draw_rows(s->ranker->features, rows, &draw, &drawn);
+    sl_rows_buffer_view(&drawn, &view);
+    if (status == SL_OK) status = sl_calibrate(s->ranker, &view, &s->allocator, &s->calibrated);
+    sl_rows_buffer_free(&drawn);
+    SL_TRY(status);
+    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    s->static_options = static_options_of(s);
+    return add_options(s);
+}
+
+/* The layer whose codes alone cost most. */
+static sl_status find_blame(search *s, sl_precision_search_report *report) {
+    for (size_t l = 0; l < s->layers; l++) {
+        size_t options[SL_MAX_LAYERS] = {FLOATS};
+        sl_verdict found;
+        options[l] = s->best[l];
+        if (options[l] == FLOATS) continue;
+        SL_TRY(try_one(s, options, &found));
+        if (report->blame != SIZE_MAX && drop_of(s, found.value) <= report->blame_drop) continue;
+        report->blame = l;
+        report->blame_drop = drop_of(s, found.value);
+    }
+    return SL_OK;
+}
+
+static sl_status make_best(search *s, sl_ranker **out) {
+    sl_layer_choice choices[SL_MAX_LAYERS];
+    sl_coded coded;
+    for (size_t l = 0; l < s->layers; l++)
+        choices[l] = s->judge.layers[l].options[s->best[l]].choice;
+    SL_TRY(sl_quantise_layers(s->ranker, &s->calibrated, choices, &s->allocator, &coded));
+    return sl_ranker_with_coded(s->ranker, &coded, &s->allocator, out);
+}
+
+static sl_status conclude(search *s, sl_precision_search_report *report, sl_ranker **out) {
+    sl_choice_set floats, best;
+    const size_t none[SL_MAX_LAYERS] = {FLOATS};
+    if (!s->has_best)
+        return sl_fail(SL_EINVAL, "no layer may be quantised, or none is faster than in F32: keep fewer layers in F32");
+    report->value = s->best_value;
+    report->drop = s->best_drop;
+    report->cost = s->best_cost;
+    report->within = s->best_within;
+    set_of(none, s->layers, &floats);
+    set_of(s->best, s->layers, &best);
+    const sl_judged given = {s->base.ranker ? &s->base : &s->judge, &floats}, made = {&s->judge, &best};
+    SL_TRY(sl_judge_error(&given, &made, &report->drop_error));
+    if (s->params->relative) report->drop_error /= fabs(s->base_value);
+    if (!report->within) SL_TRY(find_blame(s, report));
+    return make_best(s, out);
+}
+
+/* The measure of the model as it was given, whose tables are floats. */
+static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *eval) {
+    const size_t none[SL_MAX_LAYERS] = {FLOATS};
+    sl_choice_set floats;
+    sl_verdict found;
+    set_of(none, s->layers, &floats);
+    if (s->ranker == given) {
+        SL_TRY(try_one(s, none, &found));
+        s->base_value = found.value;
+        return sl_judge_refer(&s->judge, &(sl_judged){&s->judge, &floats});
+    }
+    s->base = (sl_judge){.allocator = s->allocator,
+                         .ranker = given,
+                         .measure = s->judge.measure,
+                         .ndcg_k = s->judge.ndcg_k,
+                         .threads = s->judge.threads};
+    SL_TRY(sl_judge_read(&s->base, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx));
+    if (s->base.rows.rows != s->judge.rows.rows)
+        return sl_fail(SL_EVALUE, "the rows are others at another reading; give a source whose rows stay the same");
+    for (size_t l = 0; l < s->layers; l++)
+        SL_TRY(sl_judge_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
+    SL_TRY(sl_judge_measure(&s->base, &floats, &s->progress, &found));
+    s->base_value = found.value;
+    SL_TRY(check_value(s, s->base_value));
+    return sl_judge_refer(&s->judge, &(sl_judged){&s->base, &floats});
+}
+
+static sl_status check_base(const search *s) {
+    if (!s->params->relative || s->base_value != 0) return SL_OK;
+    return sl_fail(SL_EINVAL, "the measure of F32 is 0, and max_drop is a share of it; give it without relative");
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One choice, trained
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Judges the one choice that training makes: all layers in INT8 but those that are kept. */
+static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
+                           sl_precision_search_report *report, sl_ranker **out) {
+    const sl_quantize_params *how = &s->quantize;
+    size_t options[SL_MAX_LAYERS];
+    sl_layer_info layer = {.struct_size = sizeof layer};
+    double values[2];
+    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    SL_TRY(sl_quantise_aware(base, rows, s->params->training, how, out));
+    SL_TRY(sl_compare_rankers(&s->judge, *out, values, &report->drop_error));
+    for (size_t i = 0; i < 2; i++)
+        SL_TRY(check_value(s, values[i]));
+    for (size_t l = 0; l < s->layers; l++) {
+        SL_TRY(sl_ranker_get_layer(*out, l, &layer));
+        options[l] = layer.precision == SL_PRECISION_F32 ? FLOATS : STATIC;
+    }
+    s->base_value = values[0];
+    SL_TRY(check_base(s));
+    note_trial(s, options, &(sl_verdict){values[1], (double)NAN});
+    report->base_value = values[0];
+    report->rows = s->judge.rows.rows;
+    report->trials = s->trials;
+    report->value = s->best_value;
+    report->drop = s->best_drop;
+    report->cost = s->best_cost;
+    report->within = s->best_within;
+    if (s->params->relative) report->drop_error /= fabs(s->base_value);
+    report->seconds = sl_search_seconds(&s->job->start);
+    return SL_OK;
+}
+
+static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
+                     sl_precision_search_report *report, sl_ranker **out) {
+    SL_TRY(prepare(s, rows, eval));
+    SL_TRY(measure_base(s, given, eval ? eval : rows));
+    SL_TRY(check_base(s));
+    report->base_value = s->base_value;
+    report->rows = s->judge.rows.rows;
+    if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
+        SL_TRY(search_all(s, &report->proved));
+    else if (s->params->strategy == SL_STRATEGY_BAYESIAN)
+        SL_TRY(search_bayesian(s));
+    else
+        SL_TRY(search_greedy(s));
+    report->trials = s->trials;
+    if (!s->has_best && s->job->below <= 1) return SL_OK;
+    SL_TRY(conclude(s, report, out));
+    report->seconds = sl_search_seconds(&s->job->start);
+    return sl_progress_end(&s->progress);
+}
+
+sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_precision_search_report *report,
+                               int *is_least) {
+    const sl_precision_search_params *params = job->params;
+    const sl_ranker *ranker = job->ranker;
+    search s = {.job = job, .params = params, .quantize = job->quantize, .layers = ranker->shape.layers};
+    sl_ranker *smaller;
+    *out = NULL;
+    /* Tables that train are floats, and get their codes at the end. */
+    SL_TRY(sl_ranker_with_table_type(ranker, params->training ? SL_TABLE_F32 : s.quantize.tables, &smaller));
+    s.ranker = smaller ? smaller : ranker;
+    s.trials = job->trials;
+    s.allocator = sl_allocator_of(s.quantize.allocator);
+    s.judge = (sl_judge){.allocator = s.allocator,
+                         .ranker = s.ranker,
+                         .measure = measure_of(ranker, params->measure),
+                         .ndcg_k = params->ndcg_k,
+                         .threads = sl_thread_count(params->threads)};
+    sl_progress_start(&s.progress, params->progress, params->progress_ctx, 0);
+    sl_status status = params->training ? run_aware(&s, ranker, job->rows, job->eval, report, out)
+                                        : run(&s, ranker, job->rows, job->eval, report, out);
+    *is_least = report->within && report->cost <= s.least_cost;
+    sl_judge_free(&s.judge);
+    if (s.base.ranker) sl_judge_free(&s.base);
+    sl_calibrated_free(&s.calibrated);
+    sl_ranker_free(smaller);
+    if (status == SL_OK) return SL_OK;
+    sl_ranker_free(*out);
+    *out = NULL;
+    return status;
+}

@@ -1,0 +1,168 @@
+/* The optimisers' states of the wide part and the embeddings: made, freed, written for a checkpoint. */
+#include "ranker/train/sparse_train.h"
+
+#include "base/thread.h"
+
+#include <string.h>
+
+/* Floats of gradients below which a second thread costs more than it saves. */
+#define WORK_OF_A_THREAD ((size_t)1 << 15)
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Memory
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Floats of optimiser state for each weight of a table. */
+static size_t moments(const sl_features *features) {
+    return features->spec->optimizer == SL_ADAM ? 2 : 1;
+}
+
+static size_t state_floats(const sl_features *features, size_t table) {
+    return moments(features) * sl_table_floats(features, table);
+}
+
+/* The most rows of a table that a mini-batch can touch. A bag has any number of ids. A table of bags has room for all
+ * of its rows, so that collecting cannot fail. */
+static size_t table_room(const sl_features *features, size_t table, size_t max_rows) {
+    size_t size = features->tables[table].size, most = 0;
+    for (size_t f = 0; f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        if (feature->tensor != table || feature->form == SL_FORM_DENSE) continue;
+        if (feature->form == SL_FORM_BAG || !sl_add(most, max_rows, &most)) return size;
+    }
+    return most < size ? most : size;
+}
+
+/* The most rows of wide weights that a mini-batch can touch. A dense feature touches the same ones in every row. */
+static size_t wide_room(const sl_features *features, size_t max_rows) {
+    size_t most = 0;
+    for (size_t f = 0; f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        if (feature->wide_at == SIZE_MAX) continue;
+        size_t more = feature->form == SL_FORM_DENSE ? feature->width : max_rows;
+        if (feature->form == SL_FORM_BAG || !sl_add(most, more, &most)) return features->wide_size;
+    }
+    return most < features->wide_size ? most : features->wide_size;
+}
+
+static sl_status make_table(sl_sparse_trainer *trainer, size_t table, size_t max_rows) {
+    const sl_features *features = trainer->features;
+    const sl_table_shape *shape = &features->tables[table];
+    void *block;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, state_floats(features, table) * sizeof(float), &block));
+    trainer->table_states[table] = block;
+    return sl_row_sums_create(shape->size, shape->dim, table_room(features, table, max_rows), &trainer->allocator,
+                              &trainer->gradients.tables[table]);
+}
+
+static sl_status make_tables(sl_sparse_trainer *trainer, size_t max_rows) {
+    size_t count = trainer->features->table_count;
+    void *block;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, count * sizeof *trainer->table_states, &block));
+    trainer->table_states = block;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, count * sizeof *trainer->gradients.tables, &block));
+    trainer->gradients.tables = block;
+    for (size_t t = 0; t < count; t++)
+        SL_TRY(make_table(trainer, t, max_rows));
+    return SL_OK;
+}
+
+static size_t wide_state_floats(const sl_sparse_trainer *trainer) {
+    return 2 * trainer->wide_count + 2 * trainer->features->outputs;
+}
+
+static sl_status make_wide(sl_sparse_trainer *trainer, size_t max_rows) {
+    const sl_features *features = trainer->features;
+    void *block;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, wide_state_floats(trainer) * sizeof(float), &block));
+    trainer->wide_state = block;
+    SL_TRY(sl_mem_alloc(&trainer->allocator, features->outputs * sizeof(float), &block));
+    trainer->gradients.bias = block;
+    return sl_row_sums_create(features->wide_size, features->outputs, wide_room(features, max_rows),
+                              &trainer->allocator, &trainer->gradients.wide);
+}
+
+sl_status sl_sparse_trainer_create(const sl_features *features, size_t max_rows, size_t threads,
+                                   const sl_allocator *allocator, sl_sparse_trainer **out) {
+    *out = NULL;
+    void *block;
+    SL_TRY(sl_mem_alloc(allocator, sizeof(sl_sparse_trainer), &block));
+    sl_sparse_trainer *trainer = block;
+    trainer->allocator = *allocator;
+    trainer->features = features;
+    trainer->loops = sl_loops_get();
+    trainer->threads = sl_thread_count(threads);
+    trainer->wide_count = features->wide_size * features->outputs;
+    sl_status status = make_wide(trainer, max_rows);
+    if (status == SL_OK) status = make_tables(trainer, max_rows);
+    if (status == SL_OK)
+        *out = trainer;
+    else
+        sl_sparse_trainer_free(trainer);
+    return status;
+}
+
+void sl_sparse_trainer_free(sl_sparse_trainer *trainer) {
+    if (!trainer) return;
+    sl_allocator allocator = trainer->allocator;
+    const sl_features *features = trainer->features;
+    sl_sparse_gradients *gradients = &trainer->gradients;
+    size_t count = features->table_count;
+    for (size_t t = 0; t < count && trainer->table_states; t++)
+        sl_mem_free(&allocator, trainer->table_states[t], state_floats(features, t) * sizeof(float));
+    for (size_t t = 0; t < count && gradients->tables; t++)
+        sl_row_sums_free(&gradients->tables[t], &allocator);
+    sl_mem_free(&allocator, trainer->table_states, count * sizeof *trainer->table_states);
+    sl_mem_free(&allocator, gradients->tables, count * sizeof *gradients->tables);
+    sl_mem_free(&allocator, trainer->wide_state, wide_state_floats(trainer) * sizeof(float));
+    sl_mem_free(&allocator, gradients->bias, features->outputs * sizeof(float));
+    sl_row_sums_free(&gradients->wide, &allocator);
+    sl_mem_free(&allocator, trainer, sizeof *trainer);
+}
+
+size_t sl_sparse_threads(const sl_sparse_trainer *trainer, size_t floats) {
+    size_t worth = floats / WORK_OF_A_THREAD + 1;
+    return worth < trainer->threads ? worth : trainer->threads;
+}
+
+int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row) {
+    const sl_features *features = trainer->features;
+    size_t dim = features->tables[table].dim;
+    /* Sums of squares or second moments: no step takes them back to 0. */
+    size_t squares = (moments(features) - 1) * sl_table_floats(features, table);
+    const float *state = trainer->table_states[table] + squares + row * dim;
+    for (size_t d = 0; d < dim; d++)
+        if (state[d] != 0) return 1;
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The state, for checkpoints
+ * ------------------------------------------------------------------------------------------------------------- */
+
+size_t sl_sparse_state_size(const sl_sparse_trainer *trainer) {
+    size_t size = wide_state_floats(trainer);
+    for (size_t t = 0; t < trainer->features->table_count; t++)
+        size += state_floats(trainer->features, t);
+    return size;
+}
+
+void sl_sparse_state_write(const sl_sparse_trainer *trainer, float *out) {
+    size_t size = wide_state_floats(trainer);
+    memcpy(out, trainer->wide_state, size * sizeof *out);
+    for (size_t t = 0; t < trainer->features->table_count; t++) {
+        out += size;
+        size = state_floats(trainer->features, t);
+        memcpy(out, trainer->table_states[t], size * sizeof *out);
+    }
+}
+
+void sl_sparse_state_read(sl_sparse_trainer *trainer, const float *in) {
+    size_t size = wide_state_floats(trainer);
+    memcpy(trainer->wide_state, in, size * sizeof *in);
+    for (size_t t = 0; t < trainer->features->table_count; t++) {
+        in += size;
+        size = state_floats(trainer->features, t);
+        memcpy(trainer->table_states[t], in, size * sizeof *in);
+    }
+}

@@ -1,0 +1,330 @@
+/* A training's state, made and freed. It calls neither the loop nor the checkpoint. */
+#include "ranker/train/train_state.h"
+
+#include "base/crc32c.h"
+#include "ranker/features/table.h"
+#include "ranker/train/start.h"
+
+#include <math.h>
+
+/* Share of a training's steps in F32, before its layers are in INT8. */
+#define FLOAT_SHARE 0.1
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Features and first weights
+ * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_params *params, sl_features **out) {
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    sl_spec *spec;
+    *out = NULL;
+    SL_TRY(sl_rows_check(train));
+    if (params->init) {
+        SL_TRY(sl_start_features(text, params->init->features, params, out));
+        sl_status same = sl_start_check(*out, params->init);
+        if (same == SL_OK) return SL_OK;
+        sl_features_free(*out);
+        *out = NULL;
+        return same;
+    }
+    SL_TRY(sl_spec_read(text, &allocator, &spec));
+    if (params->epochs) spec->epochs = params->epochs;
+    if (params->seed) spec->seed = params->seed;
+    sl_status status = train->rewind(train->ctx);
+    if (status != SL_OK) {
+        sl_spec_free(spec);
+        return status;
+    }
+    if (sl_distils_alone(params))
+        return sl_features_fit_unlabelled(spec, train, params->lookup, params->teacher->features, out);
+    return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
+}
+
+/* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of the rate,
+ * at the logarithms of the classes' shares. A kind of label that never occurs counts as half a row. */
+static sl_status start_biases(const sl_dataset *data, double least, const sl_allocator *allocator,
+                              sl_weights *weights) {
+    const size_t outputs = data->features->outputs;
+    sl_status status = SL_OK;
+    double *shares = sl_mem_array(allocator, outputs, sizeof *shares, &status);
+    SL_TRY(status);
+    sl_dataset_class_shares(data, shares);
+    for (size_t o = 0; o < outputs; o++)
+        weights->bias[o] = (float)log(fmax(shares[o], least));
+    sl_mem_free(allocator, shares, outputs * sizeof *shares);
+    return SL_OK;
+}
+
+static sl_status start_bias(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
+    const sl_features *features = data->features;
+    const double least = 0.5 / (double)data->train_count;
+    if (features->spec->loss == SL_LOSS_MULTICLASS) return start_biases(data, least, allocator, weights);
+    double mean = sl_dataset_label_mean(data);
+    if (features->spec->loss == SL_LOSS_LOGISTIC) {
+        double rate = fmin(fmax(mean, least), 1 - least);
+        mean = log(rate / (1 - rate));
+    }
+    weights->bias[0] = (float)mean;
+    return SL_OK;
+}
+
+sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,
+                                 sl_weights *out) {
+    SL_TRY(sl_weights_create(data->features, shape, allocator, out));
+    sl_weights_initialise(out, data->features, shape, data->features->spec->seed);
+    const sl_status status = start_bias(data, allocator, out);
+    if (status != SL_OK) sl_weights_free(out, data->features, shape, allocator);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The trainer
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status floats(const sl_trainer *trainer, size_t rows, size_t columns, float **out) {
+    size_t count, bytes;
+    void *block;
+    if (!sl_mul(rows, columns, &count) || !sl_mul(count, sizeof **out, &bytes))
+        return sl_fail(SL_ENOMEM, "%zu times %zu floats do not fit", rows, columns);
+    SL_TRY(sl_mem_alloc(&trainer->allocator, bytes, &block));
+    *out = block;
+    return SL_OK;
+}
+
+sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state *precision) {
+    sl_dtype now = sl_precision_type(trainer->precision.precision), type = sl_precision_type(precision->precision);
+    if (trainer->net && type != now) SL_TRY(sl_net_trainer_use(trainer->net, type));
+    trainer->precision = *precision;
+    return SL_OK;
+}
+
+static sl_status create_net(sl_trainer *trainer) {
+    const sl_spec *spec = trainer->spec;
+    if (!trainer->shape.layers) return SL_OK;
+    trainer->dense_size = sl_net_size(&trainer->shape);
+    trainer->dense_states = spec->optimizer == SL_ADAM ? 2 : 1;
+    SL_TRY(sl_net_trainer_create(&trainer->shape, trainer->minibatch_rows, trainer->threads, spec->dropout,
+                                 &trainer->allocator, &trainer->net));
+    SL_TRY(floats(trainer, trainer->dense_size, 1, &trainer->dense_gradient));
+    return floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
+}
+
+/* Sets the rows of a mini-batch. A mini-batch larger than the rows is all of them. */
+static void size_minibatch(sl_trainer *trainer) {
+    size_t most =
+        trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
+    trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
+}
+
+/* Checks that some of the rows have a weight. `what` they are for stands in the message. */
+static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, size_t count, const char *what) {
+    if (count == 0 || sl_dataset_weight(data, numbers, count) > 0) return SL_OK;
+    return sl_fail(
+        SL_EVALUE,
+        "all %zu rows %s have the weight 0 in column '%s', as any number below 7e-46 has; give some a weight "
+        "above 0, or leave \"weight\" out of the spec",
+        count, what, data->features->spec->weight);
+}
+
+/* Checks that there is something to learn: weights, more than one row, and more than one label where labels are
+ * classes. */
+static sl_status check_rows(const sl_trainer *trainer) {
+    const sl_features *features = trainer->features;
+    const sl_dataset *data = &trainer->data;
+    float label;
+    if (data->train_count < 2)
+        return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
+    SL_TRY(check_weights(data, data->train, data->train_count, "to train on"));
+    SL_TRY(check_weights(data, data->valid, data->valid_count, "of validation"));
+    if (features->spec->loss == SL_LOSS_SQUARED || data->unlabelled || !sl_dataset_has_one_label(data, &label))
+        return SL_OK;
+    if (features->spec->loss == SL_LOSS_MULTICLASS)
+        return sl_fail(SL_EVALUE,
+                       "all %zu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
+                       "other classes too",
+                       data->train_count, features->classes[(size_t)label]);
+    return sl_fail(SL_EVALUE,
+                   "all %zu rows to train on have the label %g, which leaves nothing to tell apart; give rows of both "
+                   "labels, or look at the spec's \"positive\" or \"at_least\"",
+                   data->train_count, (double)label);
+}
+
+/* Adds what leads a training to other weights, beside spec, seed and rows, to its fingerprint. */
+static void add_to_course(sl_trainer *trainer, const void *bytes, size_t size) {
+    trainer->course_crc = sl_crc32c(trainer->course_crc, bytes, size);
+}
+
+static void note_course(sl_trainer *trainer, const sl_train_params *params) {
+    const sl_ranker *teacher = params->teacher;
+    if (trainer->rate_scale != 1) add_to_course(trainer, &trainer->rate_scale, sizeof trainer->rate_scale);
+    if (!teacher) return;
+    const double mix[] = {params->temperature, params->soft};
+    add_to_course(trainer, mix, sizeof mix);
+    add_to_course(trainer, teacher->weights.block, teacher->weights.block_size * sizeof(float));
+}
+
+void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights) {
+    sl_weights_copy(&trainer->weights, weights, trainer->features, &trainer->shape);
+    add_to_course(trainer, weights->block, weights->block_size * sizeof(float));
+}
+
+sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer) {
+    double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
+    uint64_t steps = (uint64_t)fmax(ceil(end * total), 1);
+    const double cut[] = {share, (double)steps, per_layer};
+    add_to_course(trainer, cut, sizeof cut);
+    return sl_magnitude_create(&trainer->shape, share, steps, per_layer, &trainer->allocator, &trainer->magnitude);
+}
+
+int sl_trainer_is_whole(const sl_trainer *trainer) {
+    if (trainer->ranges && !trainer->ranges->started) return 0;
+    return !trainer->magnitude || sl_magnitude_done(trainer->magnitude, sl_trainer_step_number(trainer));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Ranges
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Tells whether the best weights are those kept of an epoch, and not the last ones. */
+static int has_kept_best(const sl_trainer *trainer) {
+    return trainer->best.block && trainer->position.best_epoch;
+}
+
+/* Makes the ranges. A training from a model has layers in INT8 from its first step on. One from scratch trains in F32
+ * first, so that there is something to range. */
+static sl_status create_ranges(sl_trainer *trainer, const sl_train_params *params) {
+    double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
+    SL_TRY(sl_ranges_create(params, &trainer->shape, trainer->dense_states, &trainer->allocator, &trainer->ranges));
+    sl_ranges *ranges = trainer->ranges;
+    if (!ranges) return SL_OK;
+    ranges->first_step = params->init ? 0 : (uint64_t)(FLOAT_SHARE * total);
+    uint64_t course[2 + SL_MAX_LAYERS] = {(uint64_t)ranges->kind, ranges->first_step};
+    for (size_t l = 0; l < trainer->shape.layers; l++)
+        course[2 + l] = 1 + (uint64_t)ranges->layers[l].is_int8;
+    add_to_course(trainer, course, sizeof course);
+    return SL_OK;
+}
+
+sl_status sl_trainer_use_ranges(sl_trainer *trainer) {
+    if (!trainer->ranges || !trainer->ranges->started) return SL_OK;
+    return sl_net_trainer_fake(trainer->net, trainer->ranges->layers);
+}
+
+sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out) {
+    int is_best = has_kept_best(trainer);
+    return sl_ranges_fold(trainer->ranges, is_best, sl_trainer_best(trainer)->dense, out);
+}
+
+static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
+                        const sl_train_params *params) {
+    const sl_features *features = trainer->features;
+    const sl_allocator *allocator = &trainer->allocator;
+    sl_shape_of(features, &trainer->shape);
+    if (trainer->shape.layers && !sl_net_has_onednn())
+        return sl_fail(SL_EUNSUPPORTED, "this build has no oneDNN, which trains the deep part; build with it, or set "
+                                        "\"deep\": null");
+    const sl_dataset_source source = {params->lookup, params->lookup_ctx, sl_distils_alone(params)};
+    SL_TRY(sl_dataset_read(features, train, valid, &source, allocator, &trainer->data));
+    size_minibatch(trainer);
+    if (params->teacher)
+        SL_TRY(sl_distil_create(params, train, valid, &trainer->data, trainer->minibatch_rows, &trainer->distil));
+    SL_TRY(check_rows(trainer));
+    SL_TRY(sl_train_first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
+    if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
+    SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
+    SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
+    SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
+    SL_TRY(create_net(trainer));
+    /* Layers in INT8 have operands of their own. */
+    int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
+    const sl_precision_state precision = sl_precision_start(params, may_round);
+    SL_TRY(sl_trainer_use_precision(trainer, &precision));
+    SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
+    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
+    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
+    SL_TRY(floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
+    note_course(trainer, params);
+    SL_TRY(create_ranges(trainer, params));
+    if (params->init) sl_trainer_begin(trainer, &params->init->weights);
+    return SL_OK;
+}
+
+sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const sl_rows *valid,
+                            const sl_train_params *params, sl_trainer **out) {
+    sl_allocator allocator = sl_allocator_of(params->allocator);
+    void *block;
+    *out = NULL;
+    sl_status status = sl_mem_alloc(&allocator, sizeof(sl_trainer), &block);
+    if (status != SL_OK) {
+        sl_features_free(features);
+        return status;
+    }
+    sl_trainer *trainer = block;
+    trainer->allocator = allocator;
+    trainer->features = features;
+    trainer->spec = features->spec;
+    trainer->threads = sl_thread_count(params->threads);
+    trainer->epochs = features->spec->epochs;
+    trainer->loops = sl_loops_get();
+    trainer->rate_scale = params->rate_scale;
+    trainer->data.rows.allocator = allocator;
+    status = set_up(trainer, train, valid, params);
+    if (status == SL_OK)
+        *out = trainer;
+    else
+        sl_trainer_free(trainer);
+    return status;
+}
+
+/* Frees all but the features. */
+static void free_parts(sl_trainer *trainer) {
+    const sl_allocator *allocator = &trainer->allocator;
+    size_t logits = trainer->minibatch_rows * trainer->features->outputs * sizeof(float);
+    size_t valid = trainer->data.valid_count * trainer->features->outputs * sizeof(float);
+    sl_mem_free(allocator, trainer->logits, logits);
+    sl_mem_free(allocator, trainer->logit_gradient, logits);
+    sl_mem_free(allocator, trainer->valid_logits, valid);
+    sl_mem_free(allocator, trainer->dense_gradient, trainer->dense_size * sizeof(float));
+    sl_mem_free(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states * sizeof(float));
+    sl_sparse_trainer_free(trainer->sparse);
+    sl_net_trainer_free(trainer->net);
+    sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
+    sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);
+    sl_minibatch_free(&trainer->minibatch, allocator);
+    sl_forgetter_free(&trainer->forgetter);
+    sl_distil_free(trainer->distil);
+    sl_magnitude_free(trainer->magnitude);
+    sl_ranges_free(trainer->ranges);
+    sl_usage_free(&trainer->usage);
+    sl_dataset_free(&trainer->data);
+}
+
+void sl_trainer_free(sl_trainer *trainer) {
+    if (!trainer) return;
+    sl_allocator allocator = trainer->allocator;
+    free_parts(trainer);
+    sl_features_free(trainer->features);
+    sl_mem_free(&allocator, trainer, sizeof *trainer);
+}
+
+void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best) {
+    sl_allocator allocator = trainer->allocator;
+    sl_weights *taken = has_kept_best(trainer) ? &trainer->best : &trainer->weights;
+    *features = trainer->features;
+    *best = *taken;
+    *taken = (sl_weights){0};
+    free_parts(trainer);
+    sl_mem_free(&allocator, trainer, sizeof *trainer);
+}
+
+const sl_weights *sl_trainer_best(const sl_trainer *trainer) {
+    return has_kept_best(trainer) ? &trainer->best : &trainer->weights;
+}
+
+size_t sl_trainer_minibatches(const sl_trainer *trainer) {
+    return (trainer->data.train_count + trainer->minibatch_rows - 1) / trainer->minibatch_rows;
+}
+
+uint64_t sl_trainer_step_number(const sl_trainer *trainer) {
+    return trainer->position.epoch * sl_trainer_minibatches(trainer) + trainer->position.minibatch;
+}

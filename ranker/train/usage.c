@@ -1,0 +1,74 @@
+#include "ranker/train/usage.h"
+
+#include <string.h>
+
+static void count_row(sl_usage *usage, const sl_rows_buffer *rows, size_t r) {
+    const sl_features *features = usage->features;
+    for (size_t f = 0; f < features->count; f++) {
+        const sl_feature *feature = &features->features[f];
+        if (feature->tensor == SIZE_MAX) continue;
+        uint32_t *counts = usage->counts[feature->tensor];
+        if (feature->form == SL_FORM_ID) {
+            counts[rows->ids[r * features->id_count + feature->at]]++;
+            continue;
+        }
+        const uint32_t *start = rows->bag_start + r * features->bag_count + feature->at;
+        for (uint32_t i = start[0]; i < start[1]; i++)
+            counts[rows->bag_ids[i]]++;
+    }
+}
+
+sl_status sl_usage_init(sl_usage *usage, const sl_dataset *data, const sl_allocator *allocator) {
+    const sl_features *features = data->features;
+    void *block;
+    *usage = (sl_usage){.allocator = *allocator, .features = features};
+    SL_TRY(sl_mem_alloc(allocator, features->table_count * sizeof *usage->counts, &block));
+    usage->counts = block;
+    for (size_t t = 0; t < features->table_count; t++) {
+        SL_TRY(sl_mem_alloc(allocator, features->tables[t].size * sizeof(uint32_t), &block));
+        usage->counts[t] = block;
+    }
+    for (size_t i = 0; i < data->train_count; i++)
+        count_row(usage, &data->rows, data->train[i]);
+    return SL_OK;
+}
+
+void sl_usage_free(sl_usage *usage) {
+    const sl_features *features = usage->features;
+    if (!usage->counts) return;
+    for (size_t t = 0; t < features->table_count; t++)
+        sl_mem_free(&usage->allocator, usage->counts[t], features->tables[t].size * sizeof(uint32_t));
+    sl_mem_free(&usage->allocator, usage->counts, features->table_count * sizeof *usage->counts);
+    usage->counts = NULL;
+}
+
+/* Columns of a table that are summed together. */
+enum { COLUMNS = 64 };
+
+/* Computes the mean of columns `first` to first + count - 1 over the rows in use. It is 0 if none is. */
+static void mean_of(const uint32_t *counts, const sl_table_shape *shape, const float *table, size_t first, size_t count,
+                    float *out) {
+    double sums[COLUMNS] = {0}, weight = 0;
+    for (size_t row = 0; row < shape->size; row++) {
+        if (!counts[row]) continue;
+        for (size_t d = 0; d < count; d++)
+            sums[d] += (double)counts[row] * (double)table[row * shape->dim + first + d];
+        weight += (double)counts[row];
+    }
+    for (size_t d = 0; d < count; d++)
+        out[d] = weight > 0 ? (float)(sums[d] / weight) : 0;
+}
+
+void sl_usage_fill(const sl_usage *usage, const sl_sparse_trainer *trainer, float *const *embeddings) {
+    float mean[COLUMNS];
+    for (size_t t = 0; t < usage->features->table_count; t++) {
+        const sl_table_shape *shape = &usage->features->tables[t];
+        for (size_t first = 0; first < shape->dim; first += COLUMNS) {
+            size_t count = shape->dim - first < COLUMNS ? shape->dim - first : COLUMNS;
+            mean_of(usage->counts[t], shape, embeddings[t], first, count, mean);
+            for (size_t row = 0; row < shape->size; row++)
+                if (!usage->counts[t][row] && !sl_sparse_is_touched(trainer, t, row))
+                    memcpy(embeddings[t] + row * shape->dim + first, mean, count * sizeof *mean);
+        }
+    }
+}
