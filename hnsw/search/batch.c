@@ -5,16 +5,13 @@
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/place/replicas.h"
-#include "hnsw/search/accept.h"
 #include "hnsw/search/accessors.h"
 #include "hnsw/search/partition_scan.h"
+#include "hnsw/search/rerank.h"
+#include "hnsw/search/scan_params.h"
+#include "hnsw/search/search_params.h"
+#include "hnsw/search/searcher.h"
 #include "hnsw/search/searcher_pool.h"
-#include "hnsw/search/searcher_state.h"
-
-void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i) {
-    const size_t k = batch->k;
-    sl_searcher_write(searcher, k, batch->nodes, batch->ids + i * k, batch->scores ? batch->scores + i * k : NULL);
-}
 
 /* The parameters of query i: those of the batch, or where each query has a filter, `own`. */
 static const sl_search_params *params_of(const sl_query_batch *batch, size_t i, sl_search_params *own) {
@@ -29,7 +26,7 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searche
     sl_search_params own;
     if (batch->answer) return batch->answer(batch, i, searcher, sum);
     const sl_search_params *params = params_of(batch, i, &own);
-    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->dtype, batch->k, params));
+    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->k, params));
     sl_query_batch_write(batch, searcher, i);
     sl_searcher_add_stats(searcher, sum);
     return SL_OK;
@@ -64,7 +61,8 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
 static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->graph->codec;
     for (size_t i = 0; i < batch->nq; i++) {
-        sl_status status = sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i), codec->dim);
+        sl_status status =
+            sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i).vector, codec->dim);
         if (status != SL_OK) return sl_fail_in(status, "query %zu", batch->first + i);
     }
     sl_search_stats sum = {0};

@@ -1,60 +1,16 @@
-/* A batch call under way: its parameters, and the searchers of its threads. */
+/* Batch calls: checks the queries and answers them on several threads. */
 #ifndef SL_HNSW_SEARCH_BATCH_H
 #define SL_HNSW_SEARCH_BATCH_H
 
-#include "base/thread.h"
-#include "hnsw/search/searcher.h"
+#include "hnsw/search/query_batch.h"
 
-typedef struct sl_query_batch sl_query_batch;
-
-/* Answers query i with a searcher of the calling thread, and adds to its stats. */
-typedef sl_status sl_answer_fn(const sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *stats);
-
-struct sl_query_batch {
-    const sl_graph *graph;
-    const sl_numa *numa;     /* NULL: no policy */
-    sl_searcher **searchers; /* one a thread; sl_query_batch_run takes them */
-    size_t threads;
-    const uint8_t *queries;
-    sl_dtype dtype;
-    size_t nq, stride, k;
-    const sl_search_params *params;
-    uint64_t *ids;
-    float *scores;
-    int nodes;    /* ids get numbers of nodes, not the user's ids */
-    size_t first; /* number of the first query, for messages */
-    sl_progress progress;
-    sl_answer_fn *answer; /* NULL: a search for k, into ids and scores */
-    size_t room;          /* max_ef of searchers for `answer` */
-    const void *ctx;      /* of `answer` */
-};
-
-static inline const void *sl_query_batch_query(const sl_query_batch *batch, size_t i) {
-    return batch->queries + i * batch->stride;
-}
-
-/* batch.c: checks the caller's queries, and starts the progress. Graph, queries, dtype, nq and stride are set; stride 0
+/* Checks the caller's queries, and starts the progress. Graph, queries, dtype, nq and stride are set; stride 0
  * becomes that of dense rows. `threads` are asked for. Errors: SL_EINVAL. */
 sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, size_t threads, sl_progress_fn progress,
                                void *progress_ctx);
 
-/* batch.c: answers all queries. All fields but `searchers` are set, and progress has started. stats may be NULL. Errors
+/* Answers all queries. All fields but `searchers` are set, and progress has started. stats may be NULL. Errors
  * name the query. */
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats);
-
-/* batch.c: writes the searcher's results as row i of the batch's results. */
-void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
-
-/* Adds what one thread counted. */
-static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_stats *part) {
-    sum->results += part->results;
-    sum->evaluations += part->evaluations;
-    sum->expansions += part->expansions;
-    sum->exact += part->exact;
-    sum->partitions += part->partitions;
-    sum->walks += part->walks;
-    sum->hops += part->hops;
-    sum->cut += part->cut;
-}
 
 #endif

@@ -104,7 +104,7 @@ static double share_of_longest(const sl_filtered *of, const finding *f) {
 /* Finds where a walk begins, and what share of the nodes around may be returned. */
 static void look_around(const sl_filtered *of, finding *f) {
     const sl_allowed *allowed = &f->allowed;
-    f->near = sl_start_near(of->walk, of->query, of->dtype, of->scratch);
+    f->near = sl_start_near(of->walk, of->query, of->scratch);
     sl_range around = {0, allowed->n};
     if (f->near.first < f->near.end) {
         around.first = f->near.first > AROUND ? f->near.first - AROUND : 0;
@@ -165,7 +165,7 @@ static int hops_find(const sl_filtered *of, finding *f) {
     for (size_t i = 0; i < count; i++)
         seeds[i] = sl_pool_id(walk->pool.keys[i]);
     if (!count)
-        count = sl_nearest_seeds(walk, &f->allowed, f->wanted.by_partition, of->query, of->dtype,
+        count = sl_nearest_seeds(walk, &f->allowed, f->wanted.by_partition, of->query,
                                  (uint8_t *)(best.entries + of->k), seeds);
     if (sl_walk_deepen(walk, sl_walk_allowed_depth(f->ef)) != SL_OK) return 0;
     sl_walk_allowed(walk, &f->allowed, seeds, count, f->ef, f->wanted.keep, best);
@@ -197,7 +197,7 @@ sl_filter_strategy sl_filtered_find(sl_filtered *of) {
     if (used == SL_FILTER_PARTITIONS) {
         if (of->params->strategy == SL_FILTER_AUTO && !sl_accept_late(of->params))
             f.wanted.most = most_by_partitions(&f);
-        size_t left = sl_nearest_allowed(walk, of->params, &f.allowed, &f.wanted, of->query, of->dtype, of->scratch);
+        size_t left = sl_nearest_allowed(walk, of->params, &f.allowed, &f.wanted, of->query, of->scratch);
         if (!left) return used;
         used = left > f.allowed.count / EXACT_GAIN ? SL_FILTER_EXACT : SL_FILTER_HOPS;
     }

@@ -8,8 +8,7 @@
 typedef struct sl_filtered {
     sl_walk *walk;
     const sl_search_params *params;
-    const void *query;
-    sl_dtype dtype;
+    sl_query query;
     size_t k;
     size_t ranked;    /* sl_rerank_count */
     size_t deepest;   /* as sl_widen has it */

@@ -1,5 +1,6 @@
 #include "hnsw/search/grouped.h"
 
+#include "hnsw/search/rerank.h"
 #include "hnsw/search/tally.h"
 
 /* Candidates are settled to so many eighths of the depth at which the k-th result was met. Candidates there are as sure
@@ -15,7 +16,7 @@ typedef struct limits {
 
 typedef struct grouping {
     sl_searcher *searcher;
-    const void *query;
+    sl_query query;
     size_t k;
     limits results;
     sl_tally ids, keys; /* candidates that were taken */
@@ -111,7 +112,7 @@ static void rank(grouping *g) {
     size_t most = searcher->walk.max_ef, taken;
     while ((taken = sl_stream_take(&searcher->stream, &searcher->walk, most)) > 0) {
         sl_found found;
-        sl_searcher_rerank(searcher, g->query, taken, taken, &found);
+        sl_searcher_rerank(searcher, g->query.vector, taken, taken, &found);
         sl_top_merge(&g->ranked, found.nodes, found.count);
     }
 }
@@ -141,12 +142,11 @@ static sl_status find(grouping *g, const sl_search_params *params) {
     return status;
 }
 
-sl_status sl_grouped_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                          const sl_search_params *params) {
+sl_status sl_grouped_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     grouping g = {.searcher = searcher, .query = query, .k = k};
     g.results.id = sl_ids_repeat(searcher->graph) ? 1 : 0;
     g.results.key = params->group_size < k ? params->group_size : k;
-    SL_TRY(sl_searcher_stream(searcher, query, dtype, params));
+    SL_TRY(sl_searcher_stream(searcher, query, params));
     sl_status status = find(&g, params);
     if (params->filter) searcher->used = searcher->stream.scanned ? SL_FILTER_EXACT : SL_FILTER_WALK;
     sl_stream_end_query(&searcher->stream);

@@ -6,7 +6,6 @@
 
 /* Leaves the results in the searcher, best first. The searcher is ready for the query, and the index is not empty. It
  * has keys where params->group_size is set. Errors: SL_ENOMEM. */
-sl_status sl_grouped_find(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
-                          const sl_search_params *params);
+sl_status sl_grouped_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params);
 
 #endif

@@ -1,8 +1,8 @@
-#include "hnsw/search/searcher_pool.h"
-#include "hnsw/search/searcher_state.h"
-
 #include "base/params.h"
 #include "hnsw/search/filter.h"
+#include "hnsw/search/rerank.h"
+#include "hnsw/search/search_params.h"
+#include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/tally.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@ struct sl_iterator {
     sl_allocator allocator;
     sl_searcher *searcher;
     sl_search_params params;
-    void *query;
+    void *vector; /* a copy of the query */
     size_t query_bytes;
-    sl_dtype dtype;
+    sl_query query;
     size_t n; /* the index as it was when the iterator was made */
     uint64_t numbering;
     sl_top ranked;        /* results that no page has had yet, best first; k is the room */
@@ -44,20 +44,21 @@ static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_sea
     return sl_search_check(graph, dtype, 1, mine);
 }
 
-static sl_status begin(sl_iterator *iterator, const void *query) {
+static sl_status begin(sl_iterator *iterator, sl_query query) {
     const sl_index *index = iterator->index;
     void *block;
     SL_TRY(sl_mem_alloc(&iterator->allocator, iterator->query_bytes, &block));
-    memcpy(block, query, iterator->query_bytes);
-    iterator->query = block;
+    memcpy(block, query.vector, iterator->query_bytes);
+    iterator->vector = block;
+    iterator->query = (sl_query){block, query.dtype};
     SL_TRY(sl_searcher_pool_take(index, iterator->params.ef, &iterator->searcher));
     sl_searcher *searcher = iterator->searcher;
     sl_searcher_look(searcher);
-    SL_TRY(sl_searcher_prepare(searcher, iterator->query, iterator->dtype, &iterator->params));
+    SL_TRY(sl_searcher_prepare(searcher, iterator->query, &iterator->params));
     iterator->n = searcher->graph->n;
     iterator->numbering = searcher->graph->numbering;
     if (!iterator->n) return SL_OK;
-    return sl_searcher_stream(searcher, iterator->query, iterator->dtype, &iterator->params);
+    return sl_searcher_stream(searcher, iterator->query, &iterator->params);
 }
 
 sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype, const sl_search_params *params,
@@ -73,9 +74,8 @@ sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype 
     *iterator = (sl_iterator){.index = index,
                               .allocator = index->graph.allocator,
                               .params = mine,
-                              .query_bytes = index->graph.codec.dim * sl_dtype_size(dtype),
-                              .dtype = dtype};
-    sl_status status = begin(iterator, query);
+                              .query_bytes = index->graph.codec.dim * sl_dtype_size(dtype)};
+    sl_status status = begin(iterator, (sl_query){query, dtype});
     if (status != SL_OK) {
         sl_iterator_free(iterator);
         return status;
@@ -91,7 +91,7 @@ void sl_iterator_free(sl_iterator *iterator) {
     sl_searcher_pool_give(iterator->index, iterator->searcher);
     sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
     sl_mem_free(&allocator, iterator->met.keys, sl_tally_bytes(iterator->met.places));
-    sl_mem_free(&allocator, iterator->query, iterator->query_bytes);
+    sl_mem_free(&allocator, iterator->vector, iterator->query_bytes);
     sl_mem_free(&allocator, iterator, sizeof *iterator);
 }
 
@@ -115,7 +115,7 @@ static sl_status rank_more(sl_iterator *iterator, size_t most) {
         sl_found found;
         some = most < searcher->walk.max_ef ? most : searcher->walk.max_ef;
         iterator->taken += sl_stream_take(&searcher->stream, &searcher->walk, some);
-        sl_searcher_rerank(searcher, iterator->query, some, some, &found);
+        sl_searcher_rerank(searcher, iterator->query.vector, some, some, &found);
         sl_top_merge(ranked, found.nodes, found.count);
     }
     return SL_OK;

@@ -302,7 +302,7 @@ static void look_at_bands(seek *s) {
 }
 
 size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
-                          const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch) {
+                          const sl_wanted *wanted, sl_query query, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
     seek s;
     s.walk = walk;
@@ -316,7 +316,7 @@ size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const s
     memset(s.nodes, 0, sizeof s.nodes);
     s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, wanted->k};
     s.order.allowed = wanted->by_partition;
-    sl_partition_order_make(&s.order, walk, query, dtype, (uint8_t *)(s.best.entries + wanted->k));
+    sl_partition_order_make(&s.order, walk, query, (uint8_t *)(s.best.entries + wanted->k));
     sl_pool_start(&walk->pool, wanted->keep, 0);
     look_at(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
     if (s.waiting) score_waiting(&s, 0);
@@ -330,11 +330,11 @@ size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const s
     return ended ? 0 : s.to_come ? s.to_come : 1;
 }
 
-size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, const void *query,
-                        sl_dtype dtype, uint8_t *scratch, uint32_t *seeds) {
+size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, sl_query query,
+                        uint8_t *scratch, uint32_t *seeds) {
     sl_partition_order order = {.allowed = by_partition};
     size_t count = 0;
-    sl_partition_order_make(&order, walk, query, dtype, scratch);
+    sl_partition_order_make(&order, walk, query, scratch);
     for (size_t i = 0; i < order.count && count < SL_SEEDS; i++) {
         sl_range range = sl_partition_nodes(order.partitions, order.order[i], order.n);
         while (range.first < range.end && count < SL_SEEDS)

@@ -3,7 +3,6 @@
 #ifndef SL_HNSW_SEARCH_NEAREST_ALLOWED_H
 #define SL_HNSW_SEARCH_NEAREST_ALLOWED_H
 
-#include "hnsw/search/accept.h"
 #include "hnsw/search/allowed.h"
 #include "hnsw/search/walk_allowed.h"
 
@@ -23,11 +22,11 @@ size_t sl_nearest_scratch(const sl_graph *graph, size_t k);
  * 0, or how many more nodes would have to be compared where they are too many. The pool then has the best of the
  * nearest partitions. */
 size_t sl_nearest_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
-                          const sl_wanted *wanted, const void *query, sl_dtype dtype, uint8_t *scratch);
+                          const sl_wanted *wanted, sl_query query, uint8_t *scratch);
 
 /* Writes allowed nodes of the nearest partitions, up to SL_SEEDS. `seeds` has room for 65 more. Returns how many. */
-size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, const void *query,
-                        sl_dtype dtype, uint8_t *scratch, uint32_t *seeds);
+size_t sl_nearest_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, sl_query query,
+                        uint8_t *scratch, uint32_t *seeds);
 
 /* Leaves the `keep` best of all allowed nodes in the pool. */
 void sl_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed, size_t keep);

@@ -123,8 +123,7 @@ static void move_scores(const sl_partition_order *order, const sl_walk *walk) {
         order->scores[p] += shift;
 }
 
-void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const void *query, sl_dtype dtype,
-                             uint8_t *scratch) {
+void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, sl_query query, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
     sl_query_code code;
     order->partitions = &graph->partitions;
@@ -133,7 +132,7 @@ void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const voi
     order->order = (uint32_t *)(void *)(order->scores + places(graph));
     float *floats = (float *)(void *)(order->order + places(graph));
     order->classes = (uint8_t *)(floats + graph->codec.dim);
-    sl_walk_ask_partitions(walk, query, dtype, scratch, floats, &code);
+    sl_walk_ask_partitions(walk, query, scratch, floats, &code);
     score_centroids(order, walk, &code);
     put_in_order(order, walk);
     if (graph->codec.metric == SL_METRIC_L2) move_scores(order, walk);

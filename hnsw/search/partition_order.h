@@ -23,8 +23,7 @@ typedef struct sl_partition_order {
 size_t sl_partition_order_scratch(const sl_graph *graph);
 
 /* Scores all centroids, and orders the partitions. `allowed` is given in `order`. The walk has been asked the query. */
-void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, const void *query, sl_dtype dtype,
-                             uint8_t *scratch);
+void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, sl_query query, uint8_t *scratch);
 
 /* Returns how many allowed nodes a partition has. */
 static inline size_t sl_partition_allowed(const sl_partition_order *order, size_t partition) {

@@ -2,7 +2,7 @@
 
 #include "hnsw/search/bands.h"
 #include "hnsw/search/feed.h"
-#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/scan_params.h"
 
 #include <math.h>
 
@@ -75,13 +75,13 @@ static void consider(sl_scan *waiting, sl_range range, size_t all) {
 }
 
 /* Leaves the band prefixes to look at in probing->partitions: of partitions of the nearest groups, or of all. */
-static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const sl_search_params *params) {
+static void choose(sl_probing *probing, sl_query query, const sl_search_params *params) {
     sl_walk *walk = probing->walk;
     const sl_graph *graph = walk->graph;
     const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
     size_t look = sl_scan_groups(graph, params);
     sl_query_code code;
-    sl_walk_ask_partitions(walk, query, dtype, probing->buffer, probing->floats, &code);
+    sl_walk_ask_partitions(walk, query, probing->buffer, probing->floats, &code);
     if (look) {
         consider(&probing->groups, (sl_range){0, groups->count}, groups->count);
         take_nearest(probing, groups, &code, &probing->groups, look);
@@ -94,14 +94,13 @@ static void choose(sl_probing *probing, const void *query, sl_dtype dtype, const
     take_nearest(probing, partitions, &code, &probing->partitions, sl_scan_probes(graph, params));
 }
 
-void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_params *params, size_t keep,
-              uint8_t *scratch) {
+void sl_probe(sl_walk *walk, sl_query query, const sl_search_params *params, size_t keep, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
     const sl_partitions *partitions = &graph->partitions;
     sl_probing probing = {.walk = walk};
     sl_feed feed;
     lay_out(&probing, scratch);
-    choose(&probing, query, dtype, params);
+    choose(&probing, query, params);
     sl_feed_start(&feed, walk, keep);
     for (uint32_t i = 0; i < probing.partitions.count; i++)
         sl_feed_range(&feed, sl_partition_prefix(partitions, probing.partitions.ids[i], graph->n));

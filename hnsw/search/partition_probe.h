@@ -15,7 +15,6 @@ size_t sl_probe_scratch(const sl_graph *graph);
 
 /* Puts up to `keep` nodes of as many partitions as sl_scan_probes says into the walk's pool, which has room for as
  * many. The walk has been asked the same query. sl_scan_serves accepts the parameters. */
-void sl_probe(sl_walk *walk, const void *query, sl_dtype dtype, const sl_search_params *params, size_t keep,
-              uint8_t *scratch);
+void sl_probe(sl_walk *walk, sl_query query, const sl_search_params *params, size_t keep, uint8_t *scratch);
 
 #endif

@@ -2,9 +2,10 @@
 
 #include "base/failure.h"
 #include "hnsw/place/dram_copy.h"
-#include "hnsw/search/accept.h"
+#include "hnsw/search/rerank.h"
+#include "hnsw/search/scan_params.h"
+#include "hnsw/search/searcher.h"
 #include "hnsw/search/sweep_memory.h"
-#include "hnsw/search/walk.h"
 
 /* One thread's work on some queries. */
 typedef struct sl_scan_work {
@@ -15,35 +16,11 @@ typedef struct sl_scan_work {
     sl_search_stats stats;
 } sl_scan_work;
 
-int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
-    sl_codes codes = sl_codec_of_walks(graph)->codes;
-    /* A scan reads more deleted nodes than others, where most are deleted. */
-    return params->probes && !params->group_size && !sl_ids_repeat(graph) && !params->max_visits && graph->n &&
-           graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
-           graph->dead_count <= graph->n / 2;
-}
-
-/* As many more than wanted, of so many parts, as nodes are deleted. */
-static size_t among_undeleted(const sl_graph *graph, size_t wanted, size_t parts) {
-    if (wanted >= parts) return parts;
-    wanted = (size_t)((uint64_t)wanted * graph->n / sl_undeleted_count(graph));
-    return wanted < parts ? wanted : parts;
-}
-
-size_t sl_scan_probes(const sl_graph *graph, const sl_search_params *params) {
-    return among_undeleted(graph, params->probes, graph->partitions.count);
-}
-
-size_t sl_scan_groups(const sl_graph *graph, const sl_search_params *params) {
-    size_t groups = among_undeleted(graph, params->groups, graph->groups.count);
-    return groups < graph->groups.count ? groups : 0;
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * The queries of one thread
  * ------------------------------------------------------------------------------------------------------------- */
 
-static const void *query_at(const sl_scan_work *work, size_t i) {
+static sl_query query_at(const sl_scan_work *work, size_t i) {
     return sl_query_batch_query(work->batch, work->first + i);
 }
 
@@ -52,10 +29,11 @@ static const void *query_at(const sl_scan_work *work, size_t i) {
 static void encode(sl_scan_work *work, size_t i, size_t place) {
     const sl_query_batch *batch = work->batch;
     sl_scan_memory *memory = &work->memory;
+    const sl_query query = query_at(work, i);
     sl_query_code code;
-    sl_searcher_ask(work->searcher, query_at(work, i), batch->dtype);
+    sl_searcher_ask(work->searcher, query);
     sl_scan_set_put(&memory->nodes, i, sl_searcher_query(work->searcher));
-    sl_partition_ask(batch->graph, query_at(work, i), batch->dtype, memory->buffer, memory->floats, &code);
+    sl_partition_ask(batch->graph, query.vector, query.dtype, memory->buffer, memory->floats, &code);
     sl_scan_set_put(&memory->partitions, place, &code);
 }
 
@@ -117,14 +95,14 @@ static sl_status answer(sl_scan_work *work, size_t i) {
     sl_searcher *searcher = work->searcher;
     const sl_scan_set *nodes = &work->memory.nodes;
     sl_scan *scan = &nodes->scans[i];
-    const void *query = query_at(work, i);
+    const sl_query query = query_at(work, i);
     /* As many as are ranked are left, so that they need not be sorted to tell which those are. */
     batch->graph->kernels->tile.best(scan, (uint32_t)nodes->keep, 1);
-    sl_searcher_rank(searcher, query, batch->dtype, batch->k, batch->params, scan);
+    sl_searcher_rank(searcher, query, batch->k, batch->params, scan);
     if (sl_searcher_results(searcher) < batch->k && nodes->ground.dead) {
         sl_search_params walk = *batch->params;
         walk.probes = 0;
-        SL_TRY(sl_searcher_run(searcher, query, batch->dtype, batch->k, &walk));
+        SL_TRY(sl_searcher_run(searcher, query, batch->k, &walk));
         sl_searcher_count(searcher, &work->stats);
     }
     sl_query_batch_write(batch, searcher, work->first + i);

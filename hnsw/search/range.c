@@ -2,8 +2,8 @@
 #include "hnsw/graph/view.h"
 #include "hnsw/search/batch.h"
 #include "hnsw/search/filter.h"
+#include "hnsw/search/rerank.h"
 #include "hnsw/search/score_block.h"
-#include "hnsw/search/searcher_state.h"
 
 #include "base/params.h"
 #include "distance/codec/vector_check.h"
@@ -39,7 +39,7 @@ typedef struct range_question {
 typedef struct ranging {
     const range_question *question;
     sl_searcher *searcher;
-    const void *query;
+    sl_query query;
     size_t number;
     sl_allowed allowed;
     size_t told; /* nodes of the within that were looked at */
@@ -62,7 +62,7 @@ static void tell_block(ranging *r, const uint32_t *nodes, const float *walked, s
     double scores[SL_RESULT_BLOCK];
     for (size_t i = 0; i < count; i++)
         sl_result_ask(r->searcher, nodes[i]);
-    sl_result_scores(r->searcher, r->query, nodes, walked, count, scores);
+    sl_result_scores(r->searcher, r->query.vector, nodes, walked, count, scores);
     for (size_t i = 0; i < count && !r->ended; i++) {
         float score = sl_score_of(graph, scores[i]);
         if (!sl_score_is_within(graph, score, r->question->radius)) continue;
@@ -160,7 +160,7 @@ static double difference(const ranging *r) {
         nodes[count] = within->ids[i];
         walked[count] = within->scores[i];
     }
-    sl_result_scores(searcher, r->query, nodes, walked, count, scores);
+    sl_result_scores(searcher, r->query.vector, nodes, walked, count, scores);
     for (size_t i = 0; i < count; i++) {
         double over = (double)walked[i] - (origin + unit * scores[i]);
         if (!(fabs(over) < INFINITY)) continue;
@@ -205,13 +205,13 @@ static sl_status walk_on(ranging *r, size_t most) {
     return SL_OK;
 }
 
-static sl_status walk(ranging *r, sl_dtype dtype, size_t most) {
+static sl_status walk(ranging *r, size_t most) {
     sl_searcher *searcher = r->searcher;
     sl_walk *walk = &searcher->walk;
     const sl_graph *graph = searcher->graph;
     sl_range near;
     searcher->used = SL_FILTER_WALK;
-    SL_TRY(sl_searcher_start(searcher, r->query, dtype, &near));
+    SL_TRY(sl_searcher_start(searcher, r->query, &near));
     if (near.first >= near.end) near = sl_walk_from(sl_walk_descend(walk, sl_entry_in(graph, walk->upper), 0));
     sl_within_start(&searcher->within);
     walk->stop = 0;
@@ -231,7 +231,7 @@ static sl_status answer(const sl_query_batch *batch, size_t i, sl_searcher *sear
     const sl_filter *filter = question->params->filter;
     ranging r = {.question = question, .searcher = searcher, .query = sl_query_batch_query(batch, i), .number = i};
     sl_searcher_look(searcher);
-    SL_TRY(sl_searcher_prepare(searcher, r.query, batch->dtype, &(sl_search_params){.filter = filter}));
+    SL_TRY(sl_searcher_prepare(searcher, r.query, &(sl_search_params){.filter = filter}));
     const sl_graph *graph = searcher->graph;
     r.allowed = filter ? sl_filter_allowed(filter, graph) : sl_allowed_all(graph);
     double score = is_l2(&r) ? -question->radius : question->radius;
@@ -239,7 +239,7 @@ static sl_status answer(const sl_query_batch *batch, size_t i, sl_searcher *sear
         if (question->params->exact || score == -INFINITY || r.allowed.count <= FEW)
             compare_all(&r);
         else
-            SL_TRY(walk(&r, batch->dtype, r.allowed.count / SCAN_GAIN));
+            SL_TRY(walk(&r, r.allowed.count / SCAN_GAIN));
     }
     stats->results += r.results;
     sl_searcher_count(searcher, stats);

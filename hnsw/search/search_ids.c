@@ -2,7 +2,7 @@
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/batch.h"
-#include "hnsw/search/searcher_state.h"
+#include "hnsw/search/search_params.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include "hnsw/search/searcher_pool.h"
 
-#include "hnsw/search/searcher.h"
+#include "hnsw/search/searcher_state.h"
 
 /* SLOTS calls at once find a searcher each; further calls make their own. Searchers for an ef above MOST_EF are not
  * kept: they are large, and making one is little beside their searches. Walks of iterators and among deleted nodes make

@@ -2,8 +2,8 @@
 
 #include "base/params.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/accept.h"
-#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/allowed.h"
+#include "hnsw/search/scan_params.h"
 
 #include <math.h>
 #include <string.h>

@@ -52,13 +52,13 @@ static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, co
     return best.id;
 }
 
-sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t *scratch) {
+sl_range sl_start_near(sl_walk *walk, sl_query query, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
     const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
     sl_range range = {0, partitions->count};
     sl_query_code code;
     if (!serves(graph)) return (sl_range){0, 0};
-    sl_walk_ask_partitions(walk, query, dtype, scratch, (float *)(void *)(scratch + query_bytes(graph)), &code);
+    sl_walk_ask_partitions(walk, query, scratch, (float *)(void *)(scratch + query_bytes(graph)), &code);
     if (groups->count) {
         size_t group = nearest(walk, groups, (sl_range){0, groups->count}, &code);
         range = sl_partition_nodes(groups, group, partitions->count);

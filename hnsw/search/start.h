@@ -14,7 +14,7 @@ size_t sl_start_scratch(const sl_graph *graph);
 
 /* Returns the nodes to begin at, for the query that the walk was asked. The range is empty where the way down serves
  * better: without partitions, or with many nodes in each. A very large index has such partitions. */
-sl_range sl_start_near(sl_walk *walk, const void *query, sl_dtype dtype, uint8_t *scratch);
+sl_range sl_start_near(sl_walk *walk, sl_query query, uint8_t *scratch);
 
 /* Returns about how many evaluations sl_start_near takes, and the walk for the nodes it begins at. Their rows lie one
  * behind the other, unlike those that follow. */

@@ -1,6 +1,6 @@
 #include "hnsw/search/stream.h"
 
-#include "hnsw/search/accept.h"
+#include "hnsw/search/allowed.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/score_block.h"
 

@@ -2,7 +2,7 @@
 #ifndef SL_HNSW_SEARCH_SWEEP_MEMORY_H
 #define SL_HNSW_SEARCH_SWEEP_MEMORY_H
 
-#include "hnsw/search/searcher.h"
+#include "hnsw/search/searcher_state.h"
 #include "hnsw/search/sweep.h"
 
 /* Queries that choose partitions together, among all of them. */

@@ -118,27 +118,28 @@ static int has_all_bits(const sl_graph *graph) {
            (has_coarse(graph) && codec->dtype == SL_F32 && !sl_has(graph, SL_ARRAY_REFINE));
 }
 
-static void ask_codes(sl_walk *walk, const void *vector, sl_dtype dtype) {
+static void ask_codes(sl_walk *walk, sl_query query) {
     const sl_codec *codec = &walk->graph->codec;
     if (codec->codes == SL_CODES_I4) {
-        sl_to_float(dtype, vector, walk->floats, codec->dim);
+        sl_to_float(query.dtype, query.vector, walk->floats, codec->dim);
         ask_floats(walk);
     } else {
-        sl_encode_query(codec, vector, dtype, walk->query_buffer, walk->floats, &walk->query, &walk->query_norm2);
+        sl_encode_query(codec, query.vector, query.dtype, walk->query_buffer, walk->floats, &walk->query,
+                        &walk->query_norm2);
     }
     walk->origin = codec->metric == SL_METRIC_IP   ? 0
                    : codec->metric == SL_METRIC_L2 ? sl_codec_nearest(codec, walk->query_norm2)
                                                    : 1;
 }
 
-void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what) {
+void sl_walk_ask(sl_walk *walk, sl_query query, unsigned what) {
     const sl_graph *graph = walk->graph;
     const sl_codec *codec = &graph->codec;
     if (!has_coarse(graph)) {
-        ask_codes(walk, vector, dtype);
+        ask_codes(walk, query);
         return;
     }
-    sl_to_float(dtype, vector, walk->floats, codec->dim);
+    sl_to_float(query.dtype, query.vector, walk->floats, codec->dim);
     double norm2 = what & SL_ASK_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
     walk->query_norm2 = (float)norm2;
     if (what & SL_ASK_RANK && has_all_bits(graph))
@@ -146,11 +147,10 @@ void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned wha
                          walk->floats + codec->dim, &walk->query4, norm2);
 }
 
-void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
-                            sl_query_code *out) {
+void sl_walk_ask_partitions(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out) {
     const sl_graph *graph = walk->graph;
     if (!has_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
-        sl_partition_ask(graph, vector, dtype, buffer, floats, out);
+        sl_partition_ask(graph, query.vector, query.dtype, buffer, floats, out);
         return;
     }
     *out = walk->query4.rest[0];

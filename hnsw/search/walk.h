@@ -7,6 +7,7 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/pool.h"
+#include "hnsw/search/query.h"
 #include "hnsw/search/within.h"
 
 /* Candidates that are expanded at once. A turn begins by waiting for the end of the turn before, and a second
@@ -78,13 +79,12 @@ static inline const sl_codec *sl_walk_codec(const sl_walk *walk) {
 #define SL_ASK_WALK 1u
 #define SL_ASK_RANK 2u
 #define SL_ASK_BOTH (SL_ASK_WALK | SL_ASK_RANK)
-void sl_walk_ask(sl_walk *walk, const void *vector, sl_dtype dtype, unsigned what);
+void sl_walk_ask(sl_walk *walk, sl_query query, unsigned what);
 void sl_walk_ask_node(sl_walk *walk, const sl_graph *of, uint32_t node);
 
 /* Encodes the vector that was asked last, for ranking too, over the centroids of partitions. The code has 8 bits,
  * which are part of the ranking form where that has more. `buffer`, `floats`: as sl_partition_ask has them. */
-void sl_walk_ask_partitions(sl_walk *walk, const void *vector, sl_dtype dtype, void *buffer, float *floats,
-                            sl_query_code *out);
+void sl_walk_ask_partitions(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out);
 
 /* Returns one id as the range that a walk of its layer starts from. */
 static inline sl_range sl_walk_from(uint32_t id) {

@@ -1,7 +1,7 @@
 #include "hnsw/search/widen.h"
 
 #include "hnsw/graph/entry.h"
-#include "hnsw/search/accept.h"
+#include "hnsw/search/allowed.h"
 
 /* Returns how deep a walk goes so that `left` are left of it, where a share of what it meets may be returned. */
 static size_t depth_for(const sl_walk *walk, double share, size_t left, size_t least) {

@@ -1,4 +1,4 @@
-#include "hnsw/tune/tune.h"
+#include "hnsw/tune/curve.h"
 
 #include <math.h>
 #include <string.h>

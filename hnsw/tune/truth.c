@@ -1,7 +1,8 @@
+#include "hnsw/tune/truth.h"
+
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/vectors.h"
-#include "hnsw/tune/tune.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,11 @@
-#include "hnsw/tune/tune.h"
-
 #include "base/params.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/vectors.h"
+#include "hnsw/tune/choose_ef.h"
+#include "hnsw/tune/choose_probes.h"
+#include "hnsw/tune/truth.h"
 
 #include <math.h>
 
@@ -13,10 +14,6 @@
 
 /* Finding the truth counts as so many passes in the progress. */
 #define TRUTH_PASSES 20u
-
-/* Recall moves by some standard errors from one set of queries to another. Half an error is asked on top, but at most
- * this much, so that few queries do not make for dear settings. */
-#define MOST_MARGIN 0.002
 
 /* The estimate is to be good to this much; the error that it may have then follows. */
 #define TOLERANCE 0.005
@@ -124,32 +121,6 @@ static void begin_progress(sl_tune *tune) {
     uint64_t target = SL_TUNE_ROUNDS + 1 + SL_TUNE_STOP_ROUNDS + 1;
     uint64_t passes = TRUTH_PASSES + SL_TUNE_LADDER + target * (uint64_t)tune->count;
     sl_progress_start(&tune->task.progress, tune->params.progress, tune->params.progress_ctx, passes * tune->task.nq);
-}
-
-void sl_tune_step_over(sl_tune *tune, uint64_t passes) {
-    uint64_t done = tune->task.progress.done;
-    tune->planned += passes * tune->task.nq;
-    if (done < tune->planned) sl_progress_step(&tune->task.progress, tune->planned - done);
-}
-
-/* ---------------------------------------------------------------------------------------------------------------
- * What is compared
- * ------------------------------------------------------------------------------------------------------------- */
-
-double sl_tune_aim(double target, const sl_tune_point *near) {
-    return fmin(target + fmin(near->error / 2, MOST_MARGIN), 1);
-}
-
-int sl_tune_meet(const sl_curve *curve, double target, sl_tune_point *out) {
-    sl_tune_point further;
-    if (!sl_curve_find(curve, target, out)) return 0;
-    if (sl_curve_find(curve, sl_tune_aim(target, out), &further)) *out = further;
-    return 1;
-}
-
-double sl_tune_cost(const sl_tune *tune, size_t depth, size_t ef, double evaluations) {
-    size_t rows = tune->task.depths[depth] < ef ? tune->task.depths[depth] : ef;
-    return evaluations + tune->row_cost * (double)rows;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

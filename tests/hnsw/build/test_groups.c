@@ -1,7 +1,7 @@
 /* Groups of partitions exist where partitions are many; files that hold groups are not trusted. Queries that look at a
  * few groups read less. Tuning says how few groups will do. */
 #include "hnsw/build/renumber.h"
-#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/scan_params.h"
 #include "hnsw/search/settings.h"
 #include "hnsw/search/start.h"
 #include "tests/support/centroids.h"
@@ -174,8 +174,8 @@ START_TEST(walks_begin_in_a_group) {
         if (groups->starts[g + 1] - groups->starts[g] > most) most = groups->starts[g + 1] - groups->starts[g];
     for (size_t q = 0; q < HALF; q++) {
         walk.evaluations = 0;
-        sl_walk_ask(&walk, queries + q * DIM, SL_F32, SL_ASK_BOTH);
-        sl_range range = sl_start_near(&walk, queries + q * DIM, SL_F32, scratch);
+        sl_walk_ask(&walk, (sl_query){queries + q * DIM, SL_F32}, SL_ASK_BOTH);
+        sl_range range = sl_start_near(&walk, (sl_query){queries + q * DIM, SL_F32}, scratch);
         sl_range near = {0, groups->count};
         near = sl_partition_nodes(groups, centroids_nearest(idx, groups, near, queries + q * DIM), partitions->count);
         size_t p = centroids_nearest(idx, partitions, near, queries + q * DIM);

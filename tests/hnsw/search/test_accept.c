@@ -271,7 +271,7 @@ START_TEST(found_where_it_lies) {
         sl_search_stats stats, found_stats;
         sl_found found;
         ck_ok(sl_searcher_search(searcher, queries + q * DIM, SL_F32, K, &params, ids, scores, &stats));
-        ck_ok(sl_searcher_find(searcher, queries + q * DIM, SL_F32, K, &params, &found, &found_stats));
+        ck_ok(sl_searcher_find(searcher, (sl_query){queries + q * DIM, SL_F32}, K, &params, &found, &found_stats));
         ck_assert_mem_eq(&stats, &found_stats, sizeof stats);
         ck_assert_uint_eq(found.count, stats.results);
         for (size_t i = 0; i < found.count; i++) {

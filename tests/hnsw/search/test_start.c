@@ -58,8 +58,8 @@ static size_t nearest_of_all(const sl_index *index, const float *query) {
 
 static sl_range start_of(sl_walk *walk, const float *query) {
     uint8_t *scratch = aligned_alloc(64, sl_round_up(sl_start_scratch(walk->graph) + 1, 64));
-    sl_walk_ask(walk, query, SL_F32, SL_ASK_BOTH);
-    sl_range range = sl_start_near(walk, query, SL_F32, scratch);
+    sl_walk_ask(walk, (sl_query){query, SL_F32}, SL_ASK_BOTH);
+    sl_range range = sl_start_near(walk, (sl_query){query, SL_F32}, scratch);
     free(scratch);
     return range;
 }

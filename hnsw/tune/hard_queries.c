@@ -1,4 +1,4 @@
-#include "hnsw/tune/tune.h"
+#include "hnsw/tune/hard_queries.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
-#include "hnsw/tune/tune.h"
+#include "hnsw/tune/choose_stop.h"
 
-#include "hnsw/search/accept.h"
+#include "hnsw/search/allowed.h"
+#include "hnsw/tune/hard_queries.h"
 
 #include <math.h>
 #include <string.h>

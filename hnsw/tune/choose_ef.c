@@ -1,4 +1,7 @@
-#include "hnsw/tune/tune.h"
+#include "hnsw/tune/choose_ef.h"
+
+#include "hnsw/tune/choose_stop.h"
+#include "hnsw/tune/truth.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
-#include "hnsw/graph/vectors.h"
-#include "hnsw/search/searcher_state.h"
+#include "hnsw/search/rerank.h"
 
 #include "distance/codec/encode.h"
 #include "distance/codec/score.h"
+#include "hnsw/graph/vectors.h"
 
 #include <math.h>
 
@@ -123,14 +123,6 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
     }
 }
 
-/* Leaves out results that are worse than the threshold. */
-void sl_cut_off(sl_searcher *searcher, double threshold) {
-    sl_top *top = &searcher->top;
-    while (top->size && !sl_score_is_within(searcher->graph,
-                                            sl_score_of(searcher->graph, top->entries[top->size - 1].score), threshold))
-        top->size--;
-}
-
 /* The order in the pool matters only where not all of it is scored anew. */
 void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
@@ -147,4 +139,17 @@ void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search
         rank_as_walked(searcher, k);
     if (anew) sl_top_sort(&searcher->top);
     if (params->has_threshold) sl_cut_off(searcher, params->threshold);
+}
+
+void sl_searcher_rank(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
+                      const sl_scan *found) {
+    sl_searcher_take_copies(searcher);
+    sl_walk_ask(&searcher->walk, query, SL_ASK_RANK);
+    sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
+    sl_rank(searcher, query.vector, k, params);
+}
+
+void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found) {
+    sl_rank(searcher, query, k, &(sl_search_params){.rerank = rerank});
+    *found = (sl_found){searcher->top.entries, searcher->top.size};
 }

@@ -1,6 +1,7 @@
-#include "hnsw/tune/tune.h"
+#include "hnsw/tune/pass.h"
 
 #include "base/failure.h"
+#include "hnsw/search/rerank.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tal
     sl_found found;
     while (deepest > pass->first && task->depths[deepest - 1] >= pass->search.ef)
         deepest--;
-    SL_TRY(sl_searcher_find(searcher, query, task->dtype, pass->results, &pass->search, &found, &stats));
+    SL_TRY(sl_searcher_find(searcher, (sl_query){query, task->dtype}, pass->results, &pass->search, &found, &stats));
     for (size_t d = pass->last + 1; d-- > pass->first;) {
         int watched = d == pass->watched;
         if (d < deepest) sl_searcher_rerank(searcher, query, pass->results, task->depths[d], &found);

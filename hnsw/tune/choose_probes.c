@@ -1,8 +1,8 @@
-/* Partitions that a search must scan for each target, and groups in which it looks for them. One query needs as many
- * as a batch, but scanning is worth it to them at other prices. */
+#include "hnsw/tune/choose_probes.h"
+
 #include "hnsw/search/partition_scan.h"
+#include "hnsw/search/scan_params.h"
 #include "hnsw/search/start.h"
-#include "hnsw/tune/tune.h"
 
 #include <math.h>
 

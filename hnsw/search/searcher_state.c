@@ -1,0 +1,151 @@
+#include "hnsw/search/searcher_state.h"
+
+#include "distance/codec/vector_check.h"
+#include "hnsw/graph/view.h"
+#include "hnsw/place/dram_copy.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/filter.h"
+#include "hnsw/search/nearest_allowed.h"
+#include "hnsw/search/partition_probe.h"
+#include "hnsw/search/start.h"
+
+/* Puts a larger block in place of a smaller one and its content, where that is wanted. */
+static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
+    const sl_allocator *allocator = &searcher->graph->allocator;
+    if (size <= *has) return SL_OK;
+    sl_mem_free(allocator, *block, *has);
+    *block = NULL;
+    *has = 0;
+    SL_TRY(sl_mem_alloc(allocator, size, block));
+    *has = size;
+    return SL_OK;
+}
+
+sl_status sl_searcher_start_scratch(sl_searcher *searcher) {
+    size_t size = sl_start_scratch(searcher->graph);
+    size_t nearest = sl_nearest_scratch(searcher->graph, searcher->walk.max_ef);
+    if (nearest > size) size = nearest;
+    return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
+}
+
+sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
+    SL_TRY(renew(searcher, size, &searcher->scratch, &searcher->scratch_size));
+    *out = searcher->scratch;
+    return SL_OK;
+}
+
+sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out) {
+    if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
+    *out = NULL;
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    if (max_ef == 0 || max_ef > SL_MAX_EF) return sl_fail(SL_EINVAL, "max_ef is %zu; give 1 to %u", max_ef, SL_MAX_EF);
+    void *block;
+    SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_searcher), &block));
+    sl_searcher *searcher = block;
+    searcher->of = index;
+    searcher->graph = &index->graph;
+    searcher->deepest = max_ef;
+    searcher->stream.allocator = index->graph.allocator;
+    sl_status status;
+    if (index->published) {
+        SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof *searcher->view, &block), fail);
+        searcher->view = block;
+        searcher->graph = sl_view_of(index, searcher->view);
+    }
+    SL_TRY_GOTO(sl_walk_init(&searcher->walk, searcher->graph, max_ef), fail);
+    SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, max_ef * sizeof(sl_top_entry), &block), fail);
+    searcher->top.entries = block;
+    SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, index->graph.codec.dim * sizeof(float), &block), fail);
+    searcher->candidate = block;
+    uint8_t *scratch;
+    if (searcher->graph->partitions.count) {
+        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(searcher->graph), &scratch), fail);
+    }
+    SL_TRY_GOTO(sl_searcher_start_scratch(searcher), fail);
+    sl_replicas_make(index);
+    *out = searcher;
+    return SL_OK;
+fail:
+    sl_searcher_free(searcher);
+    return status;
+}
+
+void sl_searcher_free(sl_searcher *searcher) {
+    if (!searcher) return;
+    sl_allocator allocator = searcher->graph->allocator;
+    sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
+    sl_mem_free(&allocator, searcher->candidate, searcher->graph->codec.dim * sizeof(float));
+    sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
+    sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
+    sl_stream_free(&searcher->stream);
+    sl_within_free(&searcher->within, &allocator);
+    sl_walk_free(&searcher->walk);
+    sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
+    sl_mem_free(&allocator, searcher, sizeof *searcher);
+}
+
+void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
+    searcher->deepest = deepest;
+}
+
+size_t sl_searcher_room(const sl_searcher *searcher) {
+    return searcher->walk.max_ef;
+}
+
+size_t sl_searcher_depth(const sl_searcher *searcher) {
+    return searcher->walk.depth;
+}
+
+void sl_searcher_look(sl_searcher *searcher) {
+    if (!searcher->view) return;
+    searcher->view->tuned = searcher->of->graph.tuned;
+    searcher->view->tuned_count = searcher->of->graph.tuned_count;
+    sl_view_follow(searcher->of, searcher->view);
+}
+
+void sl_searcher_take_copies(sl_searcher *searcher) {
+    sl_walk *walk = &searcher->walk;
+    const sl_graph *graph = walk->graph;
+    const sl_dram_copy *tier = sl_dram_copy_now(graph);
+    walk->upper = sl_upper_here(graph);
+    if (tier && walk->upper == &graph->upper) walk->upper = &tier->upper;
+    walk->walked = tier ? &tier->walked : sl_codec_of_walks(graph);
+}
+
+sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params) {
+    const sl_graph *graph = searcher->graph;
+    sl_walk *walk = &searcher->walk;
+    SL_TRY(sl_vector_check(graph->codec.metric, query.dtype, query.vector, graph->codec.dim));
+    /* This allocates once after the index has grown. From then on a search allocates nothing. */
+    SL_TRY(sl_visited_cover(&walk->visited, &graph->allocator, graph->n));
+    sl_searcher_take_copies(searcher);
+    walk->evaluations = walk->expansions = 0;
+    walk->most = params->max_visits ? params->max_visits : SIZE_MAX;
+    walk->pool.size = 0;
+    searcher->used = SL_FILTER_AUTO;
+    if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
+    if (graph->n) sl_walk_ask(walk, query, SL_ASK_BOTH);
+    return SL_OK;
+}
+
+sl_status sl_searcher_start(sl_searcher *searcher, sl_query query, sl_range *near) {
+    SL_TRY(sl_searcher_start_scratch(searcher));
+    *near = sl_start_near(&searcher->walk, query, searcher->start_scratch);
+    return SL_OK;
+}
+
+sl_status sl_searcher_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params) {
+    sl_walk *walk = &searcher->walk;
+    SL_TRY(sl_searcher_start_scratch(searcher));
+    sl_range start = sl_start_near(walk, query, searcher->start_scratch);
+    if (start.first >= start.end) start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(walk->graph, walk->upper), 0));
+    return sl_stream_begin(&searcher->stream, walk, params, start);
+}
+
+void sl_searcher_ask(sl_searcher *searcher, sl_query query) {
+    sl_walk_ask(&searcher->walk, query, SL_ASK_WALK);
+}
+
+const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {
+    return &searcher->walk.query;
+}

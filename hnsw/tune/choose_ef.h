@@ -1,0 +1,12 @@
+/* The cheapest ef and depth of re-ranking for each target. */
+#ifndef SL_HNSW_TUNE_CHOOSE_EF_H
+#define SL_HNSW_TUNE_CHOOSE_EF_H
+
+#include "hnsw/tune/tuning.h"
+
+/* Follows recall over ef, for all depths at once, until the highest target is met. */
+sl_status sl_tune_follow(sl_tune *tune);
+/* Finds the cheapest ef and depth for target t, and fills its record. */
+sl_status sl_tune_settle(sl_tune *tune, size_t t);
+
+#endif
