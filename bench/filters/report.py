@@ -1,5 +1,5 @@
 """Ratios, targets and tables of ./dev bench filters. report.py RECORD... prints the tables of records in Markdown, and
-report.py --write puts those of bench/results between the marks of docs/internals/filters.md."""
+report.py --write puts those of bench/results between the marks of docs/notebook/filters.md."""
 
 import json
 import pathlib
@@ -162,7 +162,7 @@ def table(record):
 
 
 def markdown(record):
-    """The table for docs/internals/filters.md."""
+    """The table for docs/notebook/filters.md."""
     lines = [f"| {record['data']['name']}, {record['data']['rows']:,} vectors | "
              "µs (recall) | Comparisons | Strategy | Over the cheapest forced | Over no filter | "
              "Over a scan of the allowed | Best peer | Peer over ours |",
@@ -182,7 +182,7 @@ def markdown(record):
 def write(root):
     tables = [markdown(json.loads(path.read_text())) for path in sorted(root.glob("bench/results/filters-*.json"))
               if not path.stem.endswith("-part")]
-    page = root / "docs/internals/filters.md"
+    page = root / "docs/notebook/filters.md"
     page.write_text(between(page.read_text(), "filters", "\n\n".join(tables)))
 
 
