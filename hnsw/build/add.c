@@ -125,7 +125,7 @@ static int is_small(const sl_build *build) {
 }
 
 /* Watches what lists give up while few nodes are inserted into an index of which all nodes can be reached. */
-static void watch(sl_build *build) {
+static void watch_lists(sl_build *build) {
     const sl_index *index = build->index;
     if (index->unverified || !is_small(build)) return;
     if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) return;
@@ -151,7 +151,7 @@ static void prove_watched(sl_build *build, sl_entry before) {
     if (!proved) index->unverified += build->n;
 }
 
-static sl_status build_run(sl_build *build, const uint64_t *ids) {
+static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
     sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
     uint64_t next_id = index->graph.next_id;
@@ -175,7 +175,7 @@ static sl_status build_run(sl_build *build, const uint64_t *ids) {
     index->graph.n += build->n;
     sl_dead_extend(index, build->first);
     sl_publish_nodes(index);
-    watch(build);
+    watch_lists(build);
     status = sl_build_link_rows(build);
     if (status == SL_OK) status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
@@ -195,7 +195,7 @@ static void settle_if_owed(sl_index *index) {
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
 }
 
-static sl_status check_room(const sl_graph *graph, size_t n) {
+static sl_status check_limit(const sl_graph *graph, size_t n) {
     if (n <= SL_MAX_VECTORS - graph->n) return SL_OK;
     return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
 }
@@ -204,11 +204,11 @@ static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtyp
     if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
     SL_TRY(sl_codec_accepts(&graph->codec, dtype));
     SL_TRY(sl_check_stride(vectors, dtype, graph->codec.dim, stride));
-    return check_room(graph, n);
+    return check_limit(graph, n);
 }
 
 /* Doubles the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
-static sl_status make_room(sl_index *index, size_t n) {
+static sl_status grow_capacity(sl_index *index, size_t n) {
     size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
     if (need <= index->graph.capacity) return SL_OK;
     if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
@@ -217,18 +217,18 @@ static sl_status make_room(sl_index *index, size_t n) {
 }
 
 /* Leaves number nodes before they link them. */
-static void tell_times(const sl_build *build, int64_t start, int64_t linked, sl_add_times *out) {
+static void report_times(const sl_build *build, int64_t start, int64_t linked, sl_add_times *out) {
     const sl_add_times mine = {.linking = 1e-9 * (double)(linked - start - build->numbering_ns),
                                .numbering = 1e-9 * (double)(sl_now_ns() - linked + build->numbering_ns)};
     if (out) sl_params_out(out, &mine, sizeof mine);
 }
 
 /* Checks the rows of a build that has them, and links them, with these ids. */
-static sl_status link_rows(sl_build *build, const uint64_t *ids) {
+static sl_status alloc_and_build(sl_build *build, const uint64_t *ids) {
     if (!build->copied) SL_TRY(check_rows(build));
-    SL_TRY(make_room(build->index, build->n));
+    SL_TRY(grow_capacity(build->index, build->n));
     sl_status status = sl_build_alloc(build);
-    if (status == SL_OK) status = build_run(build, ids);
+    if (status == SL_OK) status = build_nodes(build, ids);
     sl_build_free(build);
     return status;
 }
@@ -245,33 +245,33 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     build->threads = sl_thread_count(params->threads);
     if (build->threads > build->n) build->threads = build->n;
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
-    sl_status status = link_rows(build, ids);
+    sl_status status = alloc_and_build(build, ids);
     const int64_t linked = sl_now_ns();
     if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
     /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
      * came. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
-    if (status == SL_OK) tell_times(build, start, linked, params->times);
+    if (status == SL_OK) report_times(build, start, linked, params->times);
     return status;
 }
 
-static sl_status add_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+static sl_status add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
                             const sl_add_params *params) {
     sl_build build = {.index = index, .copied = copied, .n = n};
     if (n == 0) return SL_OK;
-    SL_TRY(check_room(&index->graph, n));
+    SL_TRY(check_limit(&index->graph, n));
     SL_TRY(sl_build_check_builder(index, params->builder, n));
     return add_rows(&build, ids, params);
 }
 
-sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
-                          const sl_add_params *params) {
-    return sl_spill_explain(index->spill, add_copies(index, copied, n, ids, params));
+sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                        const sl_add_params *params) {
+    return sl_spill_explain(index->spill, add_copied(index, copied, n, ids, params));
 }
 
-static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride, const uint64_t *ids,
-                     const sl_add_params *params) {
+static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                             const uint64_t *ids, const sl_add_params *params) {
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
@@ -292,7 +292,7 @@ static sl_status add(sl_index *index, const void *vectors, sl_dtype dtype, size_
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                        const uint64_t *ids, const sl_add_params *params) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    return sl_spill_explain(index->spill, add(index, vectors, dtype, n, stride, ids, params));
+    return sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params));
 }
 
 sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes) {

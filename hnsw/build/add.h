@@ -11,8 +11,8 @@ typedef struct sl_build_bytes {
 } sl_build_bytes;
 
 /* Adds n rows of other graphs, all or nothing, as sl_index_add adds vectors. Errors: as of sl_index_add. */
-sl_status sl_build_copies(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
-                          const sl_add_params *params);
+sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                        const sl_add_params *params);
 /* Tells the bytes that adding all nodes of an index at once takes. The index has the counts of its nodes, and
  * needs no arrays. `alike`: see sl_from_leaves_bytes. Threads: no other call on the index meanwhile.
  * Errors: SL_ENOMEM. */

@@ -6,31 +6,31 @@
 #include <string.h>
 
 /* Centroids serve to begin at where the index has this share of those that it is to have. */
-enum { SERVING = 3, SERVING_OF = 4 };
+enum { REUSED = 3, REUSED_OF = 4 };
 /* A row is asked for so many rows before it is summed. */
-enum { AHEAD = 4 };
+enum { PREFETCH_AHEAD = 4 };
 
 /* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their
  * squared lengths. Under COSINE rows of nodes have length 1, and under L2 lengths do not count. */
-static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count,
+static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *cell, size_t count,
                       double least) {
     const int measured = kmeans->grouped || kmeans->graph->codec.metric == SL_METRIC_IP;
-    size_t dim = kmeans->codec.dim, taken = 0;
+    size_t dim = kmeans->codec.dim, counted = 0;
     double *sums = learner->sums, norm2 = 0;
     memset(sums, 0, dim * sizeof *sums);
     for (size_t i = 0; i < count; i++) {
-        if (i + AHEAD < count) sl_kmeans_ahead(kmeans, members[i + AHEAD]);
-        sl_kmeans_take(kmeans, members[i], learner->floats);
+        if (i + PREFETCH_AHEAD < count) sl_kmeans_prefetch(kmeans, cell[i + PREFETCH_AHEAD]);
+        sl_kmeans_vector(kmeans, cell[i], learner->floats);
         double own = measured ? sl_dot_double(learner->floats, learner->floats, dim) : 1;
         if (own < least) continue;
         norm2 += own;
-        taken++;
+        counted++;
         for (size_t j = 0; j < dim; j++)
             sums[j] += (double)learner->floats[j];
     }
     for (size_t j = 0; j < dim; j++)
-        learner->floats[j] = (float)(sums[j] / (double)taken);
-    return norm2 / (double)taken;
+        learner->floats[j] = (float)(sums[j] / (double)counted);
+    return norm2 / (double)counted;
 }
 
 /* Makes the mean as long as its members are. Queries by inner product look at lengths, and a mean of several
@@ -41,10 +41,10 @@ static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, dou
     if (own > 0) sl_vector_scale(learner->floats, dim, sqrt(norm2 / own));
 }
 
-static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
-                     size_t count) {
+static void encode_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
+                        size_t count) {
     const sl_codec *codec = &kmeans->codec;
-    double norm2 = mean_of(kmeans, learner, members, count, 0);
+    double norm2 = mean_of(kmeans, learner, cell, count, 0);
     if (codec->metric == SL_METRIC_IP) stretch_mean(kmeans, learner, norm2);
     sl_encode_row(codec, learner->floats, SL_F32, kmeans->rows + p * codec->rows.pitch, learner->floats + codec->dim,
                   NULL);
@@ -52,10 +52,10 @@ static void put_mean(const sl_kmeans *kmeans, const sl_learner *learner, size_t 
 
 /* Returns a squared length that about a quarter of the rows reach, if lengths are spread normally. At least one row
  * reaches it. */
-static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *members, size_t count) {
+static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *cell, size_t count) {
     double sum = 0, squares = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
-        sl_kmeans_take(kmeans, members[i], learner->floats);
+        sl_kmeans_vector(kmeans, cell[i], learner->floats);
         double own = sl_dot_double(learner->floats, learner->floats, kmeans->codec.dim);
         sum += own;
         squares += own * own;
@@ -67,11 +67,11 @@ static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, c
 }
 
 /* Returns the mean of the biases of centroids. */
-static double mean_reach(const sl_kmeans *centroids, const uint32_t *members, size_t count) {
+static double mean_reach(const sl_kmeans *centroids, const uint32_t *cell, size_t count) {
     const sl_code_rows *rows = &centroids->codec.rows;
     double sum = 0;
     for (size_t i = 0; i < count; i++)
-        sum += (double)sl_field_get(centroids->rows + members[i] * rows->pitch, rows->bias);
+        sum += (double)sl_field_get(centroids->rows + cell[i] * rows->pitch, rows->bias);
     return sum / (double)count;
 }
 
@@ -83,14 +83,14 @@ static double deviation(const sl_learner *learner, size_t dim, double norm2) {
 }
 
 /* Puts down what a vector in a partition's directions, as long as its longest, is likely to score at best. */
-static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
-                      size_t count) {
+static void encode_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
+                         size_t count) {
     const sl_codec *codec = &kmeans->codec;
     uint8_t *row = kmeans->rows + p * codec->rows.pitch;
     double longest = 0;
     for (size_t i = 0; i < count; i++)
-        longest = fmax(longest, sl_kmeans_take(kmeans, members[i], learner->floats));
-    double norm2 = mean_of(kmeans, learner, members, count, 0);
+        longest = fmax(longest, sl_kmeans_vector(kmeans, cell[i], learner->floats));
+    double norm2 = mean_of(kmeans, learner, cell, count, 0);
     double reach = longest * deviation(learner, codec->dim, norm2);
     sl_vector_scale(learner->floats, codec->dim, longest);
     sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
@@ -99,13 +99,13 @@ static void put_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t
 
 /* Puts down what a group is likely to score at best. The best of a group are among its longest centroids, and lie
  * above these as well. */
-static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *members,
-                            size_t count) {
+static void encode_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
+                               size_t count) {
     const sl_codec *codec = &kmeans->codec;
     uint8_t *row = kmeans->rows + p * codec->rows.pitch;
-    double least = long_quarter(kmeans, learner, members, count);
-    double norm2 = mean_of(kmeans, learner, members, count, least);
-    double reach = deviation(learner, codec->dim, norm2) + mean_reach(kmeans->grouped, members, count);
+    double least = long_quarter(kmeans, learner, cell, count);
+    double norm2 = mean_of(kmeans, learner, cell, count, least);
+    double reach = deviation(learner, codec->dim, norm2) + mean_reach(kmeans->grouped, cell, count);
     sl_encode_row(codec, learner->floats, SL_F32, row, learner->floats + codec->dim, NULL);
     sl_field_put(row, codec->rows.bias, reach);
 }
@@ -115,45 +115,46 @@ static void put_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, 
 void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
     memset(kmeans->splits, 0, kmeans->count * sizeof *kmeans->splits);
     for (size_t p = 0; p < kmeans->count; p++) {
-        sl_range range = sl_kmeans_members(kmeans, p);
+        sl_range range = sl_kmeans_cell(kmeans, p);
         if (range.first < range.end) continue;
         size_t largest = 0, most = 0;
         for (size_t other = 0; other < kmeans->count; other++) {
-            range = sl_kmeans_members(kmeans, other);
+            range = sl_kmeans_cell(kmeans, other);
             size_t size = (range.end - range.first) / (kmeans->splits[other] + 1);
             if (size <= most) continue;
             most = size;
             largest = other;
         }
-        range = sl_kmeans_members(kmeans, largest);
-        size_t at = range.first + sl_kmeans_pick(kmeans, turn + 2, p, range.end - range.first);
-        put_mean(kmeans, &kmeans->learners[0], p, kmeans->members + at, 1);
+        range = sl_kmeans_cell(kmeans, largest);
+        size_t at = range.first + sl_kmeans_random(kmeans, turn + 2, p, range.end - range.first);
+        encode_mean(kmeans, &kmeans->learners[0], p, kmeans->by_centroid + at, 1);
         kmeans->splits[largest]++;
     }
 }
 
 void sl_centroids_move(sl_kmeans *kmeans) {
-    int by_reach = kmeans->is_asked && kmeans->graph->codec.metric == SL_METRIC_IP;
-    void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? put_mean
+    int by_reach = kmeans->in_query_form && kmeans->graph->codec.metric == SL_METRIC_IP;
+    void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? encode_mean
                                                                                            : kmeans->grouped
-                                                                                               ? put_group_reach
-                                                                                               : put_reach;
+                                                                                               ? encode_group_reach
+                                                                                               : encode_reach;
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t p = 0; p < kmeans->count; p++) {
-        sl_range range = sl_kmeans_members(kmeans, p);
+        sl_range range = sl_kmeans_cell(kmeans, p);
         if (range.first == range.end) continue;
-        put(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->members + range.first, range.end - range.first);
+        put(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->by_centroid + range.first,
+            range.end - range.first);
     }
 }
 
-int sl_centroids_serve(const sl_kmeans *kmeans) {
+int sl_centroids_reusable(const sl_kmeans *kmeans) {
     const sl_partitions *had = &kmeans->graph->partitions;
-    return !kmeans->grouped && SERVING_OF * had->count >= SERVING * kmeans->count;
+    return !kmeans->grouped && REUSED_OF * had->count >= REUSED * kmeans->count;
 }
 
 /* Begins at a centroid of the index's partitions. Under IP it is longer than a mean direction. Returns 0 for one that
  * no vectors have, as a damaged file may hold. */
-static int begin_at(const sl_kmeans *kmeans, size_t p, size_t had) {
+static int begin_at_centroid(const sl_kmeans *kmeans, size_t p, size_t had) {
     const sl_learner *learner = &kmeans->learners[0];
     const sl_codec *codec = &kmeans->codec, *from = &kmeans->graph->partitions.codec;
     sl_decode_row(from, from->rows.base + had * from->rows.pitch, learner->floats);
@@ -168,13 +169,13 @@ static int begin_at(const sl_kmeans *kmeans, size_t p, size_t had) {
 /* Begins at a row of the p-th stretch of the sample. */
 static void begin_at_row(const sl_kmeans *kmeans, size_t p) {
     const size_t stretch = kmeans->sampled / kmeans->count;
-    const uint32_t row = (uint32_t)(p * stretch + sl_kmeans_pick(kmeans, 1, p, stretch));
-    put_mean(kmeans, &kmeans->learners[0], p, &row, 1);
+    const uint32_t row = (uint32_t)(p * stretch + sl_kmeans_random(kmeans, 1, p, stretch));
+    encode_mean(kmeans, &kmeans->learners[0], p, &row, 1);
 }
 
 void sl_centroids_start(sl_kmeans *kmeans) {
-    const size_t had = sl_centroids_serve(kmeans) ? kmeans->graph->partitions.count : 0;
-    const size_t served = had < kmeans->count ? had : kmeans->count;
+    const size_t had = sl_centroids_reusable(kmeans) ? kmeans->graph->partitions.count : 0;
+    const size_t reused = had < kmeans->count ? had : kmeans->count;
     for (size_t p = 0; p < kmeans->count; p++)
-        if (p >= served || !begin_at(kmeans, p, p * had / served)) begin_at_row(kmeans, p);
+        if (p >= reused || !begin_at_centroid(kmeans, p, p * had / reused)) begin_at_row(kmeans, p);
 }

@@ -5,7 +5,7 @@
 #include "hnsw/build/kmeans_rows.h"
 
 /* Tells whether the index has nearly as many partitions already, whose centroids serve to begin at. */
-int sl_centroids_serve(const sl_kmeans *kmeans);
+int sl_centroids_reusable(const sl_kmeans *kmeans);
 /* Begins at the centroids that serve, evenly drawn, or else at rows of the sample. */
 void sl_centroids_start(sl_kmeans *kmeans);
 /* Moves each centroid to the mean of the rows nearest to it, or to what these are likely to score at best.

@@ -11,7 +11,7 @@ sl_status sl_detours_init(sl_detours *detours, const sl_graph *graph) {
     *detours = (sl_detours){.graph = graph};
     detours->near = sl_mem_array(allocator, PLACES, sizeof *detours->near, &status);
     detours->own = sl_mem_array(allocator, graph->m0, sizeof *detours->own, &status);
-    detours->given_up = sl_mem_array(allocator, graph->m0, sizeof *detours->given_up, &status);
+    detours->dropped = sl_mem_array(allocator, graph->m0, sizeof *detours->dropped, &status);
     detours->open = sl_mem_array(allocator, MOST_OPEN, sizeof *detours->open, &status);
     if (status != SL_OK) sl_detours_free(detours);
     return status;
@@ -22,7 +22,7 @@ void sl_detours_free(sl_detours *detours) {
     const sl_allocator *allocator = &detours->graph->allocator;
     sl_mem_free(allocator, detours->near, PLACES * sizeof *detours->near);
     sl_mem_free(allocator, detours->own, detours->graph->m0 * sizeof *detours->own);
-    sl_mem_free(allocator, detours->given_up, detours->graph->m0 * sizeof *detours->given_up);
+    sl_mem_free(allocator, detours->dropped, detours->graph->m0 * sizeof *detours->dropped);
     sl_mem_free(allocator, detours->open, MOST_OPEN * sizeof *detours->open);
     detours->graph = NULL;
 }
@@ -54,12 +54,12 @@ static void prefetch_lists(const sl_graph *graph, const uint32_t *nodes, size_t 
 }
 
 /* Fills the table with the nodes that one link leads to from a node, or two. */
-static void gather(const sl_detours *detours, uint32_t node) {
+static void fill_near(const sl_detours *detours, uint32_t node) {
     const sl_graph *graph = detours->graph;
     const sl_layer layer = sl_layer_at(graph, 0);
     const size_t count = sl_links_known(&layer, sl_links(graph, node), detours->own);
     prefetch_lists(graph, detours->own, count);
-    prefetch_lists(graph, detours->given_up, detours->given_count);
+    prefetch_lists(graph, detours->dropped, detours->dropped_count);
     memset(detours->near, 0xff, PLACES * sizeof *detours->near);
     for (size_t i = 0; i < count; i++) {
         const uint32_t *links = sl_links(graph, detours->own[i]);
@@ -71,7 +71,7 @@ static void gather(const sl_detours *detours, uint32_t node) {
 }
 
 /* Two words at a time: a list has an even number. */
-static int leads_to(const sl_graph *graph, uint32_t from, uint32_t to) {
+static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     const uint32_t *links = sl_links(graph, from);
     for (size_t i = 0; i < graph->m0; i += 2) {
         const int first = sl_link_load(links + i) == to, second = sl_link_load(links + i + 1) == to;
@@ -82,31 +82,31 @@ static int leads_to(const sl_graph *graph, uint32_t from, uint32_t to) {
 
 /* Tells whether a node in the table links to a node, over up to `over` others. Many of those that link to a node are
  * among its own links. */
-static int is_led_to(const sl_detours *detours, uint32_t to, unsigned over) {
+static int is_linked_from_near(const sl_detours *detours, uint32_t to, unsigned over) {
     const sl_graph *graph = detours->graph;
     const uint32_t *links = sl_links(graph, to);
     for (size_t i = 0; i < graph->m0; i++) {
         const uint32_t near = sl_link_load(links + i);
         if (near == SL_NONE) break;
-        if (near < graph->n && (over || is_near(detours, near)) && leads_to(graph, near, to) &&
-            (!over || is_led_to(detours, near, over - 1)))
+        if (near < graph->n && (over || is_near(detours, near)) && has_link(graph, near, to) &&
+            (!over || is_linked_from_near(detours, near, over - 1)))
             return 1;
     }
     return 0;
 }
 
 static int has_detour(const sl_detours *detours, uint32_t to) {
-    return is_near(detours, to) || is_led_to(detours, to, 0) || is_led_to(detours, to, 1);
+    return is_near(detours, to) || is_linked_from_near(detours, to, 0) || is_linked_from_near(detours, to, 1);
 }
 
-void sl_detours_look(sl_detours *detours, uint32_t node) {
+void sl_detours_check(sl_detours *detours, uint32_t node) {
     size_t left = 0;
-    if (!detours->given_count) return;
+    if (!detours->dropped_count) return;
     /* The list is written before other lists are read. If two threads each give up the other's way, at least
      * one of them sees it. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    gather(detours, node);
-    for (size_t i = 0; i < detours->given_count; i++)
-        if (!has_detour(detours, detours->given_up[i])) detours->given_up[left++] = detours->given_up[i];
-    detours->given_count = left;
+    fill_near(detours, node);
+    for (size_t i = 0; i < detours->dropped_count; i++)
+        if (!has_detour(detours, detours->dropped[i])) detours->dropped[left++] = detours->dropped[i];
+    detours->dropped_count = left;
 }

@@ -22,12 +22,12 @@ typedef struct sl_open_end {
 /* Scratch of one thread. */
 typedef struct sl_detours {
     const sl_graph *graph;
-    int watches;        /* 1: lists of layer 0 keep what has no other way; 0: a proof follows (reach.h) */
-    uint32_t first;     /* nodes below were in the index before this add */
-    uint32_t *near;     /* a hash table of nodes one or two links away from a list's node */
-    uint32_t *own;      /* a copy of that node's list */
-    uint32_t *given_up; /* ends of the links that the list at hand gives up, best first; m0 entries */
-    size_t given_count;
+    int watches;       /* 1: lists of layer 0 keep what has no other way; 0: a proof follows (reach.h) */
+    uint32_t first;    /* nodes below were in the index before this add */
+    uint32_t *near;    /* a hash table of nodes one or two links away from a list's node */
+    uint32_t *own;     /* a copy of that node's list */
+    uint32_t *dropped; /* ends of the links that the list at hand gives up, best first; m0 entries */
+    size_t dropped_count;
     sl_open_end *open; /* see sl_reach_close */
     size_t open_count;
     int too_many; /* `open` was full */
@@ -44,6 +44,6 @@ void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to);
 
 /* Removes from given_up the ends that another short path reaches. given_up holds the ends of links that a node's list
  * dropped. The list lacks them already. Threads: the caller holds the lock of the list's node. */
-void sl_detours_look(sl_detours *detours, uint32_t node);
+void sl_detours_check(sl_detours *detours, uint32_t node);
 
 #endif

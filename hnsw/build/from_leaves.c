@@ -2,12 +2,12 @@
 
 #include "base/random.h"
 #include "distance/codec/encode.h"
-#include "hnsw/build/copies.h"
+#include "hnsw/build/duplicates.h"
 #include "hnsw/build/join.h"
 #include "hnsw/build/layer_lists.h"
 #include "hnsw/build/leaf_notes.h"
 #include "hnsw/build/leaves_make.h"
-#include "hnsw/build/lost.h"
+#include "hnsw/build/reachability_sample.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/build/resolution.h"
 #include "hnsw/graph/links.h"
@@ -17,26 +17,26 @@
 #include <string.h>
 
 /* Of ef_construction: leaves of one partitioning that a node is in. */
-enum { EF_A_FOLD = 50 };
+enum { EF_PER_LEAF = 50 };
 /* The largest sample is all nodes, halved so often. */
 enum { FIRST_HALVINGS = 3 };
-enum { LEAST_FOLDS = 4, LEAST_M = 16, MOST_M = 24 };
+enum { MIN_FAN_OUT = 4, MIN_M = 16, MAX_M = 24 };
 
 /* The rows that are compared: the index's own where those have the codes of a comparison, else copies. */
-typedef struct compared {
+typedef struct compared_rows {
     sl_graph graph; /* with these rows for its codes */
     void *rows;     /* NULL: the index's own */
     size_t size;
     int is_coarser; /* the rows are bytes, and the index's own codes are finer */
     int is_too_coarse;
-} compared;
+} compared_rows;
 
 /* A build in bytes begins again in floats where it cannot tell more than one node in this many from its neighbours. */
 enum { CLOSE_SHARE = 1024 };
 
-static size_t folds_of(const sl_graph *graph) {
-    size_t folds = graph->ef_construction / EF_A_FOLD;
-    return folds > SL_LEAF_FOLDS ? SL_LEAF_FOLDS : folds ? folds : 1;
+static size_t fan_out_of(const sl_graph *graph) {
+    size_t fan_out = graph->ef_construction / EF_PER_LEAF;
+    return fan_out > SL_MAX_FAN_OUT ? SL_MAX_FAN_OUT : fan_out ? fan_out : 1;
 }
 
 /* Tells whether the build's nodes have lists in the graphs that they come from. */
@@ -48,15 +48,15 @@ const char *sl_from_leaves_lacks(const sl_index *index, size_t n) {
     const sl_graph *graph = &index->graph;
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
     /* Places of leaves have 32 bits. */
-    if (n > (SL_NONE - 1) / folds_of(graph)) return "fewer vectors or a smaller ef_construction";
+    if (n > (SL_NONE - 1) / fan_out_of(graph)) return "fewer vectors or a smaller ef_construction";
     return graph->place != SL_PLACE_DRAM || index->writer ? "an index in memory" : NULL;
 }
 
 int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n) {
-    return first <= n && graph->ef_construction >= LEAST_FOLDS * EF_A_FOLD && graph->m >= LEAST_M && graph->m <= MOST_M;
+    return first <= n && graph->ef_construction >= MIN_FAN_OUT * EF_PER_LEAF && graph->m >= MIN_M && graph->m <= MAX_M;
 }
 
-static sl_status copy_rows(compared *c, const sl_build *build, sl_codes codes) {
+static sl_status copy_rows(compared_rows *c, const sl_build *build, sl_codes codes) {
     const sl_graph *graph = &build->index->graph;
     sl_graph *mine = &c->graph;
     const size_t dim = graph->codec.dim;
@@ -82,20 +82,20 @@ static sl_status copy_rows(compared *c, const sl_build *build, sl_codes codes) {
     return SL_OK;
 }
 
-static sl_status compared_init(compared *c, const sl_build *build, sl_codes codes) {
+static sl_status compared_rows_init(compared_rows *c, const sl_build *build, sl_codes codes) {
     const sl_graph *graph = &build->index->graph;
-    *c = (compared){.graph = *graph, .is_coarser = codes == SL_CODES_I8 && sl_is_finer_than_bytes(&graph->codec)};
+    *c = (compared_rows){.graph = *graph, .is_coarser = codes == SL_CODES_I8 && sl_is_finer_than_bytes(&graph->codec)};
     return graph->codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
 }
 
 /* Ends the pass where bytes fail to tell `close` of n nodes from their neighbours. No error message is set: the caller
  * links again, in floats. */
-static sl_status check_close(compared *c, size_t close, size_t n) {
+static sl_status check_close(compared_rows *c, size_t close, size_t n) {
     c->is_too_coarse = close > n / CLOSE_SHARE;
     return c->is_too_coarse ? SL_EUNSUPPORTED : SL_OK;
 }
 
-static void compared_free(compared *c) {
+static void compared_rows_free(compared_rows *c) {
     sl_mem_free(&c->graph.allocator, c->rows, c->size);
 }
 
@@ -110,85 +110,97 @@ static size_t list_nodes(const sl_upper *upper, uint32_t level, uint32_t *nodes,
     return count;
 }
 
-static size_t width_of(size_t degree) {
+static size_t list_width(size_t degree) {
     return 5 * degree / 4 > 8 ? 5 * degree / 4 : 8;
 }
 
-static size_t told_of(size_t degree) {
+static size_t reverse_width(size_t degree) {
     return 3 * degree / 2;
 }
 
 /* Makes the lists of members that all differ. `links`: the degree times entries a member, which get numbers of members.
  * `close`: the nodes that bytes have failed to tell apart so far, of those that the build links; NULL: not counted. */
-static sl_status link_distinct(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links,
-                               const size_t *close) {
+static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_points *points, size_t degree,
+                               uint32_t *links, const size_t *close) {
     const sl_graph *graph = &build->index->graph;
-    size_t width = width_of(degree);
+    size_t width = list_width(degree);
     sl_leaves leaves = {0};
-    sl_near_lists near = {0};
+    sl_neighbour_lists neighbours = {0};
     sl_layer_lists lists = {
-        .members = members, .graph = &c->graph, .degree = degree, .told = told_of(degree), .links = links};
+        .points = points, .graph = &c->graph, .degree = degree, .reverse_most = reverse_width(degree), .links = links};
     sl_status status = SL_OK;
-    if (members->work) status = sl_leaf_notes_begin(members->work, members, folds_of(graph), width);
-    if (status == SL_OK) status = sl_leaves_make(&leaves, members, folds_of(graph));
-    if (status == SL_OK) status = sl_near_make(&near, members, &leaves, width);
-    if (status == SL_OK && close) status = check_close(c, *close + sl_near_close(&near, members, graph, 0), build->n);
-    if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
-    sl_near_free(&near);
+    if (points->work) status = sl_leaf_notes_begin(points->work, points, fan_out_of(graph), width);
+    if (status == SL_OK) status = sl_leaves_make(&leaves, points, fan_out_of(graph));
+    if (status == SL_OK) status = sl_neighbour_lists_make(&neighbours, points, &leaves, width);
+    if (status == SL_OK && close)
+        status = check_close(c, *close + sl_count_close_points(&neighbours, points, graph, 0), build->n);
+    if (status == SL_OK) status = sl_layer_lists_make(&lists, &neighbours);
+    sl_neighbour_lists_free(&neighbours);
     sl_leaves_free(&leaves);
     return status;
 }
 
 /* Counts the members that bytes make alike with many others, which their own codes tell apart. */
-static sl_status count_merged(const sl_graph *graph, const sl_copies *copies, const sl_members *members,
+static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplicates, const sl_points *points,
                               size_t *merged) {
     sl_status status = SL_OK;
-    uint32_t *others = sl_mem_array(&graph->allocator, copies->distinct, sizeof *others, &status);
+    uint32_t *others = sl_mem_array(&graph->allocator, duplicates->distinct, sizeof *others, &status);
     SL_TRY(status);
-    memset(others, 0, copies->distinct * sizeof *others);
-    for (size_t i = 0; i < copies->n; i++)
-        others[copies->of[i]] += !sl_is_copy(graph, copies->rows[copies->of[i]], sl_member_row(members, i));
+    memset(others, 0, duplicates->distinct * sizeof *others);
+    for (size_t i = 0; i < duplicates->n; i++)
+        others[duplicates->of[i]] +=
+            !sl_is_duplicate(graph, duplicates->rows[duplicates->of[i]], sl_point_row(points, i));
     *merged = 0;
-    for (size_t kind = 0; kind < copies->distinct; kind++)
+    for (size_t kind = 0; kind < duplicates->distinct; kind++)
         if (others[kind] >= SL_CLOSE_NEIGHBOURS) *merged += others[kind];
-    sl_mem_free(&graph->allocator, others, copies->distinct * sizeof *others);
+    sl_mem_free(&graph->allocator, others, duplicates->distinct * sizeof *others);
     return SL_OK;
 }
 
 /* The same for members of which some are alike. `is_counted`: those that bytes fail to tell apart are counted. */
-static sl_status link_members(sl_build *build, compared *c, const sl_members *members, size_t degree, uint32_t *links,
-                              int is_counted) {
+static sl_status link_points(sl_build *build, compared_rows *c, const sl_points *points, size_t degree, uint32_t *links,
+                             int is_counted) {
     const sl_graph *graph = &build->index->graph;
     const sl_allocator *allocator = &graph->allocator;
     const int counts = is_counted && c->is_coarser;
     size_t close = 0;
-    sl_copies copies;
-    sl_status status = sl_copies_find(&copies, members);
-    if (status != SL_OK || !copies.of) {
-        sl_copies_free(&copies);
-        return status == SL_OK ? link_distinct(build, c, members, degree, links, counts ? &close : NULL) : status;
+    sl_duplicates duplicates;
+    sl_status status = sl_duplicates_find(&duplicates, points);
+    if (status != SL_OK || !duplicates.of) {
+        sl_duplicates_free(&duplicates);
+        return status == SL_OK ? link_distinct(build, c, points, degree, links, counts ? &close : NULL) : status;
     }
-    if (counts) status = count_merged(graph, &copies, members, &close);
-    sl_members kinds = *members;
-    kinds.n = copies.distinct;
-    kinds.rows = copies.rows;
-    uint32_t *own = sl_mem_array(allocator, copies.distinct * degree, sizeof *own, &status);
+    if (counts) status = count_merged(graph, &duplicates, points, &close);
+    sl_points kinds = *points;
+    kinds.n = duplicates.distinct;
+    kinds.rows = duplicates.rows;
+    uint32_t *own = sl_mem_array(allocator, duplicates.distinct * degree, sizeof *own, &status);
     if (status == SL_OK) status = link_distinct(build, c, &kinds, degree, own, counts ? &close : NULL);
-    if (status == SL_OK) status = sl_copies_link(&copies, degree, own, links);
-    sl_mem_free(allocator, own, copies.distinct * degree * sizeof *own);
-    sl_copies_free(&copies);
+    if (status == SL_OK) status = sl_duplicates_link(&duplicates, degree, own, links);
+    sl_mem_free(allocator, own, duplicates.distinct * degree * sizeof *own);
+    sl_duplicates_free(&duplicates);
     return status;
 }
 
-static sl_status link_upper(sl_build *build, compared *c, uint32_t level, uint32_t *nodes, uint32_t *slots,
+/* Returns `count` nodes as points. They count no steps of the progress. nodes: NULL for nodes 0 to count - 1. */
+static sl_points points_of(sl_build *build, const compared_rows *c, const uint32_t *nodes, size_t count) {
+    return (sl_points){.graph = &c->graph,
+                       .codec = &c->graph.codec,
+                       .n = count,
+                       .rows = nodes,
+                       .threads = build->threads,
+                       .progress = &build->progress};
+}
+
+static sl_status link_upper(sl_build *build, compared_rows *c, uint32_t level, uint32_t *nodes, uint32_t *slots,
                             uint32_t *links) {
     const sl_graph *graph = &build->index->graph;
     const size_t m = graph->m;
     const sl_layer layer = sl_layer_at(graph, level);
     size_t count = list_nodes(&graph->upper, level, nodes, slots);
     if (!count) return SL_OK;
-    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
-    SL_TRY(link_members(build, c, &members, m, links, 0));
+    const sl_points points = points_of(build, c, nodes, count);
+    SL_TRY(link_points(build, c, &points, m, links, 0));
     for (size_t i = 0; i < count; i++) {
         uint32_t *to = sl_layer_links(&layer, slots[i]);
         for (size_t j = 0; j < m; j++)
@@ -199,7 +211,7 @@ static sl_status link_upper(sl_build *build, compared *c, uint32_t level, uint32
 }
 
 /* Links layers from 1 up. The first node of the highest is the entry point. */
-static sl_status link_all_upper(sl_build *build, compared *c) {
+static sl_status link_all_upper(sl_build *build, compared_rows *c) {
     const sl_graph *graph = &build->index->graph;
     const size_t count = graph->upper.count, m = graph->m;
     sl_status status = SL_OK;
@@ -233,13 +245,13 @@ static unsigned draws_of(unsigned halvings) {
 }
 
 /* Links the nodes of a sample among themselves, beside the links that they have. */
-static sl_status link_sample(sl_build *build, compared *c, uint32_t *nodes, size_t count) {
+static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0;
-    const sl_members members = {&c->graph, &c->graph.codec, count, nodes, build->threads, &build->progress, 0, NULL};
+    const sl_points points = points_of(build, c, nodes, count);
     sl_status status = SL_OK;
     uint32_t *links = sl_mem_array(&graph->allocator, count * degree, sizeof *links, &status);
-    if (status == SL_OK) status = link_members(build, c, &members, degree, links, 0);
+    if (status == SL_OK) status = link_points(build, c, &points, degree, links, 0);
     for (size_t i = 0; i < count && status == SL_OK; i++)
         for (size_t j = 0; j < degree && links[i * degree + j] != SL_NONE; j++)
             sl_links_append(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
@@ -249,7 +261,7 @@ static sl_status link_sample(sl_build *build, compared *c, uint32_t *nodes, size
 
 /* Gives layer 0 links that lead out of clusters: ever smaller samples of the new nodes are linked. Each is a sample of
  * its own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
-static sl_status link_samples(sl_build *build, compared *c) {
+static sl_status link_samples(sl_build *build, compared_rows *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;
     uint32_t *nodes = sl_mem_array(&graph->allocator, build->n, sizeof *nodes, &status);
@@ -267,58 +279,53 @@ static sl_status link_samples(sl_build *build, compared *c) {
 }
 
 /* Links samples where walks lose many of the new nodes. `entry`: where walks begin, as of sl_graph. */
-static sl_status link_lost(sl_build *build, compared *c, uint64_t entry) {
+static sl_status link_samples_if_lost(sl_build *build, compared_rows *c, uint64_t entry) {
     sl_graph walked = c->graph;
-    int many;
+    int many_lost;
     walked.entry = entry;
-    SL_TRY(sl_lost_many(&walked, build->first, build->threads, &build->progress, &many));
-    return many ? link_samples(build, c) : SL_OK;
+    SL_TRY(sl_reachability_sample(&walked, build->first, build->threads, &build->progress, &many_lost));
+    return many_lost ? link_samples(build, c) : SL_OK;
 }
 
 /* Makes the lists of layer 0 from those of the graphs that are joined. The build's own nodes begin at `first`. */
-static sl_status link_joined(compared *c, const sl_members *members, const sl_copied *joined, const sl_graph *own,
+static sl_status link_joined(compared_rows *c, const sl_points *points, const sl_copied *joined, const sl_graph *own,
                              size_t first) {
     const sl_graph *graph = &c->graph;
-    sl_near_lists near = {0};
+    sl_neighbour_lists neighbours = {0};
     sl_join join;
-    sl_layer_lists lists = {.members = members,
+    sl_layer_lists lists = {.points = points,
                             .graph = graph,
                             .degree = graph->m0,
-                            .told = graph->m0 / 2,
+                            .reverse_most = graph->m0 / 2,
                             .links = sl_links(graph, 0),
                             .has_links = 1};
-    sl_status status = sl_join_init(&join, joined, members);
-    if (status == SL_OK) status = sl_join_near(&join, &near);
+    sl_status status = sl_join_init(&join, joined, points);
+    if (status == SL_OK) status = sl_join_neighbours(&join, &neighbours);
     if (status == SL_OK && c->is_coarser)
-        status = check_close(c, sl_near_close(&near, members, own, first), members->n - first);
-    if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
-    if (status == SL_OK) status = sl_layer_lists_make(&lists, &near);
+        status = check_close(c, sl_count_close_points(&neighbours, points, own, first), points->n - first);
+    if (status == SL_OK) sl_join_append_old(&join, graph->m0, lists.links);
+    if (status == SL_OK) status = sl_layer_lists_make(&lists, &neighbours);
     /* Long links, which a choice leaves out, lead out of clusters. */
-    if (status == SL_OK) sl_join_append(&join, graph->m0, lists.links);
-    sl_near_free(&near);
+    if (status == SL_OK) sl_join_append_old(&join, graph->m0, lists.links);
+    sl_neighbour_lists_free(&neighbours);
     sl_join_free(&join);
     return status;
 }
 
-/* All nodes of the index as members, which count no steps. */
-static sl_members all_of(sl_build *build, const compared *c) {
-    return (sl_members){&c->graph, &c->graph.codec, c->graph.n, NULL, build->threads, &build->progress, 0, NULL};
-}
-
 /* Links all nodes, of graphs that are joined or without lists. */
-static sl_status link_all(sl_build *build, compared *c) {
+static sl_status link_all(sl_build *build, compared_rows *c) {
     sl_graph *graph = &build->index->graph;
-    sl_members members = all_of(build, c);
-    members.steps = graph->n;
-    members.work = build->index->work;
+    sl_points points = points_of(build, c, NULL, c->graph.n);
+    points.steps = graph->n;
+    points.work = build->index->work;
     if (is_joined(build)) {
-        SL_TRY(link_joined(c, &members, build->copied, graph, 0));
+        SL_TRY(link_joined(c, &points, build->copied, graph, 0));
         SL_TRY(sl_join_partitions(build->copied, build->n, graph));
         return link_all_upper(build, c);
     }
-    SL_TRY(link_members(build, c, &members, graph->m0, sl_links(graph, 0), 1));
+    SL_TRY(link_points(build, c, &points, graph->m0, sl_links(graph, 0), 1));
     SL_TRY(link_all_upper(build, c));
-    return link_lost(build, c, graph->entry);
+    return link_samples_if_lost(build, c, graph->entry);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -367,7 +374,7 @@ static sl_status batch_init(batch *b, sl_build *build) {
     return SL_OK;
 }
 
-static void put_back(const batch *b) {
+static void restore_lists(const batch *b) {
     const sl_graph *graph = &b->build->index->graph;
     memcpy(sl_links(graph, 0), b->links, links_bytes(graph, b->build->first));
     if (upper_bytes(graph)) memcpy(graph->upper.links, b->upper, upper_bytes(graph));
@@ -376,29 +383,30 @@ static void put_back(const batch *b) {
 }
 
 /* Links the new nodes of layer 0 among themselves. They have no upper layers yet: walks begin at the first of them. */
-static sl_status link_added(batch *b, compared *c) {
+static sl_status link_added(batch *b, compared_rows *c) {
     sl_build *build = b->build;
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0, first = build->first;
-    sl_members members = all_of(build, c);
+    sl_points points = points_of(build, c, NULL, c->graph.n);
     uint32_t *own = b->links + first * degree;
     for (size_t i = 0; i < build->n; i++)
         b->nodes[i] = (uint32_t)(first + i);
-    members.n = members.steps = build->n;
-    members.rows = b->nodes;
-    SL_TRY(link_members(build, c, &members, degree, own, 1));
+    points.n = points.steps = build->n;
+    points.rows = b->nodes;
+    SL_TRY(link_points(build, c, &points, degree, own, 1));
     for (size_t i = 0; i < build->n * degree; i++)
         sl_links(graph, first)[i] = own[i] == SL_NONE ? SL_NONE : own[i] + (uint32_t)first;
-    SL_TRY(link_lost(build, c, first));
+    SL_TRY(link_samples_if_lost(build, c, first));
     memcpy(own, sl_links(graph, first), links_bytes(graph, build->n));
     return SL_OK;
 }
 
 /* The new nodes have no upper layers yet: they walk over the old graph, and not the other way. */
-static sl_status join_added(batch *b, compared *c) {
+static sl_status join_added(batch *b, compared_rows *c) {
     const sl_graph *graph = &b->build->index->graph, *graphs[] = {&b->old, &b->added};
-    const sl_copied joined = {graphs, 2, b->of, b->nodes, SL_JOIN_OVER_FIRST};
-    const sl_members members = all_of(b->build, c);
+    const sl_copied joined = {
+        .graphs = graphs, .count = 2, .of = b->of, .nodes = b->nodes, .joins = SL_JOIN_OVER_FIRST};
+    const sl_points points = points_of(b->build, c, NULL, graph->n);
     b->old = b->added = *graph;
     b->old.arrays[SL_ARRAY_LINKS].at = b->added.arrays[SL_ARRAY_LINKS].at = (uint8_t *)b->links;
     b->old.n = b->build->first;
@@ -408,23 +416,23 @@ static sl_status join_added(batch *b, compared *c) {
         b->of[i] = i >= b->build->first;
         b->nodes[i] = (uint32_t)i;
     }
-    return link_joined(c, &members, &joined, graph, b->build->first);
+    return link_joined(c, &points, &joined, graph, b->build->first);
 }
 
-static sl_status link_batch(sl_build *build, compared *c) {
+static sl_status link_batch(sl_build *build, compared_rows *c) {
     batch b;
     sl_status status = batch_init(&b, build);
     if (status == SL_OK) {
         status = link_added(&b, c);
         if (status == SL_OK) status = join_added(&b, c);
         if (status == SL_OK) status = link_all_upper(build, c);
-        if (status != SL_OK) put_back(&b);
+        if (status != SL_OK) restore_lists(&b);
     }
     batch_free(&b);
     return status;
 }
 
-static sl_status link_first(sl_build *build, compared *c) {
+static sl_status link_first(sl_build *build, compared_rows *c) {
     sl_graph *graph = &build->index->graph;
     sl_entry_set(build->index, 0, 0);
     sl_status status = link_all(build, c);
@@ -446,12 +454,12 @@ static void number_by_partition(sl_build *build) {
 }
 
 /* Links the new nodes, which are compared in these codes. `again`: bytes do not tell them apart; nothing is linked. */
-static sl_status link_compared(sl_build *build, sl_codes codes, int *again) {
-    compared c;
-    sl_status status = compared_init(&c, build, codes);
+static sl_status link_in_codes(sl_build *build, sl_codes codes, int *again) {
+    compared_rows c;
+    sl_status status = compared_rows_init(&c, build, codes);
     if (status == SL_OK) status = build->first ? link_batch(build, &c) : link_first(build, &c);
     *again = c.is_too_coarse;
-    compared_free(&c);
+    compared_rows_free(&c);
     return *again ? SL_OK : status;
 }
 
@@ -462,29 +470,30 @@ sl_status sl_from_leaves_link(sl_build *build) {
     int again;
     number_by_partition(build);
     SL_TRY(sl_compared_codes(&index->graph, build->threads, &build->progress, &codes));
-    SL_TRY(link_compared(build, codes, &again));
+    SL_TRY(link_in_codes(build, codes, &again));
     if (!again) return SL_OK;
     index->graph.bytes_are_coarse = 1;
     index->ordered = build->first ? index->ordered : 0;
     __atomic_store_n(&build->progress.done, done, __ATOMIC_RELAXED);
     number_by_partition(build); /* the centroids too become floats */
-    return link_compared(build, SL_CODES_F32, &again);
+    return link_in_codes(build, SL_CODES_F32, &again);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Memory and comparisons
  * ------------------------------------------------------------------------------------------------------------- */
 
-static size_t distinct_bytes(const sl_members *members, size_t folds, size_t degree) {
-    const sl_bytes leaves = sl_leaves_bytes(members, folds), near = sl_near_bytes(members, width_of(degree));
+static size_t distinct_bytes(const sl_points *points, size_t fan_out, size_t degree) {
+    const sl_bytes leaves = sl_leaves_bytes(points, fan_out),
+                   neighbours = sl_neighbour_lists_bytes(points, list_width(degree));
     const sl_layer_lists lists = {
-        .members = members, .graph = members->graph, .degree = degree, .told = told_of(degree)};
-    const size_t choosing = near.kept + sl_layer_lists_bytes(&lists, width_of(degree));
-    return sl_larger(leaves.most, leaves.kept + sl_larger(near.most, choosing));
+        .points = points, .graph = points->graph, .degree = degree, .reverse_most = reverse_width(degree)};
+    const size_t selecting = neighbours.kept + sl_layer_lists_bytes(&lists, list_width(degree));
+    return sl_larger(leaves.most, leaves.kept + sl_larger(neighbours.most, selecting));
 }
 
 /* Bytes of linking where vectors are compared in these codes. */
-static sl_status bytes_in(const sl_graph *graph, size_t threads, int alike, sl_codes codes, size_t *bytes) {
+static sl_status bytes_in_codes(const sl_graph *graph, size_t threads, int alike, sl_codes codes, size_t *bytes) {
     const size_t n = graph->n, dim = graph->codec.dim, degree = graph->m0;
     sl_codec codec = graph->codec;
     size_t copied = 0;
@@ -492,29 +501,29 @@ static sl_status bytes_in(const sl_graph *graph, size_t threads, int alike, sl_c
         SL_TRY(sl_codec_init(&codec, dim, codec.metric, SL_F32, codes));
         copied = sl_codec_rows_size(&codec, n) + 2 * dim * threads * sizeof(float);
     }
-    const sl_members members = {graph, &codec, n, NULL, threads, NULL, 0, NULL};
-    const sl_bytes copies = sl_copies_bytes(n);
-    size_t linking = distinct_bytes(&members, folds_of(graph), degree);
-    if (alike) linking += copies.kept + n * degree * sizeof(uint32_t);
+    const sl_points points = {.graph = graph, .codec = &codec, .n = n, .threads = threads};
+    const sl_bytes duplicates = sl_duplicates_bytes(n);
+    size_t linking = distinct_bytes(&points, fan_out_of(graph), degree);
+    if (alike) linking += duplicates.kept + n * degree * sizeof(uint32_t);
     size_t walks;
-    SL_TRY(sl_lost_bytes(graph, threads, &walks));
-    *bytes = copied + sl_larger(copies.most, sl_larger(linking, walks));
+    SL_TRY(sl_reachability_sample_bytes(graph, threads, &walks));
+    *bytes = copied + sl_larger(duplicates.most, sl_larger(linking, walks));
     return SL_OK;
 }
 
 /* Only a build knows whether bytes tell the vectors apart. */
 sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes) {
     size_t floats = 0;
-    SL_TRY(bytes_in(graph, threads, alike, SL_CODES_I8, bytes));
-    if (sl_is_finer_than_bytes(&graph->codec)) SL_TRY(bytes_in(graph, threads, alike, SL_CODES_F32, &floats));
+    SL_TRY(bytes_in_codes(graph, threads, alike, SL_CODES_I8, bytes));
+    if (sl_is_finer_than_bytes(&graph->codec)) SL_TRY(bytes_in_codes(graph, threads, alike, SL_CODES_F32, &floats));
     *bytes = sl_larger(*bytes, floats);
     return SL_OK;
 }
 
-double sl_from_leaves_compared(const sl_graph *graph) {
-    return sl_leaves_compared(graph->n, folds_of(graph), graph->codec.metric);
+double sl_from_leaves_comparisons(const sl_graph *graph) {
+    return sl_leaves_comparisons(graph->n, fan_out_of(graph), graph->codec.metric);
 }
 
 double sl_from_leaves_pairs(const sl_graph *graph) {
-    return sl_leaves_pairs(graph->n, folds_of(graph));
+    return sl_leaves_pairs(graph->n, fan_out_of(graph));
 }

@@ -25,8 +25,8 @@ sl_status sl_from_leaves_link(sl_build *build);
  * of which some are `alike`; compared in I8 or in F32, whichever takes more. A sample, and an upper layer, takes less
  * than layer 0. `graph` needs no arrays. */
 sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes);
-/* Counts the comparisons of nodes with centres: see sl_leaves_compared. */
-double sl_from_leaves_compared(const sl_graph *graph);
+/* Counts the comparisons of nodes with centres: see sl_leaves_comparisons. */
+double sl_from_leaves_comparisons(const sl_graph *graph);
 double sl_from_leaves_pairs(const sl_graph *graph);
 
 #endif

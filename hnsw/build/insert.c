@@ -9,7 +9,7 @@ sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *loc
     size_t most =
         index->graph.ef_construction > index->graph.m0 + 1 ? index->graph.ef_construction : index->graph.m0 + 1;
     sl_status status = sl_walk_init(&insert->walk, &index->graph, index->graph.ef_construction);
-    if (status == SL_OK) status = sl_select_init(&insert->select, &index->graph, most);
+    if (status == SL_OK) status = sl_selection_init(&insert->selection, &index->graph, most);
     if (status == SL_OK) status = sl_detours_init(&insert->detours, &index->graph);
     insert->own = sl_mem_array(&index->graph.allocator, index->graph.m0, sizeof *insert->own, &status);
     if (status != SL_OK) sl_insert_free(insert);
@@ -30,7 +30,7 @@ sl_status sl_insert_bytes(sl_index *index, size_t *bytes) {
 void sl_insert_free(sl_insert *insert) {
     if (!insert->index) return;
     sl_walk_free(&insert->walk);
-    sl_select_free(&insert->select);
+    sl_selection_free(&insert->selection);
     sl_detours_free(&insert->detours);
     sl_mem_free(&insert->index->graph.allocator, insert->own, insert->index->graph.m0 * sizeof(uint32_t));
     insert->index = NULL;
@@ -42,12 +42,12 @@ static uint32_t node_of(const sl_layer *layer, uint32_t id) {
 
 /* Makes the walk's pool, without the node itself, the candidates of the selection. */
 static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint32_t self) {
-    sl_select *select = &insert->select;
+    sl_selection *selection = &insert->selection;
     const sl_pool *pool = &insert->walk.pool;
-    select->count = 0;
+    selection->candidate_count = 0;
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node != self && node < layer->graph->n) select->nodes[select->count++] = node;
+        if (node != self && node < layer->graph->n) selection->candidates[selection->candidate_count++] = node;
     }
 }
 
@@ -57,31 +57,31 @@ static uint32_t id_on(const sl_layer *layer, uint32_t node) {
 }
 
 static void write_selection(const sl_insert *insert, const sl_layer *layer, uint32_t *links) {
-    const sl_select *select = &insert->select;
+    const sl_selection *selection = &insert->selection;
     if (!links) return;
     for (size_t i = 0; i < layer->degree; i++)
-        sl_link_store(links + i, i < select->chosen_count ? id_on(layer, select->chosen[i]) : SL_NONE);
+        sl_link_store(links + i, i < selection->selected_count ? id_on(layer, selection->selected[i]) : SL_NONE);
     sl_index_touch(insert->index, links, layer->degree * sizeof *links);
 }
 
-static int is_chosen(const sl_select *select, uint32_t node) {
-    for (size_t i = 0; i < select->chosen_count; i++)
-        if (select->chosen[i] == node) return 1;
+static int is_selected(const sl_selection *selection, uint32_t node) {
+    for (size_t i = 0; i < selection->selected_count; i++)
+        if (selection->selected[i] == node) return 1;
     return 0;
 }
 
 /* Notes which links of layer 0 a list gives up for its new selection. `node` was no link before. */
-static void note_given_up(sl_insert *insert, uint32_t node) {
-    const sl_select *select = &insert->select;
+static void note_dropped(sl_insert *insert, uint32_t node) {
+    const sl_selection *selection = &insert->selection;
     sl_detours *detours = &insert->detours;
-    detours->given_count = 0;
-    for (size_t i = 0; i < select->count; i++)
-        if (select->nodes[i] != node && !is_chosen(select, select->nodes[i]))
-            detours->given_up[detours->given_count++] = select->nodes[i];
+    detours->dropped_count = 0;
+    for (size_t i = 0; i < selection->candidate_count; i++)
+        if (selection->candidates[i] != node && !is_selected(selection, selection->candidates[i]))
+            detours->dropped[detours->dropped_count++] = selection->candidates[i];
 }
 
 /* Puts a link into a free place. Returns 0 where there is none. */
-static int append(const sl_insert *insert, const sl_layer *layer, uint32_t *links, uint32_t id) {
+static int append_link(const sl_insert *insert, const sl_layer *layer, uint32_t *links, uint32_t id) {
     size_t at = 0;
     while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
         at++;
@@ -93,51 +93,52 @@ static int append(const sl_insert *insert, const sl_layer *layer, uint32_t *link
 
 /* Puts back what a list gave up and no other way leads to. A link that finds no place stays open. In persistent memory
  * a list has no gap at any time. */
-static void keep_reached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
+static void restore_unreached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_detours *detours = &insert->detours;
-    sl_detours_look(detours, node);
-    for (size_t i = 0; i < detours->given_count; i++) {
-        if (!append(insert, layer, links, detours->given_up[i])) sl_detours_open(detours, node, detours->given_up[i]);
+    sl_detours_check(detours, node);
+    for (size_t i = 0; i < detours->dropped_count; i++) {
+        if (!append_link(insert, layer, links, detours->dropped[i]))
+            sl_detours_open(detours, node, detours->dropped[i]);
         sl_index_fence(insert->index);
     }
 }
 
 /* Chooses the list of a full node anew among what it holds and one more. A file that is written in place was not
  * checked before: what is no id of the layer is left out. Returns whether the one more was chosen. */
-static int choose_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
-    sl_select *select = &insert->select;
+static int select_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
+    sl_selection *selection = &insert->selection;
     const int watches = insert->detours.watches && layer->level == 0;
-    select->count = 0;
+    selection->candidate_count = 0;
     for (size_t i = 0; i < layer->degree; i++) {
         uint32_t old = sl_link_load(links + i);
         if (old < layer->count && node_of(layer, old) < layer->graph->n)
-            select->nodes[select->count++] = node_of(layer, old);
+            selection->candidates[selection->candidate_count++] = node_of(layer, old);
     }
-    select->nodes[select->count++] = node_of(layer, id);
-    sl_select_run(select, node, layer->degree);
-    if (watches) note_given_up(insert, id);
+    selection->candidates[selection->candidate_count++] = node_of(layer, id);
+    sl_select_neighbours(selection, node, layer->degree);
+    if (watches) note_dropped(insert, id);
     if (!sl_index_is_direct(insert->index)) {
         write_selection(insert, layer, links);
     } else {
-        for (size_t i = 0; i < select->chosen_count; i++)
-            select->nodes[i] = id_on(layer, select->chosen[i]);
-        sl_links_become(insert->index, links, layer->degree, select->nodes, select->chosen_count);
+        for (size_t i = 0; i < selection->selected_count; i++)
+            selection->candidates[i] = id_on(layer, selection->selected[i]);
+        sl_links_become(insert->index, links, layer->degree, selection->candidates, selection->selected_count);
     }
-    if (watches) keep_reached(insert, layer, node, links);
-    return is_chosen(select, node_of(layer, id));
+    if (watches) restore_unreached(insert, layer, node, links);
+    return is_selected(selection, node_of(layer, id));
 }
 
 static sl_spin *lock_of(const sl_insert *insert, uint32_t node) {
     return &insert->locks->nodes[node % SL_LOCK_STRIPES];
 }
 
-int sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
+int sl_insert_reverse_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id) {
     uint32_t node = node_of(layer, to);
     uint32_t *links = sl_layer_links(layer, to);
     if (!links) return 0;
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
-    const int has = append(insert, layer, links, id) || choose_anew(insert, layer, node, links, id);
+    const int has = append_link(insert, layer, links, id) || select_anew(insert, layer, node, links, id);
     sl_spin_unlock(lock);
     return has;
 }
@@ -164,7 +165,7 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
         sl_pool_finish(&walk->pool, index->graph.ef_construction);
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);
-        sl_select_run(&insert->select, node, index->graph.m);
+        sl_select_neighbours(&insert->selection, node, index->graph.m);
         write_own_list(insert, &layer, node, sl_layer_links(&layer, level ? slot : node));
         if (level == 0) break;
         start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;
@@ -173,14 +174,14 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
 }
 
 /* Gives a node that no old node links to a free place in the list of an old one among its own `count` links. */
-static void bring_in(sl_insert *insert, uint32_t node, size_t count) {
+static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     for (size_t i = 0; i < count; i++) {
         const uint32_t to = insert->own[i];
         if (to >= insert->detours.first) continue;
         sl_spin *lock = lock_of(insert, to);
         sl_spin_lock(lock);
-        const int has = append(insert, &layer, sl_links(layer.graph, to), node);
+        const int has = append_link(insert, &layer, sl_links(layer.graph, to), node);
         sl_spin_unlock(lock);
         if (has) return;
     }
@@ -198,8 +199,8 @@ static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, ui
         int from_old = 0;
         for (size_t i = 0; i < count; i++)
             from_old |=
-                sl_insert_back_link(insert, &layer, insert->own[i], self) && insert->own[i] < insert->detours.first;
-        if (level == 0 && insert->detours.watches && !from_old) bring_in(insert, node, count);
+                sl_insert_reverse_link(insert, &layer, insert->own[i], self) && insert->own[i] < insert->detours.first;
+        if (level == 0 && insert->detours.watches && !from_old) link_from_old(insert, node, count);
     }
 }
 

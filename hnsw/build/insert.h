@@ -3,7 +3,7 @@
 #define SL_HNSW_BUILD_INSERT_H
 
 #include "hnsw/build/detours.h"
-#include "hnsw/build/select.h"
+#include "hnsw/build/select_neighbours.h"
 #include "hnsw/search/walk.h"
 
 /* Locks that all threads of one build use. The thread that writes a node's list holds its lock, and holds one lock at
@@ -18,7 +18,7 @@ typedef struct sl_insert {
     sl_index *index;
     sl_build_locks *locks;
     sl_walk walk;
-    sl_select select;
+    sl_selection selection;
     sl_detours detours;
     uint32_t *own; /* a copy of the node's new list on one layer */
 } sl_insert;
@@ -34,6 +34,6 @@ sl_status sl_insert_bytes(sl_index *index, size_t *bytes);
 void sl_insert_node(sl_insert *insert, uint32_t node);
 
 /* Adds `id` to the list of `to` on a layer; a full list is chosen anew. Returns whether the list has the id then. */
-int sl_insert_back_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
+int sl_insert_reverse_link(sl_insert *insert, const sl_layer *layer, uint32_t to, uint32_t id);
 
 #endif

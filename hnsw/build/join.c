@@ -2,38 +2,39 @@
 
 #include "base/failure.h"
 #include "distance/codec/encode.h"
-#include "hnsw/build/met.h"
+#include "hnsw/build/seen_set.h"
 #include "hnsw/graph/links.h"
 
 #include <string.h>
 
 /* LISTED: the nearest that a node takes from a much larger graph. LESS: how many fewer it takes from one of its own
  * graph's size, whose nodes tell it as many. KEPT: a walk's pool over what the walk is to find. */
-enum { LISTED = 40, LESS = 30, KEPT = 2 };
+enum { MOST_HITS = 40, FEWER_HITS = 30, POOL_FACTOR = 2 };
 /* Nodes that a thread takes at once. */
-enum { CHUNK = 64 };
+enum { NODES_AT_ONCE = 64 };
 
 /* Walks that joining graphs takes, of which so many nodes each are copied. */
-static uint64_t walks_of(const size_t *taken, size_t count) {
+static uint64_t walk_count(const size_t *copied_nodes, size_t count) {
     uint64_t walks = 0;
     for (size_t a = 0; a < count; a++)
         for (size_t b = 0; b < a; b++)
-            walks += taken[a] < taken[b] ? taken[a] : taken[b];
+            walks += copied_nodes[a] < copied_nodes[b] ? copied_nodes[a] : copied_nodes[b];
     return walks;
 }
 
 /* Counts the nodes of each graph that are copied. */
-static void count_taken(const sl_copied *copied, size_t n, size_t *taken) {
+static void count_copied(const sl_copied *copied, size_t n, size_t *copied_nodes) {
     for (size_t i = 0; i < n; i++)
-        taken[copied->of[i]]++;
+        copied_nodes[copied->of[i]]++;
 }
 
-static int all_serve(const sl_copied *copied, const size_t *taken, const sl_graph *graph) {
+static int can_be_joined(const sl_copied *copied, const size_t *copied_nodes, const sl_graph *graph) {
     size_t joined = 0;
     for (size_t g = 0; g < copied->count; g++) {
         const sl_graph *from = copied->graphs[g];
-        if (!taken[g]) continue;
-        if (from->m != graph->m || from->ef_construction < graph->ef_construction || 2 * taken[g] < from->n) return 0;
+        if (!copied_nodes[g]) continue;
+        if (from->m != graph->m || from->ef_construction < graph->ef_construction || 2 * copied_nodes[g] < from->n)
+            return 0;
         joined++;
     }
     return joined > 1;
@@ -41,44 +42,46 @@ static int all_serve(const sl_copied *copied, const size_t *taken, const sl_grap
 
 sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t n, sl_join_kind *kind) {
     sl_status status = SL_OK;
-    size_t *taken = sl_mem_array(&graph->allocator, copied->count, sizeof *taken, &status);
+    size_t *copied_nodes = sl_mem_array(&graph->allocator, copied->count, sizeof *copied_nodes, &status);
     SL_TRY(status);
-    count_taken(copied, n, taken);
-    if (all_serve(copied, taken, graph) && walks_of(taken, copied->count) <= n) *kind = SL_JOIN_OVER_LARGER;
-    sl_mem_free(&graph->allocator, taken, copied->count * sizeof *taken);
+    count_copied(copied, n, copied_nodes);
+    if (can_be_joined(copied, copied_nodes, graph) && walk_count(copied_nodes, copied->count) <= n)
+        *kind = SL_JOIN_OVER_LARGER;
+    sl_mem_free(&graph->allocator, copied_nodes, copied->count * sizeof *copied_nodes);
     return SL_OK;
 }
 
 void sl_join_free(sl_join *join) {
-    const sl_allocator *allocator = &join->members->graph->allocator;
+    const sl_allocator *allocator = &join->points->graph->allocator;
     const sl_copied *copied = join->copied;
-    for (size_t g = 0; join->to && g < copied->count; g++)
-        sl_mem_free(allocator, join->to[g], copied->graphs[g]->n * sizeof *join->to[g]);
-    sl_mem_free(allocator, join->to, copied->count * sizeof *join->to);
-    sl_mem_free(allocator, join->taken, copied->count * sizeof *join->taken);
+    for (size_t g = 0; join->new_of && g < copied->count; g++)
+        sl_mem_free(allocator, join->new_of[g], copied->graphs[g]->n * sizeof *join->new_of[g]);
+    sl_mem_free(allocator, join->new_of, copied->count * sizeof *join->new_of);
+    sl_mem_free(allocator, join->copied_nodes, copied->count * sizeof *join->copied_nodes);
 }
 
-sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_members *members) {
-    const sl_allocator *allocator = &members->graph->allocator;
+sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *points) {
+    const sl_allocator *allocator = &points->graph->allocator;
     sl_status status = SL_OK;
-    *join = (sl_join){.copied = copied, .members = members};
-    join->to = sl_mem_array(allocator, copied->count, sizeof *join->to, &status);
-    join->taken = sl_mem_array(allocator, copied->count, sizeof *join->taken, &status);
+    *join = (sl_join){.copied = copied, .points = points};
+    join->new_of = sl_mem_array(allocator, copied->count, sizeof *join->new_of, &status);
+    join->copied_nodes = sl_mem_array(allocator, copied->count, sizeof *join->copied_nodes, &status);
     for (size_t g = 0; g < copied->count && status == SL_OK; g++) {
-        join->to[g] = sl_mem_array(allocator, copied->graphs[g]->n, sizeof *join->to[g], &status);
-        if (status == SL_OK) memset(join->to[g], 0xff, copied->graphs[g]->n * sizeof *join->to[g]);
+        join->new_of[g] = sl_mem_array(allocator, copied->graphs[g]->n, sizeof *join->new_of[g], &status);
+        if (status == SL_OK) memset(join->new_of[g], 0xff, copied->graphs[g]->n * sizeof *join->new_of[g]);
     }
     SL_TRY(status);
-    for (size_t i = 0; i < members->n; i++)
-        join->to[copied->of[i]][copied->nodes[i]] = (uint32_t)i;
-    count_taken(copied, members->n, join->taken);
+    for (size_t i = 0; i < points->n; i++)
+        join->new_of[copied->of[i]][copied->nodes[i]] = (uint32_t)i;
+    count_copied(copied, points->n, join->copied_nodes);
     return SL_OK;
 }
 
 /* Tells whether nodes of graph a walk over graph b. The first counts as the larger of two of one size. */
-static int asks(const sl_join *join, size_t a, size_t b) {
+static int walks_over(const sl_join *join, size_t a, size_t b) {
     if (join->copied->joins == SL_JOIN_OVER_FIRST) return a != 0 && b == 0;
-    return a != b && (join->taken[a] < join->taken[b] || (join->taken[a] == join->taken[b] && b < a));
+    return a != b &&
+           (join->copied_nodes[a] < join->copied_nodes[b] || (join->copied_nodes[a] == join->copied_nodes[b] && b < a));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -86,164 +89,165 @@ static int asks(const sl_join *join, size_t a, size_t b) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch. */
-typedef struct joining {
+typedef struct join_scratch {
     const sl_join *join;
     sl_walk *walks;   /* over each graph that is walked over */
     uint32_t *starts; /* of each graph: where the next walk begins; SL_NONE: at the end of the way down */
-    sl_nearness nearness;
-    sl_met met;
+    sl_similarity similarity;
+    sl_seen seen;
     size_t count, room; /* candidates */
     uint32_t *nodes;
     float *scores;
-    sl_near *near;
-} joining;
+    sl_neighbour *entries;
+} join_scratch;
 
 /* Candidates of a node: what walks find, and what is behind all links. The graphs have one m. */
-static size_t room_of(const sl_join *join) {
-    const size_t degree = join->members->graph->m0;
-    return join->copied->count * LISTED + degree * degree;
+static size_t candidates_room(const sl_join *join) {
+    const size_t degree = join->points->graph->m0;
+    return join->copied->count * MOST_HITS + degree * degree;
 }
 
-static sl_status joining_init(joining *j, const sl_join *join) {
-    const sl_graph *graph = join->members->graph;
+static sl_status scratch_init(join_scratch *j, const sl_join *join) {
+    const sl_graph *graph = join->points->graph;
     const sl_allocator *allocator = &graph->allocator;
     const size_t count = join->copied->count;
     sl_status status = SL_OK;
-    *j = (joining){.join = join, .room = room_of(join)};
+    *j = (join_scratch){.join = join, .room = candidates_room(join)};
     j->walks = sl_mem_array(allocator, count, sizeof *j->walks, &status);
     j->starts = sl_mem_array(allocator, count, sizeof *j->starts, &status);
     j->nodes = sl_mem_array(allocator, j->room, sizeof *j->nodes, &status);
     j->scores = sl_mem_array(allocator, j->room, sizeof *j->scores, &status);
-    j->near = sl_mem_array(allocator, j->room, sizeof *j->near, &status);
-    if (status == SL_OK) status = sl_met_init(&j->met, allocator, j->room + 1);
-    if (status == SL_OK) status = sl_nearness_init(&j->nearness, graph);
+    j->entries = sl_mem_array(allocator, j->room, sizeof *j->entries, &status);
+    if (status == SL_OK) status = sl_seen_init(&j->seen, allocator, j->room + 1);
+    if (status == SL_OK) status = sl_similarity_init(&j->similarity, graph);
     for (size_t g = 0; g < count && status == SL_OK; g++)
-        if (join->taken[g]) status = sl_walk_init(&j->walks[g], join->copied->graphs[g], KEPT * LISTED);
+        if (join->copied_nodes[g])
+            status = sl_walk_init(&j->walks[g], join->copied->graphs[g], POOL_FACTOR * MOST_HITS);
     return status;
 }
 
-static void joining_free(joining *j) {
-    const sl_allocator *allocator = &j->join->members->graph->allocator;
+static void scratch_free(join_scratch *j) {
+    const sl_allocator *allocator = &j->join->points->graph->allocator;
     const size_t count = j->join->copied->count;
     for (size_t g = 0; j->walks && g < count; g++)
         sl_walk_free(&j->walks[g]);
-    sl_nearness_free(&j->nearness);
-    sl_met_free(&j->met);
+    sl_similarity_free(&j->similarity);
+    sl_seen_free(&j->seen);
     sl_mem_free(allocator, j->walks, count * sizeof *j->walks);
     sl_mem_free(allocator, j->starts, count * sizeof *j->starts);
     sl_mem_free(allocator, j->nodes, j->room * sizeof *j->nodes);
     sl_mem_free(allocator, j->scores, j->room * sizeof *j->scores);
-    sl_mem_free(allocator, j->near, j->room * sizeof *j->near);
+    sl_mem_free(allocator, j->entries, j->room * sizeof *j->entries);
 }
 
-static void offer(joining *j, size_t g, uint32_t node) {
-    const uint32_t to = node < j->join->copied->graphs[g]->n ? j->join->to[g][node] : SL_NONE;
-    if (to != SL_NONE && j->count < j->room && sl_met_add(&j->met, to)) j->nodes[j->count++] = to;
+static void offer_candidate(join_scratch *j, size_t g, uint32_t node) {
+    const uint32_t to = node < j->join->copied->graphs[g]->n ? j->join->new_of[g][node] : SL_NONE;
+    if (to != SL_NONE && j->count < j->room && sl_seen_add(&j->seen, to)) j->nodes[j->count++] = to;
 }
 
-static size_t listed_of(const sl_join *join, size_t from, size_t over) {
-    const size_t asking = join->taken[from], asked = join->taken[over];
-    return LISTED - (asking < asked ? LESS * asking / asked : LESS);
+static size_t hits_wanted(const sl_join *join, size_t from, size_t over) {
+    const size_t walking = join->copied_nodes[from], walked = join->copied_nodes[over];
+    return MOST_HITS - (walking < walked ? FEWER_HITS * walking / walked : FEWER_HITS);
 }
 
 /* Walks over another graph to what is near to a node. The walk begins where that of the node before ended. */
-static void walk_over(joining *j, size_t from, uint32_t node, size_t over) {
+static void walk_over(join_scratch *j, size_t from, uint32_t node, size_t over) {
     const sl_graph *graph = j->join->copied->graphs[over];
-    const size_t listed = listed_of(j->join, from, over);
+    const size_t hits = hits_wanted(j->join, from, over);
     sl_walk *walk = &j->walks[over];
     const sl_pool *pool = &walk->pool;
     uint32_t start = j->starts[over];
     uint64_t best = 0;
     sl_walk_ask_node(walk, j->join->copied->graphs[from], node);
     if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
-    sl_walk_layer(walk, 0, sl_walk_from(start), KEPT * listed);
-    sl_pool_finish(&walk->pool, listed);
+    sl_walk_layer(walk, 0, sl_walk_from(start), POOL_FACTOR * hits);
+    sl_pool_finish(&walk->pool, hits);
     for (size_t i = 0; i < pool->size; i++) {
         best = pool->keys[i] > best ? pool->keys[i] : best;
-        offer(j, over, sl_pool_id(pool->keys[i]));
+        offer_candidate(j, over, sl_pool_id(pool->keys[i]));
     }
     j->starts[over] = best ? sl_pool_id(best) : SL_NONE;
 }
 
 /* Offers what is linked to linked nodes that were not copied. */
-static void look_behind(joining *j, size_t g, uint32_t node) {
+static void offer_behind_gaps(join_scratch *j, size_t g, uint32_t node) {
     const sl_graph *graph = j->join->copied->graphs[g];
     const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t own[2 * SL_MAX_M], behind[2 * SL_MAX_M];
     const size_t count = sl_links_known(&layer, sl_links(graph, node), own);
     for (size_t i = 0; i < count; i++) {
-        if (j->join->to[g][own[i]] != SL_NONE) continue;
+        if (j->join->new_of[g][own[i]] != SL_NONE) continue;
         const size_t more = sl_links_known(&layer, sl_links(graph, own[i]), behind);
         for (size_t k = 0; k < more; k++)
-            offer(j, g, behind[k]);
+            offer_candidate(j, g, behind[k]);
     }
 }
 
 /* Lists the nearest of the candidates. */
-static void list(joining *j, sl_near_lists *near, uint32_t member) {
-    const sl_members *members = j->join->members;
-    const float shift = sl_near_shift(members->codec, sl_member_row(members, member));
-    const size_t count = j->count < near->width ? j->count : near->width;
-    sl_nearness_set(&j->nearness, member);
-    sl_nearness_many(&j->nearness, j->nodes, j->count, j->scores);
+static void list_nearest(join_scratch *j, sl_neighbour_lists *neighbours, uint32_t point) {
+    const sl_points *points = j->join->points;
+    const float shift = sl_neighbour_shift(points->codec, sl_point_row(points, point));
+    const size_t count = j->count < neighbours->width ? j->count : neighbours->width;
+    sl_similarity_set(&j->similarity, point);
+    sl_similarity_many(&j->similarity, j->nodes, j->count, j->scores);
     for (size_t i = 0; i < j->count; i++)
-        j->near[i] = sl_near_of(j->scores[i] + shift, j->nodes[i]);
-    if (count < j->count) sl_near_keep(j->near, j->count, count);
-    memcpy(near->near + (size_t)member * near->width, j->near, count * sizeof *j->near);
-    near->count[member] = (uint16_t)count;
+        j->entries[i] = sl_neighbour_of(j->scores[i] + shift, j->nodes[i]);
+    if (count < j->count) sl_neighbours_keep(j->entries, j->count, count);
+    memcpy(neighbours->entries + (size_t)point * neighbours->width, j->entries, count * sizeof *j->entries);
+    neighbours->count[point] = (uint16_t)count;
 }
 
-static void join_node(joining *j, sl_near_lists *near, size_t g, uint32_t node) {
-    const uint32_t member = j->join->to[g][node];
-    if (member == SL_NONE) return;
+static void join_node(join_scratch *j, sl_neighbour_lists *neighbours, size_t g, uint32_t node) {
+    const uint32_t point = j->join->new_of[g][node];
+    if (point == SL_NONE) return;
     j->count = 0;
-    sl_met_add(&j->met, member);
+    sl_seen_add(&j->seen, point);
     for (size_t other = 0; other < j->join->copied->count; other++)
-        if (asks(j->join, g, other)) walk_over(j, g, node, other);
-    look_behind(j, g, node);
-    if (j->count) list(j, near, member);
-    sl_met_clear(&j->met);
+        if (walks_over(j->join, g, other)) walk_over(j, g, node, other);
+    offer_behind_gaps(j, g, node);
+    if (j->count) list_nearest(j, neighbours, point);
+    sl_seen_clear(&j->seen);
 }
 
-static void join_chunk(joining *j, sl_near_lists *near, size_t g, size_t chunk) {
-    const size_t n = j->join->copied->graphs[g]->n, first = chunk * CHUNK;
+static void join_chunk(join_scratch *j, sl_neighbour_lists *neighbours, size_t g, size_t chunk) {
+    const size_t n = j->join->copied->graphs[g]->n, first = chunk * NODES_AT_ONCE;
     memset(j->starts, 0xff, j->join->copied->count * sizeof *j->starts);
-    for (size_t node = first; node < n && node < first + CHUNK; node++)
-        join_node(j, near, g, (uint32_t)node);
+    for (size_t node = first; node < n && node < first + NODES_AT_ONCE; node++)
+        join_node(j, neighbours, g, (uint32_t)node);
 }
 
 /* Does so for the nodes of all graphs, chunk by chunk: where walks begin does not depend on the threads then. */
-static sl_status join_all(const sl_join *join, sl_near_lists *near) {
-    const sl_members *members = join->members;
+static sl_status join_all(const sl_join *join, sl_neighbour_lists *neighbours) {
+    const sl_points *points = join->points;
     sl_failure failed;
     sl_failure_init(&failed);
-#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
+#pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
     {
-        joining j;
-        sl_failure_keep(&failed, 0, joining_init(&j, join));
+        join_scratch j;
+        sl_failure_keep(&failed, 0, scratch_init(&j, join));
         for (size_t g = 0; g < join->copied->count; g++) {
-            const size_t chunks = (join->copied->graphs[g]->n + CHUNK - 1) / CHUNK;
+            const size_t chunks = (join->copied->graphs[g]->n + NODES_AT_ONCE - 1) / NODES_AT_ONCE;
 #pragma omp for schedule(dynamic, 1)
             for (size_t chunk = 0; chunk < chunks; chunk++) {
-                if (sl_failure_before(&failed, 1) || sl_progress_cancelled(members->progress)) continue;
-                join_chunk(&j, near, g, chunk);
-                sl_progress_step(members->progress, 0);
+                if (sl_failure_before(&failed, 1) || sl_progress_cancelled(points->progress)) continue;
+                join_chunk(&j, neighbours, g, chunk);
+                sl_progress_step(points->progress, 0);
             }
         }
-        joining_free(&j);
+        scratch_free(&j);
     }
     SL_TRY(sl_failure_pass(&failed));
-    return sl_progress_cancelled(members->progress) ? sl_progress_end(members->progress) : SL_OK;
+    return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
 }
 
-sl_status sl_join_near(const sl_join *join, sl_near_lists *near) {
-    const sl_allocator *allocator = &join->members->graph->allocator;
-    const size_t n = join->members->n;
+sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours) {
+    const sl_allocator *allocator = &join->points->graph->allocator;
+    const size_t n = join->points->n;
     sl_status status = SL_OK;
-    *near = (sl_near_lists){.allocator = *allocator, .n = n, .width = LISTED};
-    near->near = sl_mem_array(allocator, n * LISTED, sizeof *near->near, &status);
-    near->count = sl_mem_array(allocator, n, sizeof *near->count, &status);
-    return status == SL_OK ? join_all(join, near) : status;
+    *neighbours = (sl_neighbour_lists){.allocator = *allocator, .n = n, .width = MOST_HITS};
+    neighbours->entries = sl_mem_array(allocator, n * MOST_HITS, sizeof *neighbours->entries, &status);
+    neighbours->count = sl_mem_array(allocator, n, sizeof *neighbours->count, &status);
+    return status == SL_OK ? join_all(join, neighbours) : status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -251,21 +255,21 @@ sl_status sl_join_near(const sl_join *join, sl_near_lists *near) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The list becomes no longer than it was or is: an index that is merged again and again would else have full lists. */
-static void append(const sl_join *join, size_t member, uint32_t *links) {
-    const size_t g = join->copied->of[member];
+static void append_old_list(const sl_join *join, size_t point, uint32_t *links) {
+    const size_t g = join->copied->of[point];
     const sl_graph *graph = join->copied->graphs[g];
     const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t old[2 * SL_MAX_M];
-    const size_t count = sl_links_known(&layer, sl_links(graph, join->copied->nodes[member]), old);
+    const size_t count = sl_links_known(&layer, sl_links(graph, join->copied->nodes[point]), old);
     for (size_t i = 0; i < count; i++)
-        if (join->to[g][old[i]] != SL_NONE) sl_links_append(links, count, join->to[g][old[i]]);
+        if (join->new_of[g][old[i]] != SL_NONE) sl_links_append(links, count, join->new_of[g][old[i]]);
 }
 
-void sl_join_append(const sl_join *join, size_t degree, uint32_t *links) {
-    const sl_members *members = join->members;
-#pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1)
-    for (size_t member = 0; member < members->n; member++)
-        append(join, member, links + member * degree);
+void sl_join_append_old(const sl_join *join, size_t degree, uint32_t *links) {
+    const sl_points *points = join->points;
+#pragma omp parallel for schedule(static) num_threads((int)points->threads) if (points->threads > 1)
+    for (size_t point = 0; point < points->n; point++)
+        append_old_list(join, point, links + point * degree);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -273,7 +277,7 @@ void sl_join_append(const sl_join *join, size_t degree, uint32_t *links) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Puts a graph's centroids behind those that are there. `floats`: twice a vector of scratch. */
-static void put_centroids(const sl_partitions *from, const sl_partitions *out, float *floats) {
+static void append_centroids(const sl_partitions *from, const sl_partitions *out, float *floats) {
     const sl_codec *codec = &out->codec;
     for (size_t p = 0; p < from->count; p++) {
         const uint8_t *row = from->codec.rows.base + p * from->codec.rows.pitch;
@@ -289,7 +293,7 @@ static void put_centroids(const sl_partitions *from, const sl_partitions *out, f
 
 /* Puts a graph's partitions behind those that are there. Its nodes are rows *row and those that follow; *row becomes
  * the first behind them. */
-static void put_partitions(const sl_copied *copied, size_t g, size_t n, size_t *row, sl_partitions *out) {
+static void append_partitions(const sl_copied *copied, size_t g, size_t n, size_t *row, sl_partitions *out) {
     const sl_graph *graph = copied->graphs[g];
     const sl_partitions *from = &graph->partitions;
     for (size_t p = 0; p < from->count; p++) {
@@ -317,8 +321,8 @@ sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph)
     out.rows = sl_mem_array(&graph->allocator, sl_codec_rows_size(&out.codec, count), 1, &status);
     out.codec.rows.base = out.rows;
     for (size_t g = 0; g < copied->count && status == SL_OK; g++) {
-        put_centroids(&copied->graphs[g]->partitions, &out, floats);
-        put_partitions(copied, g, n, &row, &out);
+        append_centroids(&copied->graphs[g]->partitions, &out, floats);
+        append_partitions(copied, g, n, &row, &out);
     }
     sl_mem_free(&graph->allocator, floats, 2 * graph->codec.dim * sizeof *floats);
     out.count = count;

@@ -10,14 +10,14 @@
 #include <string.h>
 
 enum {
-    FIRST = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
-    MOST = 256, /* most rows a centroid */
+    FIRST_ROWS = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
+    MOST_ROWS = 256, /* most rows a centroid */
     TURNS = 7,
-    SERVED_FROM = 2, /* turns where centroids serve to begin at */
-    SERVED_END = 4,
+    REUSED_FROM = 2, /* turns where centroids serve to begin at */
+    REUSED_END = 4,
     CHUNK = 64 /* rows a thread takes at once */
 };
-_Static_assert(CHUNK % SL_PRODUCT_ROWS == 0, "a thread takes whole products");
+_Static_assert(CHUNK % SL_TOP_QUERIES == 0, "a thread takes whole products");
 
 void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
@@ -45,7 +45,7 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
         sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
         sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
         sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
-        sl_centre_finds_free(&kmeans->learners[t].finds);
+        sl_top_centres_free(&kmeans->learners[t].top);
     }
     sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
 }
@@ -60,7 +60,7 @@ sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
         learner->floats = sl_mem_array(allocator, 2 * dim, sizeof *learner->floats, &status);
         learner->sums = sl_mem_array(allocator, dim, sizeof *learner->sums, &status);
         learner->buffer = sl_mem_array(allocator, sl_query_size(&kmeans->codec), 1, &status);
-        if (status == SL_OK) status = sl_centre_finds_init(&learner->finds, &kmeans->groups, 1);
+        if (status == SL_OK) status = sl_top_centres_init(&learner->top, &kmeans->groups, 1);
     }
     return status;
 }
@@ -72,26 +72,26 @@ size_t sl_kmeans_bytes(const sl_codec *codec, size_t count, size_t threads) {
 
 size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count) {
     return sizeof(sl_learner) + codec->dim * (2 * sizeof(float) + sizeof(double)) + sl_query_size(codec) +
-           sl_centre_finds_bytes(codec, count, 1);
+           sl_top_centres_bytes(codec, count, 1);
 }
 
-static size_t sampled_of(size_t n, size_t count, uint64_t turn) {
-    const size_t rows = (size_t)FIRST << turn, most = count * (rows < MOST ? rows : MOST);
+static size_t sample_size(size_t n, size_t count, uint64_t lloyd_turn) {
+    const size_t rows = (size_t)FIRST_ROWS << lloyd_turn, most = count * (rows < MOST_ROWS ? rows : MOST_ROWS);
     return most < n ? most : n;
 }
 
-double sl_kmeans_compared(size_t n, size_t count) {
-    double compared = sl_centre_groups_compared(count, (double)n);
+double sl_kmeans_comparisons(size_t n, size_t count) {
+    double comparisons = sl_centre_groups_comparisons(count, (double)n);
     for (uint64_t number = 0; number < TURNS; number++)
-        compared += sl_centre_groups_compared(count, (double)sampled_of(n, count, number));
-    return compared;
+        comparisons += sl_centre_groups_comparisons(count, (double)sample_size(n, count, number));
+    return comparisons;
 }
 
 void sl_kmeans_free_groups(sl_kmeans *groups) {
     if (!groups->graph) return;
     const sl_allocator *allocator = &groups->graph->allocator;
-    sl_mem_free(allocator, groups->of, groups->sampled * sizeof *groups->of);
-    sl_mem_free(allocator, groups->members, groups->sampled * sizeof *groups->members);
+    sl_mem_free(allocator, groups->nearest, groups->sampled * sizeof *groups->nearest);
+    sl_mem_free(allocator, groups->by_centroid, groups->sampled * sizeof *groups->by_centroid);
     sl_kmeans_free_centroids(groups);
 }
 
@@ -106,24 +106,24 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
                           .learners = grouped->learners,
                           .progress = grouped->progress};
     sl_status status = sl_partition_codec(grouped->graph, grouped->codec.codes, &groups->codec);
-    groups->of = sl_mem_array(allocator, groups->sampled, sizeof *groups->of, &status);
-    groups->members = sl_mem_array(allocator, groups->sampled, sizeof *groups->members, &status);
+    groups->nearest = sl_mem_array(allocator, groups->sampled, sizeof *groups->nearest, &status);
+    groups->by_centroid = sl_mem_array(allocator, groups->sampled, sizeof *groups->by_centroid, &status);
     SL_TRY(status);
     return sl_kmeans_alloc_centroids(groups);
 }
 
 /* Tells whether a node's codes are those of a query that is compared with centroids. */
-static int has_codes(const sl_kmeans *kmeans) {
+static int has_query_codes(const sl_kmeans *kmeans) {
     const sl_codec *codec = &kmeans->graph->codec;
     return !kmeans->grouped && codec->codes == SL_CODES_I8 && kmeans->codec.codes == SL_CODES_I8 &&
            codec->dtype == SL_F32 && codec->metric != SL_METRIC_IP;
 }
 
 /* Makes a row ready to be compared with centroids. Under COSINE its length does not count. */
-static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
+static void encode_row_query(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
     const sl_graph *graph = kmeans->graph;
     float norm2;
-    if (has_codes(kmeans)) {
+    if (has_query_codes(kmeans)) {
         sl_codec codec = graph->codec;
         codec.metric = kmeans->codec.metric;
         sl_row_as_query(&codec, sl_row(graph, sl_kmeans_node(kmeans, i)), learner->buffer, query);
@@ -132,7 +132,7 @@ static void ask(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl
     if (!kmeans->grouped && graph->codec.metric == SL_METRIC_COSINE)
         sl_coded_floats(graph, sl_kmeans_node(kmeans, i), learner->floats);
     else
-        sl_kmeans_take(kmeans, i, learner->floats);
+        sl_kmeans_vector(kmeans, i, learner->floats);
     sl_encode_query(&kmeans->codec, learner->floats, SL_F32, learner->buffer, learner->floats + kmeans->codec.dim,
                     query, &norm2);
 }
@@ -145,21 +145,21 @@ static uint32_t best_of(const sl_scan *found) {
 }
 
 static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t first, size_t end) {
-    for (; first < end; first += SL_PRODUCT_ROWS) {
-        size_t count = end - first < SL_PRODUCT_ROWS ? end - first : SL_PRODUCT_ROWS;
+    for (; first < end; first += SL_TOP_QUERIES) {
+        size_t count = end - first < SL_TOP_QUERIES ? end - first : SL_TOP_QUERIES;
         for (size_t i = 0; i < count; i++) {
             sl_query_code query;
-            ask(kmeans, learner, first + i, &query);
-            sl_centre_finds_ask(&learner->finds, i, &query);
+            encode_row_query(kmeans, learner, first + i, &query);
+            sl_top_centres_query(&learner->top, i, &query);
         }
-        sl_centre_finds_run(&learner->finds, &kmeans->groups, count);
+        sl_top_centres_scan(&learner->top, &kmeans->groups, count);
         for (size_t i = 0; i < count; i++)
-            kmeans->of[first + i] = best_of(&learner->finds.finds.scans[i]);
+            kmeans->nearest[first + i] = best_of(&learner->top.top.scans[i]);
     }
 }
 
 /* Assigns the rows of the sample, and sorts them by centroid. */
-static sl_status assign(sl_kmeans *kmeans) {
+static sl_status assign_sample(sl_kmeans *kmeans) {
     SL_TRY(sl_centre_groups_arrange(&kmeans->groups));
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t first = 0; first < kmeans->sampled; first += CHUNK) {
@@ -169,33 +169,33 @@ static sl_status assign(sl_kmeans *kmeans) {
         assign_rows(kmeans, learner, first, end);
         sl_progress_step(kmeans->progress, 0);
     }
-    sl_sort_members(kmeans->of, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->members);
+    sl_sort_by_centre(kmeans->nearest, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->by_centroid);
     return SL_OK;
 }
 
-static sl_status turn(sl_kmeans *kmeans, uint64_t number) {
-    SL_TRY(assign(kmeans));
+static sl_status lloyd_turn(sl_kmeans *kmeans, uint64_t number) {
+    SL_TRY(assign_sample(kmeans));
     sl_centroids_move(kmeans);
     sl_centroids_refill(kmeans, number);
     return SL_OK;
 }
 
 sl_status sl_kmeans_learn(sl_kmeans *kmeans) {
-    const int served = sl_centroids_serve(kmeans);
-    const uint64_t first = served ? SERVED_FROM : 0, end = served ? SERVED_END : TURNS;
-    kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, 0);
+    const int reused = sl_centroids_reusable(kmeans);
+    const uint64_t first = reused ? REUSED_FROM : 0, end = reused ? REUSED_END : TURNS;
+    kmeans->sampled = sample_size(kmeans->graph->n, kmeans->count, 0);
     sl_centroids_start(kmeans);
     for (uint64_t number = first; number < end && !sl_progress_cancelled(kmeans->progress); number++) {
-        kmeans->sampled = sampled_of(kmeans->graph->n, kmeans->count, number);
-        SL_TRY(turn(kmeans, number));
+        kmeans->sampled = sample_size(kmeans->graph->n, kmeans->count, number);
+        SL_TRY(lloyd_turn(kmeans, number));
     }
     kmeans->sampled = kmeans->graph->n;
-    return assign(kmeans);
+    return assign_sample(kmeans);
 }
 
 sl_status sl_kmeans_learn_groups(sl_kmeans *groups) {
     sl_centroids_start(groups);
     for (uint64_t number = 0; number < TURNS && !sl_progress_cancelled(groups->progress); number++)
-        SL_TRY(turn(groups, number));
-    return assign(groups);
+        SL_TRY(lloyd_turn(groups, number));
+    return assign_sample(groups);
 }

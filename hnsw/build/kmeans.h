@@ -17,7 +17,7 @@ void sl_kmeans_free_centroids(sl_kmeans *kmeans);
 size_t sl_kmeans_bytes(const sl_codec *codec, size_t count, size_t threads);
 size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count);
 /* Counts the comparisons of rows with centroids while these are learnt from n rows, and all n assigned. */
-double sl_kmeans_compared(size_t n, size_t count);
+double sl_kmeans_comparisons(size_t n, size_t count);
 /* Makes the k-means of `count` groups of the centroids of `grouped`. Errors: SL_ENOMEM. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count);
 void sl_kmeans_free_groups(sl_kmeans *groups);

@@ -11,101 +11,102 @@
 #include <string.h>
 
 /* Members that the centres are learnt from, a centre. */
-enum { SAMPLE = 8 };
+enum { TRAIN_POINTS = 8 };
 /* Leaves that are too large are parted again, up to so many times. */
-enum { DEEPEST = 3 };
+enum { MAX_DEPTH = 3 };
 
 /* One partitioning under way. */
-typedef struct parting {
-    const sl_members *members;
+typedef struct partitioning {
+    const sl_points *points;
     sl_leaves *leaves;
-    size_t folds, count; /* centres */
+    size_t fan_out, count; /* centres */
     uint64_t seed;
     sl_codec codec; /* of the centres */
     uint8_t *centres;
-    uint32_t *to; /* folds entries a member: the centres nearest to it, the nearest first; SL_NONE behind them */
-    const sl_members *layer; /* all members */
-    const uint32_t *which;   /* numbers in the layer of the members that are parted; NULL: all */
+    uint32_t *nearest; /* folds entries a member: the centres nearest to it, the nearest first; SL_NONE behind them */
+    const sl_points *layer; /* all members */
+    const uint32_t *which;  /* numbers in the layer of the members that are parted; NULL: all */
     unsigned depth;
     uint32_t *sampled; /* members, SAMPLE a centre at most */
     uint32_t *starts;  /* centre -> first place in the sorted members, and one more */
     uint32_t *sorted;
     size_t sample;
     sl_centre_groups groups;
-} parting;
+} partitioning;
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Centres
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Returns one of each stretch of members of equal length. */
-static uint32_t pick(const parting *p, uint64_t purpose, size_t i, size_t of) {
-    uint64_t n = p->members->n, first = i * n / of, end = (i + 1) * n / of;
+static uint32_t draw_point(const partitioning *p, uint64_t purpose, size_t i, size_t of) {
+    uint64_t n = p->points->n, first = i * n / of, end = (i + 1) * n / of;
     return (uint32_t)(first + sl_random_at(p->seed ^ purpose << 56, i) % (end - first));
 }
 
 /* Takes the nearest centres of some rows, `folds` entries a row. */
-static void take_centres(const sl_finds *finds, size_t count, size_t folds, uint32_t *to) {
-    for (size_t i = 0; i < count; i++, to += folds) {
-        const sl_scan *scan = &finds->scans[i];
-        float scores[SL_LEAF_FOLDS];
+static void keep_nearest_centres(const sl_top_columns *top, size_t count, size_t fan_out, uint32_t *nearest) {
+    for (size_t i = 0; i < count; i++, nearest += fan_out) {
+        const sl_scan *scan = &top->scans[i];
+        float scores[SL_MAX_FAN_OUT];
         size_t kept = 0;
         for (size_t j = 0; j < scan->count; j++) {
-            size_t at = kept < folds ? kept : folds - 1;
-            if (kept == folds && !(scan->scores[j] > scores[at])) continue;
+            size_t at = kept < fan_out ? kept : fan_out - 1;
+            if (kept == fan_out && !(scan->scores[j] > scores[at])) continue;
             for (; at > 0 && scan->scores[j] > scores[at - 1]; at--) {
                 scores[at] = scores[at - 1];
-                to[at] = to[at - 1];
+                nearest[at] = nearest[at - 1];
             }
             scores[at] = scan->scores[j];
-            to[at] = scan->ids[j];
-            kept += kept < folds;
+            nearest[at] = scan->ids[j];
+            kept += kept < fan_out;
         }
-        if (!kept) to[kept++] = 0; /* scores that are no numbers, as a damaged row has */
-        for (; kept < folds; kept++)
-            to[kept] = SL_NONE;
+        if (!kept) nearest[kept++] = 0; /* scores that are no numbers, as a damaged row has */
+        for (; kept < fan_out; kept++)
+            nearest[kept] = SL_NONE;
     }
 }
 
 /* Assigns members to the centres of groups, on one thread of several. */
-static sl_status assign_rows(const parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
-    const sl_members *members = p->members;
-    const sl_codec *rows = members->codec;
-    sl_centre_finds finds;
-    sl_status status = sl_centre_finds_init(&finds, &p->groups, folds);
+static sl_status assign_some_points(const partitioning *p, const uint32_t *which, size_t n, size_t fan_out,
+                                    uint32_t *nearest) {
+    const sl_points *points = p->points;
+    const sl_codec *rows = points->codec;
+    sl_top_centres top;
+    sl_status status = sl_top_centres_init(&top, &p->groups, fan_out);
 #pragma omp for schedule(dynamic, 8)
-    for (size_t first = 0; first < n; first += SL_PRODUCT_ROWS) {
-        size_t count = n - first < SL_PRODUCT_ROWS ? n - first : SL_PRODUCT_ROWS;
-        if (status != SL_OK || sl_progress_cancelled(members->progress)) continue;
+    for (size_t first = 0; first < n; first += SL_TOP_QUERIES) {
+        size_t count = n - first < SL_TOP_QUERIES ? n - first : SL_TOP_QUERIES;
+        if (status != SL_OK || sl_progress_cancelled(points->progress)) continue;
         for (size_t i = 0; i < count; i++) {
-            const size_t row = sl_member_row(members, which ? which[first + i] : first + i);
+            const size_t row = sl_point_row(points, which ? which[first + i] : first + i);
             sl_query_code query;
-            sl_row_as_query(rows, rows->rows.base + row * rows->rows.pitch, finds.finds.buffer, &query);
-            sl_centre_finds_ask(&finds, i, &query);
+            sl_row_as_query(rows, rows->rows.base + row * rows->rows.pitch, top.top.buffer, &query);
+            sl_top_centres_query(&top, i, &query);
         }
-        sl_centre_finds_run(&finds, &p->groups, count);
-        take_centres(&finds.finds, count, folds, to + first * folds);
-        sl_progress_step(members->progress, 0);
+        sl_top_centres_scan(&top, &p->groups, count);
+        keep_nearest_centres(&top.top, count, fan_out, nearest + first * fan_out);
+        sl_progress_step(points->progress, 0);
     }
-    sl_centre_finds_free(&finds);
+    sl_top_centres_free(&top);
     return status;
 }
 
 /* Assigns members to centres. `which`: numbers of members; NULL: all. Errors: SL_ENOMEM. */
-static sl_status assign(parting *p, const uint32_t *which, size_t n, size_t folds, uint32_t *to) {
-    const sl_members *members = p->members;
+static sl_status assign_points(partitioning *p, const uint32_t *which, size_t n, size_t fan_out, uint32_t *nearest) {
+    const sl_points *points = p->points;
     sl_failure failed;
     sl_failure_init(&failed);
     SL_TRY(sl_centre_groups_arrange(&p->groups));
-#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
-    sl_failure_keep(&failed, 0, assign_rows(p, which, n, folds, to));
+#pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
+    sl_failure_keep(&failed, 0, assign_some_points(p, which, n, fan_out, nearest));
     return sl_failure_pass(&failed);
 }
 
 /* Sorts places of `to` by centre: p->starts and p->sorted. A place / folds is what was assigned. */
-static void sort_by_centre(parting *p, const uint32_t *to, size_t places) {
+static void sort_by_centre(partitioning *p, const uint32_t *nearest, size_t places) {
     p->starts[0] = 0;
-    sl_sort_members(to, places, p->count, p->starts + 1, p->sorted);
+    sl_sort_by_centre(nearest, places, p->count, p->starts + 1, p->sorted);
 }
 
 /* Gives a direction the length that centres have under IP, so that products with them go by the angle. */
@@ -117,7 +118,7 @@ static void set_length(float *floats, size_t dim, float length) {
 
 /* Encodes a centre. Integers take the nearest ones; under COSINE, where a length does not count, of a long vector.
  * floats: dim elements, and as many of scratch. */
-static void put_centre(const parting *p, size_t c, float *floats) {
+static void encode_centre(const partitioning *p, size_t c, float *floats) {
     const sl_codec *codec = &p->codec;
     const size_t dim = codec->dim;
     const float least = codec->dtype == SL_U8 ? 0 : -127, most = codec->dtype == SL_U8 ? 255 : 127;
@@ -136,26 +137,26 @@ static void put_centre(const parting *p, size_t c, float *floats) {
     sl_encode_row(codec, native, codec->dtype, row, floats, NULL);
 }
 
-static void take_member(const parting *p, size_t member, float *out) {
-    const sl_codec *codec = p->members->codec;
-    sl_decode_row(codec, codec->rows.base + (size_t)sl_member_row(p->members, member) * codec->rows.pitch, out);
+static void decode_point(const partitioning *p, size_t point, float *out) {
+    const sl_codec *codec = p->points->codec;
+    sl_decode_row(codec, codec->rows.base + (size_t)sl_point_row(p->points, point) * codec->rows.pitch, out);
 }
 
 /* Puts each centre on one of the members. */
-static sl_status begin_centres(parting *p) {
+static sl_status begin_centres(partitioning *p) {
     const size_t dim = p->codec.dim;
     sl_status status = SL_OK;
     float *floats = sl_mem_array(&p->leaves->allocator, 2 * dim, sizeof *floats, &status);
     for (size_t c = 0; c < p->count && status == SL_OK; c++) {
-        take_member(p, pick(p, 0, c, p->count), floats);
-        put_centre(p, c, floats);
+        decode_point(p, draw_point(p, 0, c, p->count), floats);
+        encode_centre(p, c, floats);
     }
     sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
     return status;
 }
 
 /* Moves each centre to the mean of the sampled members nearest to it. A centre without any stays. */
-static sl_status move_centres(parting *p) {
+static sl_status move_centres(partitioning *p) {
     const size_t dim = p->codec.dim;
     sl_status status = SL_OK;
     float *floats = sl_mem_array(&p->leaves->allocator, 2 * dim, sizeof *floats, &status);
@@ -164,7 +165,7 @@ static sl_status move_centres(parting *p) {
         if (!size) continue;
         memset(floats, 0, dim * sizeof *floats);
         for (size_t i = p->starts[c]; i < p->starts[c + 1]; i++) {
-            take_member(p, p->sampled[p->sorted[i]], floats + dim);
+            decode_point(p, p->sampled[p->sorted[i]], floats + dim);
             double length = p->codec.metric == SL_METRIC_L2 ? 1 : sqrt(sl_dot_double(floats + dim, floats + dim, dim));
             float unit = length > 0 ? (float)(1 / length) : 0;
             for (size_t j = 0; j < dim; j++)
@@ -172,19 +173,19 @@ static sl_status move_centres(parting *p) {
         }
         for (size_t j = 0; j < dim; j++)
             floats[j] /= (float)size;
-        put_centre(p, c, floats);
+        encode_centre(p, c, floats);
     }
     sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
     return status;
 }
 
 /* Makes centres of members by chance, and moves them once (Lloyd 1982). */
-static sl_status make_centres(parting *p) {
+static sl_status make_centres(partitioning *p) {
     SL_TRY(begin_centres(p));
     for (size_t i = 0; i < p->sample; i++)
-        p->sampled[i] = pick(p, 1, i, p->sample);
-    SL_TRY(assign(p, p->sampled, p->sample, 1, p->to));
-    sort_by_centre(p, p->to, p->sample);
+        p->sampled[i] = draw_point(p, 1, i, p->sample);
+    SL_TRY(assign_points(p, p->sampled, p->sample, 1, p->nearest));
+    sort_by_centre(p, p->nearest, p->sample);
     return move_centres(p);
 }
 
@@ -192,197 +193,204 @@ static sl_status make_centres(parting *p) {
  * Leaves
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status part_all(parting *p);
+static sl_status partition_points(partitioning *p);
 
 /* Parts members by centres of their own. `which`: their numbers. */
-static sl_status split(const parting *whole, const uint32_t *which, size_t size) {
-    const sl_members *members = whole->layer;
+static sl_status divide_again(const partitioning *whole, const uint32_t *which, size_t size) {
+    const sl_points *points = whole->layer;
     sl_status status = SL_OK;
     uint32_t *rows = sl_mem_array(&whole->leaves->allocator, size, sizeof *rows, &status);
     for (size_t i = 0; i < size && rows; i++)
-        rows[i] = sl_member_row(members, which[i]);
-    const sl_members some = {members->graph, members->codec, size, rows, members->threads, members->progress, 0, NULL};
-    parting p = {.members = &some,
-                 .layer = members,
-                 .leaves = whole->leaves,
-                 .which = which,
-                 .depth = whole->depth + 1,
-                 .folds = 1,
-                 .count = size / SL_LEAF_ROWS + 2,
-                 .seed = sl_random_at(whole->seed, size)};
-    if (status == SL_OK) status = part_all(&p);
+        rows[i] = sl_point_row(points, which[i]);
+    sl_points some = *points;
+    some.n = size;
+    some.rows = rows;
+    some.steps = 0;
+    some.work = NULL;
+    partitioning p = {.points = &some,
+                      .layer = points,
+                      .leaves = whole->leaves,
+                      .which = which,
+                      .depth = whole->depth + 1,
+                      .fan_out = 1,
+                      .count = size / SL_LEAF_POINTS + 2,
+                      .seed = sl_random_at(whole->seed, size)};
+    if (status == SL_OK) status = partition_points(&p);
     sl_mem_free(&whole->leaves->allocator, rows, size * sizeof *rows);
     return status;
 }
 
 /* Makes leaves of some members: one, or several where they are many. Copies cannot be parted, and are cut. */
-static sl_status take(const parting *p, const uint32_t *which, size_t size) {
-    if (p->leaves->asked) return sl_leaves_append(p->leaves, which, size);
-    if (size > SL_LEAF_MOST && p->depth < DEEPEST) return split(p, which, size);
-    for (size_t first = 0; first < size; first += SL_LEAF_MOST)
-        SL_TRY(sl_leaves_append(p->leaves, which + first, size - first < SL_LEAF_MOST ? size - first : SL_LEAF_MOST));
+static sl_status make_leaf(const partitioning *p, const uint32_t *which, size_t size) {
+    if (p->leaves->targets) return sl_leaves_append(p->leaves, which, size);
+    if (size > SL_MAX_LEAF_POINTS && p->depth < MAX_DEPTH) return divide_again(p, which, size);
+    for (size_t first = 0; first < size; first += SL_MAX_LEAF_POINTS)
+        SL_TRY(sl_leaves_append(p->leaves, which + first,
+                                size - first < SL_MAX_LEAF_POINTS ? size - first : SL_MAX_LEAF_POINTS));
     return SL_OK;
 }
 
 /* Makes leaves of the members nearest to each centre. */
-static sl_status take_all(parting *p) {
+static sl_status make_leaves(partitioning *p) {
     for (size_t c = 0; c < p->count; c++) {
         const size_t first = p->starts[c], size = p->starts[c + 1] - first;
         for (size_t i = first; i < first + size; i++) {
-            uint32_t member = p->sorted[i] / (uint32_t)p->folds;
-            p->sampled[i - first] = p->which ? p->which[member] : member;
+            uint32_t point = p->sorted[i] / (uint32_t)p->fan_out;
+            p->sampled[i - first] = p->which ? p->which[point] : point;
         }
-        SL_TRY(take(p, p->sampled, size));
+        SL_TRY(make_leaf(p, p->sampled, size));
     }
     return SL_OK;
 }
 
 /* Finds the members that score best for some centres, which are as many rows. */
-static void find_asked(const parting *p, sl_finds *finds, const sl_columns *all, size_t first, size_t count) {
-    uint32_t centres[SL_PRODUCT_ROWS], *asked = p->leaves->asked + (p->leaves->count + first) * SL_LEAF_ASKED;
+static void find_targets(const partitioning *p, sl_top_columns *top, const sl_columns *all, size_t first,
+                         size_t count) {
+    uint32_t centres[SL_TOP_QUERIES], *targets = p->leaves->targets + (p->leaves->count + first) * SL_LEAF_TARGETS;
     for (size_t i = 0; i < count; i++)
         centres[i] = (uint32_t)(first + i);
-    sl_finds_best(finds, all, centres, count, NULL);
+    sl_top_columns_of_rows(top, all, centres, count, NULL);
     for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < SL_LEAF_ASKED; j++)
-            *asked++ = j < finds->scans[i].count ? finds->scans[i].ids[j] : SL_NONE;
+        for (size_t j = 0; j < SL_LEAF_TARGETS; j++)
+            *targets++ = j < top->scans[i].count ? top->scans[i].ids[j] : SL_NONE;
 }
 
 /* The same for all centres, on one thread of several. */
-static sl_status find_some_asked(const parting *p, const sl_columns *all) {
-    sl_progress *progress = p->members->progress;
-    sl_finds finds;
-    sl_status status = sl_finds_init(&finds, p->members->graph, &p->codec, SL_LEAF_ROWS);
+static sl_status find_some_targets(const partitioning *p, const sl_columns *all) {
+    sl_progress *progress = p->points->progress;
+    sl_top_columns top;
+    sl_status status = sl_top_columns_init(&top, p->points->graph, &p->codec, SL_LEAF_POINTS);
 #pragma omp for schedule(dynamic, 1)
-    for (size_t first = 0; first < p->count; first += SL_PRODUCT_ROWS) {
+    for (size_t first = 0; first < p->count; first += SL_TOP_QUERIES) {
         if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-        find_asked(p, &finds, all, first, p->count - first < SL_PRODUCT_ROWS ? p->count - first : SL_PRODUCT_ROWS);
+        find_targets(p, &top, all, first, p->count - first < SL_TOP_QUERIES ? p->count - first : SL_TOP_QUERIES);
         sl_progress_step(progress, 0);
     }
-    sl_finds_free(&finds);
+    sl_top_columns_free(&top);
     return status;
 }
 
 /* Finds for the leaf of each centre the members that its own are compared with. */
-static sl_status find_all_asked(const parting *p) {
-    const sl_members *members = p->members;
+static sl_status find_all_targets(const partitioning *p) {
+    const sl_points *points = p->points;
     sl_columns all;
     sl_failure failed;
     sl_failure_init(&failed);
-    SL_TRY(sl_columns_init(&all, members->graph, members->codec, members->n));
-    sl_columns_pack(&all, members->rows, members->n);
-#pragma omp parallel num_threads((int)members->threads) if (members->threads > 1)
-    sl_failure_keep(&failed, 0, find_some_asked(p, &all));
+    SL_TRY(sl_columns_init(&all, points->graph, points->codec, points->n));
+    sl_columns_pack(&all, points->rows, points->n);
+#pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
+    sl_failure_keep(&failed, 0, find_some_targets(p, &all));
     sl_columns_free(&all);
     return sl_failure_pass(&failed);
 }
 
-static sl_status part(parting *p) {
-    const size_t n = p->members->n;
+static sl_status make_partitioning(partitioning *p) {
+    const size_t n = p->points->n;
     SL_TRY(make_centres(p));
-    SL_TRY(assign(p, NULL, n, p->folds, p->to));
-    if (p->leaves->asked) SL_TRY(find_all_asked(p));
-    if (sl_progress_cancelled(p->members->progress)) return sl_progress_end(p->members->progress);
-    sort_by_centre(p, p->to, n * p->folds);
-    return take_all(p);
+    SL_TRY(assign_points(p, NULL, n, p->fan_out, p->nearest));
+    if (p->leaves->targets) SL_TRY(find_all_targets(p));
+    if (sl_progress_cancelled(p->points->progress)) return sl_progress_end(p->points->progress);
+    sort_by_centre(p, p->nearest, n * p->fan_out);
+    return make_leaves(p);
 }
 
-static sl_status parting_alloc(parting *p) {
+static sl_status partitioning_alloc(partitioning *p) {
     const sl_allocator *allocator = &p->leaves->allocator;
-    const size_t n = p->members->n;
+    const size_t n = p->points->n;
     sl_status status = SL_OK;
-    p->codec = *p->members->codec;
+    p->codec = *p->points->codec;
     p->centres = sl_mem_array(allocator, sl_codec_rows_size(&p->codec, p->count), 1, &status);
     p->codec.rows.base = p->centres;
-    p->to = sl_mem_array(allocator, n * p->folds, sizeof *p->to, &status);
-    p->sorted = sl_mem_array(allocator, n * p->folds, sizeof *p->sorted, &status);
+    p->nearest = sl_mem_array(allocator, n * p->fan_out, sizeof *p->nearest, &status);
+    p->sorted = sl_mem_array(allocator, n * p->fan_out, sizeof *p->sorted, &status);
     p->sampled = sl_mem_array(allocator, n, sizeof *p->sampled, &status);
     p->starts = sl_mem_array(allocator, p->count + 1, sizeof *p->starts, &status);
     return status == SL_OK
-               ? sl_centre_groups_init(&p->groups, p->members->graph, &p->codec, p->count, p->members->threads)
+               ? sl_centre_groups_init(&p->groups, p->points->graph, &p->codec, p->count, p->points->threads)
                : status;
 }
 
-static void parting_free(parting *p) {
+static void partitioning_free(partitioning *p) {
     const sl_allocator *allocator = &p->leaves->allocator;
-    const size_t n = p->members->n;
+    const size_t n = p->points->n;
     sl_mem_free(allocator, p->centres, sl_codec_rows_size(&p->codec, p->count));
-    sl_mem_free(allocator, p->to, n * p->folds * sizeof *p->to);
-    sl_mem_free(allocator, p->sorted, n * p->folds * sizeof *p->sorted);
+    sl_mem_free(allocator, p->nearest, n * p->fan_out * sizeof *p->nearest);
+    sl_mem_free(allocator, p->sorted, n * p->fan_out * sizeof *p->sorted);
     sl_mem_free(allocator, p->sampled, n * sizeof *p->sampled);
     sl_mem_free(allocator, p->starts, (p->count + 1) * sizeof *p->starts);
     sl_centre_groups_free(&p->groups);
 }
 
 /* The bytes of parting_alloc and of the threads' scratch. Threads assign, and then find the members that are asked. */
-static size_t parting_bytes(const sl_members *members, size_t folds, size_t count) {
-    const sl_codec *codec = members->codec;
-    const size_t n = members->n, assigning = members->threads * sl_centre_finds_bytes(codec, count, folds);
-    const size_t asking = sl_columns_bytes(codec, n) + members->threads * sl_finds_bytes(codec, SL_LEAF_ROWS);
-    return sl_codec_rows_size(codec, count) + (2 * folds + 1) * n * sizeof(uint32_t) + (count + 1) * sizeof(uint32_t) +
-           sl_centre_groups_bytes(codec, count, members->threads) +
-           (codec->metric == SL_METRIC_IP ? sl_larger(assigning, asking) : assigning);
+static size_t partitioning_bytes(const sl_points *points, size_t fan_out, size_t count) {
+    const sl_codec *codec = points->codec;
+    const size_t n = points->n, assigning = points->threads * sl_top_centres_bytes(codec, count, fan_out);
+    const size_t targeting = sl_columns_bytes(codec, n) + points->threads * sl_top_columns_bytes(codec, SL_LEAF_POINTS);
+    return sl_codec_rows_size(codec, count) + (2 * fan_out + 1) * n * sizeof(uint32_t) +
+           (count + 1) * sizeof(uint32_t) + sl_centre_groups_bytes(codec, count, points->threads) +
+           (codec->metric == SL_METRIC_IP ? sl_larger(assigning, targeting) : assigning);
 }
 
-static size_t sample_of(size_t n, size_t centres) {
-    return SAMPLE * centres < n ? SAMPLE * centres : n;
+static size_t sample_size(size_t n, size_t centres) {
+    return TRAIN_POINTS * centres < n ? TRAIN_POINTS * centres : n;
 }
 
-static sl_status part_all(parting *p) {
-    p->sample = sample_of(p->members->n, p->count);
-    sl_status status = parting_alloc(p);
-    if (status == SL_OK) status = part(p);
-    parting_free(p);
+static sl_status partition_points(partitioning *p) {
+    p->sample = sample_size(p->points->n, p->count);
+    sl_status status = partitioning_alloc(p);
+    if (status == SL_OK) status = make_partitioning(p);
+    partitioning_free(p);
     return status;
 }
 
 /* All members are one leaf. */
-static sl_status one_leaf(sl_leaves *leaves) {
+static sl_status make_one_leaf(sl_leaves *leaves) {
     for (size_t i = 0; i < leaves->n; i++)
-        leaves->rows[i] = (uint32_t)i;
-    return sl_leaves_append(leaves, leaves->rows, leaves->n);
+        leaves->points[i] = (uint32_t)i;
+    return sl_leaves_append(leaves, leaves->points, leaves->n);
 }
 
-static size_t centres_of(size_t n, size_t folds) {
-    return n * folds / SL_LEAF_ROWS + 1;
+static size_t centre_count(size_t n, size_t fan_out) {
+    return n * fan_out / SL_LEAF_POINTS + 1;
 }
 
 /* Most leaves are those of one centre. Arrays grow by half. */
-sl_bytes sl_leaves_bytes(const sl_members *members, size_t folds) {
-    const size_t n = members->n, centres = centres_of(n, folds), leaves = SL_PARTITIONINGS * centres + 2;
-    const size_t asked = n > SL_LEAF_MOST && members->codec->metric == SL_METRIC_IP ? sl_leaves_asked_room(centres) : 0;
+sl_bytes sl_leaves_bytes(const sl_points *points, size_t fan_out) {
+    const size_t n = points->n, centres = centre_count(n, fan_out), leaves = SL_PARTITIONINGS * centres + 2;
+    const size_t targets =
+        n > SL_MAX_LEAF_POINTS && points->codec->metric == SL_METRIC_IP ? sl_leaves_targets_room(centres) : 0;
     const size_t kept =
-        (leaves + leaves / 2) * sizeof(uint64_t) + (SL_PARTITIONINGS * folds * n + asked) * sizeof(uint32_t);
-    return (sl_bytes){kept, kept + parting_bytes(members, folds, centres)};
+        (leaves + leaves / 2) * sizeof(uint64_t) + (SL_PARTITIONINGS * fan_out * n + targets) * sizeof(uint32_t);
+    return (sl_bytes){kept, kept + partitioning_bytes(points, fan_out, centres)};
 }
 
-double sl_leaves_compared(size_t n, size_t folds, sl_metric metric) {
-    const size_t centres = centres_of(n, folds), sample = sample_of(n, centres);
-    const double learnt = sl_centre_groups_compared(centres, (double)sample);
-    const double assigned = sl_centre_groups_compared(centres, (double)n);
-    const double asked = metric == SL_METRIC_IP ? (double)centres * (double)n : 0;
-    return n > SL_LEAF_MOST ? SL_PARTITIONINGS * (learnt + assigned + asked) : 0;
+double sl_leaves_comparisons(size_t n, size_t fan_out, sl_metric metric) {
+    const size_t centres = centre_count(n, fan_out), sample = sample_size(n, centres);
+    const double learnt = sl_centre_groups_comparisons(centres, (double)sample);
+    const double assigned = sl_centre_groups_comparisons(centres, (double)n);
+    const double targets = metric == SL_METRIC_IP ? (double)centres * (double)n : 0;
+    return n > SL_MAX_LEAF_POINTS ? SL_PARTITIONINGS * (learnt + assigned + targets) : 0;
 }
 
-double sl_leaves_pairs(size_t n, size_t folds) {
-    return (double)n * (double)(SL_PARTITIONINGS * folds * SL_LEAF_ROWS);
+double sl_leaves_pairs(size_t n, size_t fan_out) {
+    return (double)n * (double)(SL_PARTITIONINGS * fan_out * SL_LEAF_POINTS);
 }
 
-sl_status sl_leaves_make(sl_leaves *leaves, const sl_members *members, size_t folds) {
-    const size_t centres = centres_of(members->n, folds);
-    *leaves = (sl_leaves){.allocator = members->graph->allocator, .n = members->n};
-    const int is_one = members->n <= SL_LEAF_MOST;
-    SL_TRY(sl_leaves_alloc(leaves, folds, !is_one && members->codec->metric == SL_METRIC_IP ? centres : 0));
-    if (is_one) return one_leaf(leaves);
-    if (members->work && sl_leaf_notes_take(members->work, leaves)) return SL_OK;
+sl_status sl_leaves_make(sl_leaves *leaves, const sl_points *points, size_t fan_out) {
+    const size_t centres = centre_count(points->n, fan_out);
+    *leaves = (sl_leaves){.allocator = points->graph->allocator, .n = points->n};
+    const int is_one = points->n <= SL_MAX_LEAF_POINTS;
+    SL_TRY(sl_leaves_alloc(leaves, fan_out, !is_one && points->codec->metric == SL_METRIC_IP ? centres : 0));
+    if (is_one) return make_one_leaf(leaves);
+    if (points->work && sl_leaf_notes_read(points->work, leaves)) return SL_OK;
     for (uint64_t turn = 0; turn < SL_PARTITIONINGS; turn++) {
-        parting p = {.members = members,
-                     .layer = members,
-                     .leaves = leaves,
-                     .folds = folds,
-                     .count = centres,
-                     .seed = members->graph->seed ^ (0x6c65617665u + turn)};
-        SL_TRY(part_all(&p));
+        partitioning p = {.points = points,
+                          .layer = points,
+                          .leaves = leaves,
+                          .fan_out = fan_out,
+                          .count = centres,
+                          .seed = points->graph->seed ^ (0x6c65617665u + turn)};
+        SL_TRY(partition_points(&p));
     }
-    return members->work ? sl_leaf_notes_put(members->work, leaves) : SL_OK;
+    return points->work ? sl_leaf_notes_write(points->work, leaves) : SL_OK;
 }

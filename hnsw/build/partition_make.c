@@ -27,7 +27,7 @@ size_t sl_partition_groups(size_t partitions) {
 }
 
 /* Makes the centroids once more, of all rows and in the form that queries are compared with. */
-static sl_status restate(sl_kmeans *kmeans) {
+static sl_status encode_for_queries(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_codec codec;
     void *rows;
@@ -36,7 +36,7 @@ static sl_status restate(sl_kmeans *kmeans) {
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     kmeans->codec = codec;
     kmeans->codec.rows.base = kmeans->rows = rows;
-    kmeans->is_asked = 1;
+    kmeans->in_query_form = 1;
     sl_centroids_move(kmeans);
     return SL_OK;
 }
@@ -47,9 +47,9 @@ static void leave_out_empty(sl_kmeans *groups) {
     for (size_t g = 0; g < groups->count; g++) {
         uint32_t end = groups->ends[g];
         for (; from < end; from++) {
-            uint32_t p = groups->members[from];
-            sl_range range = sl_kmeans_members(groups->grouped, p);
-            if (range.first < range.end) groups->members[kept++] = p;
+            uint32_t p = groups->by_centroid[from];
+            sl_range range = sl_kmeans_cell(groups->grouped, p);
+            if (range.first < range.end) groups->by_centroid[kept++] = p;
         }
         groups->ends[g] = kept;
     }
@@ -63,10 +63,10 @@ typedef struct sl_centroid_list {
 
 /* Sorts `order`, which names n things, by their centroids: in the order of `list`, the things of one centroid as they
  * were. Puts the listed centroids and where their things begin into `out`. `scratch`: n entries. Errors: SL_ENOMEM. */
-static sl_status arrange(const sl_kmeans *kmeans, sl_centroid_list list, uint32_t *order, size_t n, uint32_t *scratch,
-                         sl_partitions *out) {
+static sl_status arrange_by_centroid(const sl_kmeans *kmeans, sl_centroid_list list, uint32_t *order, size_t n,
+                                     uint32_t *scratch, sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
-    const uint32_t *of = kmeans->of;
+    const uint32_t *of = kmeans->nearest;
     const size_t listed = list.count;
     size_t pitch = kmeans->codec.rows.pitch, end = 0;
     sl_partitions arranged = {.count = listed, .codec = kmeans->codec};
@@ -103,18 +103,19 @@ done:
 }
 
 /* Lists the centroids of n things in the order in which `order` meets them, each once, in `room`. `seen`: zeroes. */
-static sl_centroid_list meet(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen, uint32_t *room) {
-    size_t met = 0;
+static sl_centroid_list list_in_order(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen,
+                                      uint32_t *room) {
+    size_t listed = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t centroid = kmeans->of[order[i]];
-        if (!seen[centroid]) room[met++] = centroid;
+        uint32_t centroid = kmeans->nearest[order[i]];
+        if (!seen[centroid]) room[listed++] = centroid;
         seen[centroid] = 1;
     }
-    return (sl_centroid_list){room, met};
+    return (sl_centroid_list){room, listed};
 }
 
 /* Sorts nodes by partition, and partitions by group where there are groups; groups lie as they are met first. */
-static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, const sl_partition_work *work) {
+static sl_status order_nodes(const sl_kmeans *kmeans, const sl_kmeans *groups, const sl_partition_work *work) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t n = kmeans->graph->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
     void *block;
@@ -122,12 +123,12 @@ static sl_status number(const sl_kmeans *kmeans, const sl_kmeans *groups, const 
     SL_TRY(sl_mem_alloc(allocator, size, &block));
     uint32_t *listed = block, *seen = listed + count, *groups_listed = seen + count,
              *groups_seen = groups_listed + count;
-    sl_centroid_list list = meet(kmeans, work->order, n, seen, listed);
+    sl_centroid_list list = list_in_order(kmeans, work->order, n, seen, listed);
     if (groups->count) {
-        sl_centroid_list groups_list = meet(groups, listed, list.count, groups_seen, groups_listed);
-        SL_TRY_GOTO(arrange(groups, groups_list, listed, list.count, work->scratch, work->groups), done);
+        sl_centroid_list groups_list = list_in_order(groups, listed, list.count, groups_seen, groups_listed);
+        SL_TRY_GOTO(arrange_by_centroid(groups, groups_list, listed, list.count, work->scratch, work->groups), done);
     }
-    status = arrange(kmeans, list, work->order, n, work->scratch, work->partitions);
+    status = arrange_by_centroid(kmeans, list, work->order, n, work->scratch, work->partitions);
 done:
     sl_mem_free(allocator, block, size);
     return status;
@@ -146,7 +147,7 @@ static int longer_first(const void *a, const void *b) {
 }
 
 /* Puts down how long the longest of each band is. The partition's nodes lie by falling length. */
-static void put_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
+static void write_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
         size_t first = sl_partition_banded(count, b);
         if (first == count) first--; /* the band is empty */
@@ -178,7 +179,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
         qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
         for (size_t i = range.first; i < range.end; i++)
             scratch[i] = order[nodes[i].place];
-        put_bands(nodes + range.first, range.end - range.first, out->bands + p * SL_PARTITION_BANDS);
+        write_bands(nodes + range.first, range.end - range.first, out->bands + p * SL_PARTITION_BANDS);
     }
     sl_mem_free(allocator, nodes, n * sizeof *nodes);
     if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
@@ -189,7 +190,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
 /* Makes centroids, and assigns all rows to them. */
 static sl_status make_partitions(sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_learn(kmeans));
-    return sl_progress_cancelled(kmeans->progress) ? sl_progress_end(kmeans->progress) : restate(kmeans);
+    return sl_progress_cancelled(kmeans->progress) ? sl_progress_end(kmeans->progress) : encode_for_queries(kmeans);
 }
 
 /* Makes the groups that queries look at, of centroids as queries are compared with them. */
@@ -198,7 +199,7 @@ static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_learn_groups(groups));
     if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
     leave_out_empty(groups);
-    return restate(groups);
+    return encode_for_queries(groups);
 }
 
 sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress *progress,
@@ -206,8 +207,8 @@ sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress 
     sl_kmeans kmeans = {.graph = graph,
                         .count = sl_partition_count(graph->n),
                         .threads = threads,
-                        .of = work->of,
-                        .members = work->scratch,
+                        .nearest = work->of,
+                        .by_centroid = work->scratch,
                         .progress = progress};
     sl_kmeans groups = {0};
     sl_codes codes;
@@ -218,7 +219,7 @@ sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress 
     SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
-    SL_TRY_GOTO(number(&kmeans, &groups, work), done);
+    SL_TRY_GOTO(order_nodes(&kmeans, &groups, work), done);
     if (graph->codec.metric == SL_METRIC_IP) status = make_bands(&kmeans, work->order, work->scratch, work->partitions);
 done:
     sl_kmeans_free_groups(&groups);
@@ -227,7 +228,7 @@ done:
     return status;
 }
 
-static size_t parts_bytes(const sl_codec *codec, size_t count) {
+static size_t partitions_bytes(const sl_codec *codec, size_t count) {
     return (count + 1) * sizeof(uint32_t) + sl_codec_rows_size(codec, count);
 }
 
@@ -241,7 +242,7 @@ sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *b
     const int banded = graph->codec.metric == SL_METRIC_IP;
     sl_codec codec;
     SL_TRY(sl_partition_codec(graph, sl_partition_codes_at_most(graph), &codec));
-    bytes->kept = parts_bytes(&codec, count) + (groups ? parts_bytes(&codec, groups) : 0) +
+    bytes->kept = partitions_bytes(&codec, count) + (groups ? partitions_bytes(&codec, groups) : 0) +
                   (banded ? count * SL_PARTITION_BANDS : 0);
     bytes->most = bytes->kept + threads * sl_kmeans_learner_bytes(&codec, count) +
                   sl_kmeans_bytes(&codec, count, threads) + sl_codec_rows_size(&codec, count) +
@@ -252,6 +253,6 @@ sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *b
     return SL_OK;
 }
 
-double sl_partitions_compared(size_t n) {
-    return sl_kmeans_compared(n, sl_partition_count(n));
+double sl_partitions_comparisons(size_t n) {
+    return sl_kmeans_comparisons(n, sl_partition_count(n));
 }

@@ -30,6 +30,6 @@ sl_codes sl_partition_codes_at_most(const sl_graph *graph);
 /* Tells the bytes of that, at most; without those of `work`. `graph` needs no arrays. */
 sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes);
 /* Counts the comparisons of n nodes with centroids. */
-double sl_partitions_compared(size_t n);
+double sl_partitions_comparisons(size_t n);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ef of a walk that looks whether a way is left. */
-enum { NARROW = 16 };
+enum { NARROW_EF = 16 };
 
 static size_t bit_words(size_t bits) {
     return bits / 64 + 1;
@@ -36,7 +36,7 @@ void sl_reach_free(sl_reach *reach) {
     reach->graph = NULL;
 }
 
-static void enter(sl_reach *reach, uint32_t node) {
+static void mark_reached(sl_reach *reach, uint32_t node) {
     reach->reached[node / 64] |= (uint64_t)1 << (node % 64);
     reach->queue[reach->tail++] = node;
 }
@@ -46,7 +46,7 @@ static void mark_tree(sl_reach *reach, size_t link) {
 }
 
 /* Reaches everything that links lead to from the queue. */
-static void spread(sl_reach *reach) {
+static void follow_links(sl_reach *reach) {
     const sl_graph *graph = reach->graph;
     while (reach->head < reach->tail) {
         uint32_t node = reach->queue[reach->head++];
@@ -57,24 +57,24 @@ static void spread(sl_reach *reach) {
             if (to == SL_NONE) break;
             if (to >= graph->n || sl_reach_has(reach, to)) continue;
             if (reach->tree) mark_tree(reach, first + i);
-            enter(reach, to);
+            mark_reached(reach, to);
         }
     }
 }
 
-size_t sl_reach_run(sl_reach *reach) {
+size_t sl_reach_from_entry(sl_reach *reach) {
     const sl_graph *graph = reach->graph;
     if (graph->n == 0) return 0;
     uint32_t node = sl_entry_get(graph).node;
     if (node >= graph->n) return 0;
-    enter(reach, node);
-    spread(reach);
+    mark_reached(reach, node);
+    follow_links(reach);
     return reach->tail;
 }
 
 /* Makes `from` link to `to` in a free place. Otherwise, if `replaces` says so, over a link by which no node was reached
  * first: such a link leaves all reached nodes reached. Returns 0 where `from` has no place. */
-static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to, int replaces) {
+static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to, int replaces) {
     const sl_graph *graph = reach->graph;
     size_t first = (size_t)from * graph->m0, place = SIZE_MAX;
     uint32_t *links = sl_links(graph, from);
@@ -90,7 +90,7 @@ static int attach(sl_reach *reach, const sl_insert *insert, uint32_t from, uint3
     sl_link_store(links + place, to);
     sl_index_touch(insert->index, links + place, sizeof to);
     mark_tree(reach, first + place);
-    enter(reach, to);
+    mark_reached(reach, to);
     return 1;
 }
 
@@ -109,11 +109,11 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {
         uint32_t near = sl_pool_id(walk->pool.keys[i]);
-        if (near != node && sl_reach_has(reach, near) && attach(reach, insert, near, node, replaces)) return;
+        if (near != node && sl_reach_has(reach, near) && attach_to(reach, insert, near, node, replaces)) return;
     }
     for (; replaces < 2; replaces++)
         for (size_t i = reach->tail; i-- > 0;)
-            if (attach(reach, insert, reach->queue[i], node, replaces)) return;
+            if (attach_to(reach, insert, reach->queue[i], node, replaces)) return;
 }
 
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
@@ -123,7 +123,7 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
         if (sl_reach_has(reach, (uint32_t)node)) continue;
         attach_near(reach, insert, (uint32_t)node);
         attached++;
-        spread(reach);
+        follow_links(reach);
     }
     return attached;
 }
@@ -168,7 +168,7 @@ static int append_near(sl_insert *insert, uint32_t to) {
 }
 
 /* Tells whether the walk came to a node. Nodes of a large index share marks. */
-static int has_met(const sl_walk *walk, uint32_t node) {
+static int was_visited(const sl_walk *walk, uint32_t node) {
     if (walk->graph->n <= SL_VISITED_MOST) return sl_visited_has(&walk->visited, node);
     for (size_t i = 0; i < walk->pool.size; i++)
         if (sl_pool_id(walk->pool.keys[i]) == node) return 1;
@@ -176,10 +176,10 @@ static int has_met(const sl_walk *walk, uint32_t node) {
 }
 
 /* Walks towards a node. Returns whether the walk came to it, and else leaves in the pool where it came to. */
-static int walk_finds(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
+static int walk_reaches(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
     sl_walk_layer(walk, 0, sl_walk_from(start), ef);
     sl_pool_finish(&walk->pool, ef);
-    return has_met(walk, node);
+    return was_visited(walk, node);
 }
 
 /* A walk towards the end begins at the node from which it must be reached, and at the entry point. A new node may be
@@ -192,8 +192,8 @@ static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
     sl_walk_ask_node(walk, graph, end.to);
     if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
     if (end.from == SL_NONE && start >= first) start = sl_entry_get(graph).node;
-    if (ef > NARROW && walk_finds(walk, start, end.to, NARROW)) return 1;
-    return walk_finds(walk, start, end.to, ef) || append_near(insert, end.to);
+    if (ef > NARROW_EF && walk_reaches(walk, start, end.to, NARROW_EF)) return 1;
+    return walk_reaches(walk, start, end.to, ef) || append_near(insert, end.to);
 }
 
 int sl_reach_close(sl_insert *insert, sl_detours *detours) {
@@ -208,13 +208,13 @@ int sl_reach_close(sl_insert *insert, sl_detours *detours) {
  * The whole proof
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status settle(sl_index *index) {
+static sl_status prove_all(sl_index *index) {
     sl_reach reach = {0};
     sl_insert insert = {0};
     void *locks = NULL;
     sl_status status;
     SL_TRY_GOTO(sl_reach_init(&reach, &index->graph, index->graph.n, 1), done);
-    if (sl_reach_run(&reach) < index->graph.n) {
+    if (sl_reach_from_entry(&reach) < index->graph.n) {
         SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof(sl_build_locks), &locks), done);
         SL_TRY_GOTO(sl_insert_init(&insert, index, locks), done);
         sl_reach_repair(&reach, &insert);
@@ -233,7 +233,7 @@ sl_status sl_reach_settle(sl_index *index) {
     /* A repair is written to the file itself. A child of fork() may not do that. */
     if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));
     sl_spin_lock_owned(&index->settling);
-    sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? settle(index) : SL_OK;
+    sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? prove_all(index) : SL_OK;
     sl_spin_unlock(&index->settling);
     return status;
 }

@@ -20,7 +20,7 @@ void sl_reach_free(sl_reach *reach);
 size_t sl_reach_bytes(const sl_graph *graph, size_t capacity, int with_tree);
 
 /* Goes breadth first from the entry point, over links in range. Returns how many nodes were reached. */
-size_t sl_reach_run(sl_reach *reach);
+size_t sl_reach_from_entry(sl_reach *reach);
 
 static inline int sl_reach_has(const sl_reach *reach, uint32_t node) {
     return reach->reached[node / 64] >> (node % 64) & 1;

@@ -89,17 +89,21 @@ static sl_status order_alloc(sl_order *order) {
 static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
     const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
-    size_t n = index->graph.n, tail = sl_reach_run(reach);
+    size_t n = index->graph.n, tail = sl_reach_from_entry(reach);
     for (size_t node = 0; node < n; node++)
         if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
-    const sl_partition_work work = {reach->queue, order->of, order->to, &order->partitions, &order->groups};
+    const sl_partition_work work = {.order = reach->queue,
+                                    .of = order->of,
+                                    .scratch = order->to,
+                                    .partitions = &order->partitions,
+                                    .groups = &order->groups};
     SL_TRY(sl_partitions_make(&index->graph, sl_thread_count(threads), progress, &work));
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
     return SL_OK;
 }
 
-static void renumber(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
+static void renumber_links(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
     for (size_t i = 0; i < degree; i++)
         links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
 }
@@ -128,7 +132,7 @@ static void move_layer0(sl_order *order) {
     uint64_t *ids = order->ids;
     for (size_t node = 0; node < index->graph.n; node++) {
         uint32_t *links = sl_links(&index->graph, node);
-        renumber(links, links, index->graph.m0, order->to);
+        renumber_links(links, links, index->graph.m0, order->to);
         ids[node] = sl_id_of(&index->graph, order->reach.queue[node]);
         if (sl_is_dead(&index->graph, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
@@ -154,13 +158,13 @@ static void copy_upper(sl_order *order) {
     for (size_t slot = 0; slot < old->count; slot++)
         for (uint32_t row = old->start[slot]; row < old->start[slot + 1]; row++) {
             size_t to = upper->start[order->slots[slot]] + (row - old->start[slot]);
-            renumber(upper->links + to * index->graph.m, old->links + (size_t)row * index->graph.m, index->graph.m,
-                     order->slots);
+            renumber_links(upper->links + to * index->graph.m, old->links + (size_t)row * index->graph.m,
+                           index->graph.m, order->slots);
         }
 }
 
 /* Takes the new numbers into use, and leaves the old upper layers to be freed. */
-static void adopt(sl_order *order) {
+static void adopt_order(sl_order *order) {
     sl_index *index = order->index;
     sl_entry entry = sl_entry_get(&index->graph);
     sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
@@ -191,7 +195,7 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
     if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
         copy_upper(&order);
         move_layer0(&order);
-        adopt(&order);
+        adopt_order(&order);
     } else if (index->log && !sl_progress_cancelled(progress)) {
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
     }

@@ -4,7 +4,7 @@
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "distance/double.h"
-#include "hnsw/build/copies.h"
+#include "hnsw/build/duplicates.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/score_block.h"
@@ -18,15 +18,15 @@
 enum { SAMPLE = 64, NEAREST = SL_CLOSE_NEIGHBOURS };
 /* Neighbours within this many steps of a code may come in any order. A build then compares in floats. Within half as
  * many, the codes themselves lose the neighbours. */
-#define CLOSE 8.0
+#define CLOSE_STEPS 8.0
 /* One vector of the sample with such neighbours may be chance. Two are not. */
 enum { TOO_MANY = 2 };
 
 /* One thread's nearest vectors of each of the sample. */
-typedef struct finds {
+typedef struct nearest {
     sl_top top[SAMPLE];
     sl_top_entry entries[SAMPLE][NEAREST];
-} finds;
+} nearest;
 
 typedef struct sample {
     const sl_graph *graph;
@@ -35,7 +35,7 @@ typedef struct sample {
     sl_query_code queries[SAMPLE];
     float own[SAMPLE]; /* the score of each itself, which its copies have too */
     uint8_t *codes;
-    finds *finds; /* one a thread */
+    nearest *nearest; /* one a thread */
     float *floats;
 } sample;
 
@@ -46,7 +46,7 @@ static size_t code_bytes(const sl_graph *graph) {
 static void sample_free(sample *s) {
     const sl_allocator *allocator = &s->graph->allocator;
     sl_mem_free(allocator, s->codes, SAMPLE * code_bytes(s->graph));
-    sl_mem_free(allocator, s->finds, s->threads * sizeof *s->finds);
+    sl_mem_free(allocator, s->nearest, s->threads * sizeof *s->nearest);
     sl_mem_free(allocator, s->floats, 2 * s->graph->codec.dim * sizeof *s->floats);
 }
 
@@ -55,7 +55,7 @@ static sl_status sample_draw(sample *s) {
     const sl_graph *graph = s->graph;
     sl_status status = SL_OK;
     s->codes = sl_mem_array(&graph->allocator, SAMPLE, code_bytes(graph), &status);
-    s->finds = sl_mem_array(&graph->allocator, s->threads, sizeof *s->finds, &status);
+    s->nearest = sl_mem_array(&graph->allocator, s->threads, sizeof *s->nearest, &status);
     s->floats = sl_mem_array(&graph->allocator, 2 * graph->codec.dim, sizeof *s->floats, &status);
     SL_TRY(status);
     s->count = graph->n < SAMPLE ? graph->n : SAMPLE;
@@ -68,12 +68,12 @@ static sl_status sample_draw(sample *s) {
     }
     for (size_t t = 0; t < s->threads; t++)
         for (size_t i = 0; i < SAMPLE; i++)
-            s->finds[t].top[i] = (sl_top){s->finds[t].entries[i], 0, NEAREST};
+            s->nearest[t].top[i] = (sl_top){s->nearest[t].entries[i], 0, NEAREST};
     return SL_OK;
 }
 
 /* Compares a block of vectors with the sample. Copies of a vector are no neighbours. */
-static void compare(const sample *s, finds *mine, size_t first, size_t count) {
+static void compare_block(const sample *s, nearest *mine, size_t first, size_t count) {
     uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
     float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
     for (size_t i = 0; i < s->count; i++) {
@@ -86,18 +86,19 @@ static void compare(const sample *s, finds *mine, size_t first, size_t count) {
     }
 }
 
-static sl_status compare_all(const sample *s, sl_progress *progress) {
+static sl_status compare_sample(const sample *s, sl_progress *progress) {
     const size_t n = s->graph->n, threads = s->threads;
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
     for (size_t first = 0; first < n; first += SL_SCORE_BLOCK) {
         if (sl_progress_cancelled(progress)) continue;
-        compare(s, &s->finds[sl_thread_number()], first, n - first < SL_SCORE_BLOCK ? n - first : SL_SCORE_BLOCK);
+        compare_block(s, &s->nearest[sl_thread_number()], first,
+                      n - first < SL_SCORE_BLOCK ? n - first : SL_SCORE_BLOCK);
         sl_progress_step(progress, 0);
     }
     for (size_t t = 1; t < threads; t++)
         for (size_t i = 0; i < s->count; i++)
-            for (size_t j = 0; j < s->finds[t].top[i].size; j++)
-                sl_top_push(&s->finds[0].top[i], s->finds[t].entries[i][j].score, s->finds[t].entries[i][j].id);
+            for (size_t j = 0; j < s->nearest[t].top[i].size; j++)
+                sl_top_push(&s->nearest[0].top[i], s->nearest[t].entries[i][j].score, s->nearest[t].entries[i][j].id);
     return sl_progress_cancelled(progress) ? sl_progress_end(progress) : SL_OK;
 }
 
@@ -105,14 +106,14 @@ static sl_status compare_all(const sample *s, sl_progress *progress) {
 static double distance_of(const sample *s, size_t i) {
     const size_t dim = s->graph->codec.dim;
     sl_coded_floats(s->graph, s->nodes[i], s->floats);
-    sl_coded_floats(s->graph, (uint32_t)s->finds[0].top[i].entries[0].id, s->floats + dim);
+    sl_coded_floats(s->graph, (uint32_t)s->nearest[0].top[i].entries[0].id, s->floats + dim);
     return sqrt(sl_l2_double(s->floats, s->floats + dim, dim));
 }
 
 /* Tells whether the nearest are too close for bytes. */
 static int is_close_for_bytes(const sample *s, size_t i) {
     const double distance = distance_of(s, i);
-    return distance < CLOSE * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
+    return distance < CLOSE_STEPS * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
 }
 
 /* Tells whether the nearest are too close for the index's own codes. */
@@ -123,7 +124,7 @@ static int is_unresolved(const sample *s, size_t i) {
     const double step = codec->codes == SL_CODES_I4 ? 2 * factor : factor, distance = distance_of(s, i);
     /* Scores are differences of products as large as the vector's square, in floats. */
     const double rounding = 4 * sqrt((double)FLT_EPSILON * sl_dot_double(s->floats, s->floats, codec->dim));
-    return distance < CLOSE / 2 * step || distance < rounding;
+    return distance < CLOSE_STEPS / 2 * step || distance < rounding;
 }
 
 /* Finds the nearest of a sample, and counts those that `close` tells. */
@@ -131,10 +132,10 @@ static sl_status count_close(const sl_graph *graph, size_t threads, sl_progress 
                              int (*close)(const sample *s, size_t i), sl_resolution *out) {
     sample s = {.graph = graph, .threads = threads};
     sl_status status = sample_draw(&s);
-    if (status == SL_OK) status = compare_all(&s, progress);
+    if (status == SL_OK) status = compare_sample(&s, progress);
     out->sampled = s.count;
     for (size_t i = 0; status == SL_OK && i < s.count; i++)
-        out->unresolved += s.finds[0].top[i].size > 0 && close(&s, i);
+        out->unresolved += s.nearest[0].top[i].size > 0 && close(&s, i);
     sample_free(&s);
     return status;
 }
@@ -144,28 +145,29 @@ int sl_is_finer_than_bytes(const sl_codec *codec) {
 }
 
 /* Tells whether a member's nearest are closer than `step` times CLOSE. Copies of it in `own` are no neighbours. */
-static int has_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t member,
+static int has_close(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own, size_t point,
                      double step) {
-    const sl_near *list = near->near + member * near->width;
-    size_t count = near->count[member], close = 0;
-    for (size_t i = 0; i < near->count[member]; i++) {
-        if (-2 * (double)sl_near_score(list[i]) >= CLOSE * CLOSE * step * step)
+    const sl_neighbour *list = neighbours->entries + point * neighbours->width;
+    size_t count = neighbours->count[point], close = 0;
+    for (size_t i = 0; i < neighbours->count[point]; i++) {
+        if (-2 * (double)sl_neighbour_score(list[i]) >= CLOSE_STEPS * CLOSE_STEPS * step * step)
             continue; /* a score is half the square */
-        const uint32_t other = sl_member_row(members, sl_near_member(list[i]));
-        const int is_copy = sl_is_copy(own, sl_member_row(members, member), other);
-        close += !is_copy;
-        count -= (size_t)is_copy;
+        const uint32_t other = sl_point_row(points, sl_neighbour_point(list[i]));
+        const int is_duplicate = sl_is_duplicate(own, sl_point_row(points, point), other);
+        close += !is_duplicate;
+        count -= (size_t)is_duplicate;
     }
     return count && close >= (count < NEAREST ? count : NEAREST);
 }
 
-size_t sl_near_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t first) {
-    const sl_code_rows *rows = &members->codec->rows;
+size_t sl_count_close_points(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own,
+                             size_t first) {
+    const sl_code_rows *rows = &points->codec->rows;
     size_t close = 0;
-#pragma omp parallel for schedule(static) num_threads((int)members->threads) if (members->threads > 1) reduction(+ : close)
-    for (size_t i = first; i < near->n; i++) {
-        const uint8_t *row = rows->base + (size_t)sl_member_row(members, i) * rows->pitch;
-        close += has_close(near, members, own, i, (double)sl_field_get(row, rows->factor)) != 0;
+#pragma omp parallel for schedule(static) num_threads((int)points->threads) if (points->threads > 1) reduction(+ : close)
+    for (size_t i = first; i < neighbours->n; i++) {
+        const uint8_t *row = rows->base + (size_t)sl_point_row(points, i) * rows->pitch;
+        close += has_close(neighbours, points, own, i, (double)sl_field_get(row, rows->factor)) != 0;
     }
     return close;
 }

@@ -3,7 +3,7 @@
 #define SL_HNSW_BUILD_RESOLUTION_H
 
 #include "base/thread.h"
-#include "hnsw/build/near.h"
+#include "hnsw/build/neighbour_lists.h"
 #include "hnsw/graph/index.h"
 
 /* A vector whose so many nearest all lie within a few steps of a code is not told from its neighbours. */
@@ -28,6 +28,7 @@ sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *
 /* Returns how many members from number `first` on have a 16th neighbour in their lists within those few steps. The
  * members are compared under L2 in I8. Copies in `own`, the graph with its own codes, are no neighbours. All members
  * count, and so does a small cluster that the 64 vectors miss. */
-size_t sl_near_close(const sl_near_lists *near, const sl_members *members, const sl_graph *own, size_t first);
+size_t sl_count_close_points(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own,
+                             size_t first);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members) {
+void sl_sort_by_centre(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *sorted) {
     uint32_t begin = 0;
     memset(ends, 0, count * sizeof *ends);
     for (size_t i = 0; i < n; i++)
@@ -16,5 +16,5 @@ void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends,
     }
     /* Filling the places moves the begin of each centroid to its end. */
     for (size_t i = 0; i < n; i++)
-        if (of[i] != SL_NONE) members[ends[of[i]]++] = (uint32_t)i;
+        if (of[i] != SL_NONE) sorted[ends[of[i]]++] = (uint32_t)i;
 }

@@ -7,6 +7,6 @@
 
 /* Counting sort of the numbers 0 to n - 1 by of[i], in rising order within a centre. Numbers with of[i] == SL_NONE are
  * left out. ends: `count` entries, which get the end of each centre's numbers in `members`. */
-void sl_sort_members(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *members);
+void sl_sort_by_centre(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *sorted);
 
 #endif

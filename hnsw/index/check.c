@@ -147,7 +147,7 @@ static sl_status check_reach(sl_check *check) {
     const sl_graph *graph = check->graph;
     sl_reach reach;
     SL_TRY(sl_reach_init(&reach, graph, graph->n, 0));
-    check->report.unreachable = graph->n - sl_reach_run(&reach);
+    check->report.unreachable = graph->n - sl_reach_from_entry(&reach);
     /* The second pass uses the same bits for nodes that some list names. */
     memset(reach.reached, 0, (graph->n / 64 + 1) * sizeof(uint64_t));
     size_t named = 0;

@@ -207,7 +207,7 @@ static sl_status build(const sl_merge *merge, sl_index *index) {
     params.tags = merge->tags;
     params.keys = merge->keys;
     SL_TRY(sl_join_choose(&index->graph, &copied, merge->n, &copied.joins));
-    SL_TRY(sl_build_copies(index, &copied, merge->n, merge->ids, &params));
+    SL_TRY(sl_add_copied(index, &copied, merge->n, merge->ids, &params));
     for (size_t i = 0; i < merge->count; i++) {
         const sl_graph *graph = merge->graphs[i];
         sl_quant_error_merge(&index->graph.quant_error, &graph->quant_error);

@@ -151,9 +151,9 @@ static sl_status plan_build(sl_index *index, const uint64_t *ids, const sl_add_p
     SL_TRY(sl_save_check(graph, save));
     const int leaves = sl_build_is_from_leaves(index, add->builder, 0, n);
     out->builder = leaves ? SL_BUILDER_LEAVES : SL_BUILDER_INSERT;
-    out->compared_linking = leaves ? sl_from_leaves_compared(graph) : 0;
+    out->compared_linking = leaves ? sl_from_leaves_comparisons(graph) : 0;
     out->compared_in_leaves = leaves ? sl_from_leaves_pairs(graph) : 0;
-    out->compared_numbering = n < SL_RENUMBER_LEAST ? 0 : sl_partitions_compared(n);
+    out->compared_numbering = n < SL_RENUMBER_LEAST ? 0 : sl_partitions_comparisons(n);
     SL_TRY(plan_memory(index, add, save, early_ids, out));
     sl_graph described = *graph;
     SL_TRY(expect_partitions(&described));

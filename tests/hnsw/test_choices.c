@@ -1,7 +1,7 @@
 /* Choices that recall alone hardly shows when they go wrong, each by a case that is made for it. The cases are: when a
  * walk stops, how many candidates are ranked anew, which copies are linked. Two more are what a cancelled add puts
  * back, and what tuning asks on top. */
-#include "hnsw/build/select.h"
+#include "hnsw/build/select_neighbours.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/search/rerank.h"
@@ -111,21 +111,21 @@ START_TEST(few_copies_are_linked) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_L2);
     sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
-    sl_select select;
-    ck_ok(sl_select_init(&select, &index->graph, N));
+    sl_selection selection;
+    ck_ok(sl_selection_init(&selection, &index->graph, N));
     for (size_t limit = 1; limit <= 16; limit++) {
         size_t copies = 0;
-        select.count = 0;
+        selection.candidate_count = 0;
         for (uint32_t node = 1; node < N; node++)
-            select.nodes[select.count++] = node;
-        sl_select_run(&select, 0, limit);
-        ck_assert_uint_le(select.chosen_count, limit);
-        for (size_t i = 0; i < select.chosen_count; i++)
-            copies += select.chosen[i] < COPIES;
+            selection.candidates[selection.candidate_count++] = node;
+        sl_select_neighbours(&selection, 0, limit);
+        ck_assert_uint_le(selection.selected_count, limit);
+        for (size_t i = 0; i < selection.selected_count; i++)
+            copies += selection.selected[i] < COPIES;
         ck_assert_uint_eq(copies, limit / 2 < 2 ? limit / 2 : 2);
-        ck_assert(limit < 3 || select.chosen_count > copies);
+        ck_assert(limit < 3 || selection.selected_count > copies);
     }
-    sl_select_free(&select);
+    sl_selection_free(&selection);
     sl_index_free(index);
     free(x);
 }

@@ -56,30 +56,30 @@ static void check_order(const centres *c, int are_many) {
 /* Share of the KEEP nearest centres of rows, which are centres themselves, that are found. */
 static double found_share(const centres *c) {
     sl_columns all;
-    sl_finds exact;
-    sl_centre_finds finds;
+    sl_top_columns exact;
+    sl_top_centres top;
     size_t found = 0;
     ck_ok(sl_columns_init(&all, &c->graph, &c->codec, c->n));
     sl_columns_pack(&all, NULL, c->n);
-    ck_ok(sl_finds_init(&exact, &c->graph, &c->codec, KEEP));
-    ck_ok(sl_centre_finds_init(&finds, &c->groups, KEEP));
-    for (size_t first = 0; first < ASKED; first += SL_PRODUCT_ROWS) {
-        uint32_t rows[SL_PRODUCT_ROWS];
-        for (size_t i = 0; i < SL_PRODUCT_ROWS; i++) {
+    ck_ok(sl_top_columns_init(&exact, &c->graph, &c->codec, KEEP));
+    ck_ok(sl_top_centres_init(&top, &c->groups, KEEP));
+    for (size_t first = 0; first < ASKED; first += SL_TOP_QUERIES) {
+        uint32_t rows[SL_TOP_QUERIES];
+        for (size_t i = 0; i < SL_TOP_QUERIES; i++) {
             sl_query_code query;
             rows[i] = (uint32_t)((first + i) * c->n / ASKED);
-            sl_row_as_query(&c->codec, c->rows + rows[i] * c->codec.rows.pitch, finds.finds.buffer, &query);
-            sl_centre_finds_ask(&finds, i, &query);
+            sl_row_as_query(&c->codec, c->rows + rows[i] * c->codec.rows.pitch, top.top.buffer, &query);
+            sl_top_centres_query(&top, i, &query);
         }
-        sl_centre_finds_run(&finds, &c->groups, SL_PRODUCT_ROWS);
-        sl_finds_best(&exact, &all, rows, SL_PRODUCT_ROWS, NULL);
-        for (size_t i = 0; i < SL_PRODUCT_ROWS; i++)
-            for (size_t j = 0; j < KEEP && j < finds.finds.scans[i].count; j++)
+        sl_top_centres_scan(&top, &c->groups, SL_TOP_QUERIES);
+        sl_top_columns_of_rows(&exact, &all, rows, SL_TOP_QUERIES, NULL);
+        for (size_t i = 0; i < SL_TOP_QUERIES; i++)
+            for (size_t j = 0; j < KEEP && j < top.top.scans[i].count; j++)
                 for (size_t k = 0; k < KEEP; k++)
-                    found += finds.finds.scans[i].ids[j] == exact.scans[i].ids[k];
+                    found += top.top.scans[i].ids[j] == exact.scans[i].ids[k];
     }
-    sl_centre_finds_free(&finds);
-    sl_finds_free(&exact);
+    sl_top_centres_free(&top);
+    sl_top_columns_free(&exact);
     sl_columns_free(&all);
     return (double)found / (ASKED * KEEP);
 }
@@ -103,8 +103,8 @@ END_TEST
 
 /* Grouped heads are compared with far fewer. */
 START_TEST(comparisons_are_counted) {
-    const double few = sl_centre_groups_compared(FEW, 1) - sl_centre_groups_compared(FEW, 0);
-    const double many = sl_centre_groups_compared(MANY, 1) - sl_centre_groups_compared(MANY, 0);
+    const double few = sl_centre_groups_comparisons(FEW, 1) - sl_centre_groups_comparisons(FEW, 0);
+    const double many = sl_centre_groups_comparisons(MANY, 1) - sl_centre_groups_comparisons(MANY, 0);
     ck_assert_double_gt(few, FEW / 2.0);
     ck_assert_double_lt(many, MANY / 75.0);
 }
@@ -120,10 +120,10 @@ START_TEST(bytes_are_counted) {
     ck_ok(sl_centre_groups_arrange(&c.groups));
     ck_assert_uint_le(c.memory.most_bytes, sl_centre_groups_bytes(&c.codec, c.n, 3));
     ck_assert_uint_eq(c.memory.live_bytes, lasting);
-    sl_centre_finds finds;
-    ck_ok(sl_centre_finds_init(&finds, &c.groups, KEEP));
-    ck_assert_uint_eq(c.memory.live_bytes - lasting, sl_centre_finds_bytes(&c.codec, c.n, KEEP));
-    sl_centre_finds_free(&finds);
+    sl_top_centres top;
+    ck_ok(sl_top_centres_init(&top, &c.groups, KEEP));
+    ck_assert_uint_eq(c.memory.live_bytes - lasting, sl_top_centres_bytes(&c.codec, c.n, KEEP));
+    sl_top_centres_free(&top);
     centres_free(&c);
 }
 END_TEST
@@ -131,7 +131,7 @@ END_TEST
 /* Every allocation fails once: of groups, of a thread's scratch, and of both while centres are grouped. */
 static void check_inits_without_memory(centres *c) {
     sl_centre_groups groups;
-    sl_centre_finds finds;
+    sl_top_centres top;
     sl_status status = SL_ENOMEM;
     const size_t blocks = c->memory.live_blocks;
     for (size_t at = 1; status != SL_OK; at++) {
@@ -146,8 +146,8 @@ static void check_inits_without_memory(centres *c) {
     for (size_t at = 1; status != SL_OK; at++) {
         c->memory.calls = 0;
         c->memory.fail_at = at;
-        status = sl_centre_finds_init(&finds, &c->groups, KEEP);
-        sl_centre_finds_free(&finds);
+        status = sl_top_centres_init(&top, &c->groups, KEEP);
+        sl_top_centres_free(&top);
         ck_assert(status == SL_OK || status == SL_ENOMEM);
         ck_assert_uint_eq(c->memory.live_blocks, blocks);
     }

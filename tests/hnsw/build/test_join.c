@@ -233,7 +233,7 @@ START_TEST(centroids_serve) {
         ck_ok(sl_partition_codec(&index->graph, SL_CODES_I8, &kmeans.codec));
         ck_ok(sl_kmeans_alloc_centroids(&kmeans));
         ck_ok(sl_kmeans_alloc_learners(&kmeans));
-        ck_assert_int_eq(sl_centroids_serve(&kmeans), !few);
+        ck_assert_int_eq(sl_centroids_reusable(&kmeans), !few);
         sl_centroids_start(&kmeans);
         for (size_t p = 0; p < had->count; p++) {
             sl_decode_row(&had->codec, had->rows + p * pitch, there);

@@ -1,6 +1,6 @@
 /* Notes of leaves in a work file: they come back as they were, whatever their size, and forged ones are refused. */
 #include "hnsw/build/leaf_notes.h"
-#include "hnsw/build/near.h"
+#include "hnsw/build/neighbour_lists.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"
@@ -37,13 +37,13 @@ static void read_again(void) {
 }
 
 /* Room for so many leaves and places. */
-static sl_leaves make(size_t count, size_t places, size_t asked) {
+static sl_leaves make(size_t count, size_t places, size_t targets) {
     sl_status status = SL_OK;
     sl_leaves made = {.allocator = memory, .most = count + 1, .room = places, .n = places};
     made.starts = sl_mem_array(&memory, made.most, sizeof *made.starts, &status);
-    made.rows = sl_mem_array(&memory, places, sizeof *made.rows, &status);
-    made.asked_room = asked;
-    if (asked) made.asked = sl_mem_array(&memory, asked, sizeof *made.asked, &status);
+    made.points = sl_mem_array(&memory, places, sizeof *made.points, &status);
+    made.targets_room = targets;
+    if (targets) made.targets = sl_mem_array(&memory, targets, sizeof *made.targets, &status);
     ck_ok(status);
     return made;
 }
@@ -55,9 +55,9 @@ static void fill(size_t count, size_t size) {
     for (size_t i = 0; i <= count; i++)
         leaves.starts[i] = i * size;
     for (size_t i = 0; i < leaves.places; i++)
-        leaves.rows[i] = (uint32_t)(leaves.places - 1 - i);
-    for (size_t i = 0; i < leaves.asked_room; i++)
-        leaves.asked[i] = i % 3 ? (uint32_t)(i * 7 % leaves.n) : SL_NONE;
+        leaves.points[i] = (uint32_t)(leaves.places - 1 - i);
+    for (size_t i = 0; i < leaves.targets_room; i++)
+        leaves.targets[i] = i % 3 ? (uint32_t)(i * 7 % leaves.n) : SL_NONE;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -68,21 +68,21 @@ static void fill(size_t count, size_t size) {
 START_TEST(arrays_of_any_size_come_back) {
     static const struct {
         size_t count, size;
-        int asked;
+        int targets;
     } cases[] = {{1, 100, 0}, {500, 300, 0}, {70000, 3, 0}, {200, 400, 1}};
     const size_t count = cases[_i].count, places = count * cases[_i].size;
-    const size_t asked = cases[_i].asked ? count * SL_LEAF_ASKED : 0;
-    leaves = make(count, places, asked);
+    const size_t targets = cases[_i].targets ? count * SL_LEAF_TARGETS : 0;
+    leaves = make(count, places, targets);
     fill(count, cases[_i].size);
-    ck_ok(sl_leaf_notes_put(work, &leaves));
+    ck_ok(sl_leaf_notes_write(work, &leaves));
     read_again();
-    taken = make(1, places, asked);
-    ck_assert_int_eq(sl_leaf_notes_take(work, &taken), 1);
+    taken = make(1, places, targets);
+    ck_assert_int_eq(sl_leaf_notes_read(work, &taken), 1);
     ck_assert_uint_eq(taken.count, count);
     ck_assert_uint_eq(taken.places, places);
     ck_assert_mem_eq(taken.starts, leaves.starts, (count + 1) * sizeof *leaves.starts);
-    ck_assert_mem_eq(taken.rows, leaves.rows, places * sizeof *leaves.rows);
-    if (asked) ck_assert_mem_eq(taken.asked, leaves.asked, asked * sizeof *leaves.asked);
+    ck_assert_mem_eq(taken.points, leaves.points, places * sizeof *leaves.points);
+    if (targets) ck_assert_mem_eq(taken.targets, leaves.targets, targets * sizeof *leaves.targets);
 }
 END_TEST
 
@@ -92,7 +92,7 @@ END_TEST
 
 /* A word for the j-th member of a leaf. */
 static uint64_t find_of(size_t j) {
-    return sl_near_rank(0.5f) | ~(uint32_t)j;
+    return sl_neighbour_rank(0.5f) | ~(uint32_t)j;
 }
 
 /* Takes the note with these words. Returns whether it was taken, with the same words. */
@@ -105,7 +105,7 @@ static int take(const uint64_t *words, size_t count, uint32_t number, size_t byt
     sl_work_restart(work);
     ck_ok(sl_work_append(work, NOTE_LEAF, number, words, bytes));
     read_again();
-    const int took = sl_leaf_note_take(work, &leaves, MOST, &leaf, &note);
+    const int took = sl_leaf_note_read(work, &leaves, MOST, &leaf, &note);
     if (took) {
         ck_assert_uint_eq(leaf, number);
         ck_assert_uint_eq(note.count, count);
@@ -117,7 +117,7 @@ static int take(const uint64_t *words, size_t count, uint32_t number, size_t byt
 
 /* A note of a leaf of `size` members: the first has found `first` others, and each other member `others`. */
 static int takes_counts(size_t size, size_t first, size_t others) {
-    static uint64_t words[SL_LEAF_ROWS * (MOST + 1)];
+    static uint64_t words[SL_LEAF_POINTS * (MOST + 1)];
     size_t count = 0;
     ck_assert_uint_le(1 + first + (size - 1) * (1 + others), sizeof words / sizeof *words);
     for (size_t i = 0; i < size; i++) {

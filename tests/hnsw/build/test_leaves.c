@@ -4,9 +4,9 @@
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
 #include "hnsw/build/leaves_make.h"
-#include "hnsw/build/lost.h"
-#include "hnsw/build/near.h"
-#include "hnsw/build/nearness.h"
+#include "hnsw/build/neighbour_lists.h"
+#include "hnsw/build/reachability_sample.h"
+#include "hnsw/build/similarity.h"
 #include "hnsw/search/pool.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -145,8 +145,9 @@ START_TEST(threads_and_tiers_change_nothing) {
 END_TEST
 
 START_TEST(zeros_are_one_number) {
-    ck_assert(sl_near_of(-0.0f, 5) == sl_near_of(0.0f, 5));
-    ck_assert(sl_near_of(-0.0f, 5) > sl_near_of(-FLT_MIN, 5) && sl_near_of(0.0f, 5) < sl_near_of(FLT_MIN, 5));
+    ck_assert(sl_neighbour_of(-0.0f, 5) == sl_neighbour_of(0.0f, 5));
+    ck_assert(sl_neighbour_of(-0.0f, 5) > sl_neighbour_of(-FLT_MIN, 5) &&
+              sl_neighbour_of(0.0f, 5) < sl_neighbour_of(FLT_MIN, 5));
     ck_assert(sl_pool_key(-0.0f, 5) == sl_pool_key(0.0f, 5));
     ck_assert(sl_pool_key(-0.0f, 6) > sl_pool_key(0.0f, 5));
 }
@@ -200,22 +201,22 @@ START_TEST(finds_what_inserting_finds) {
 END_TEST
 
 /* Counts those of a member's list that are among as many of the best by inner product. */
-static size_t best_found(const sl_index *index, const sl_near_lists *lists, uint32_t member) {
-    static sl_near best[N];
-    sl_nearness nearness;
+static size_t best_found(const sl_index *index, const sl_neighbour_lists *lists, uint32_t point) {
+    static sl_neighbour best[N];
+    sl_similarity nearness;
     size_t found = 0;
-    ck_ok(sl_nearness_init(&nearness, &index->graph));
-    sl_nearness_set(&nearness, member);
+    ck_ok(sl_similarity_init(&nearness, &index->graph));
+    sl_similarity_set(&nearness, point);
     for (uint32_t other = 0; other < N; other++) {
         float score;
-        sl_nearness_many(&nearness, &other, 1, &score);
-        best[other] = other == member ? 0 : sl_near_of(score, other);
+        sl_similarity_many(&nearness, &other, 1, &score);
+        best[other] = other == point ? 0 : sl_neighbour_of(score, other);
     }
-    sl_nearness_free(&nearness);
-    sl_near_keep(best, N, lists->width);
+    sl_similarity_free(&nearness);
+    sl_neighbours_keep(best, N, lists->width);
     for (size_t i = 0; i < lists->width; i++)
-        for (size_t j = 0; j < lists->count[member]; j++)
-            found += sl_near_member(best[i]) == sl_near_member(lists->near[member * lists->width + j]);
+        for (size_t j = 0; j < lists->count[point]; j++)
+            found += sl_neighbour_point(best[i]) == sl_neighbour_point(lists->entries[point * lists->width + j]);
     return found;
 }
 
@@ -225,20 +226,21 @@ START_TEST(long_vectors_are_found) {
     enum { WIDTH = 20, STEP = 30 };
     sl_index_params params;
     sl_leaves leaves;
-    sl_near_lists lists;
+    sl_neighbour_lists lists;
     sl_progress progress;
     params_of(&params, SL_METRIC_IP, SL_CODES_I8);
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
     sl_index *index = make(&params, &add, x, SL_F32);
     sl_progress_start(&progress, NULL, NULL, 0);
-    const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0, NULL};
-    ck_ok(sl_leaves_make(&leaves, &members, 1));
-    ck_ok(sl_near_make(&lists, &members, &leaves, WIDTH));
+    const sl_points points = {
+        .graph = &index->graph, .codec = &index->graph.codec, .n = N, .threads = 2, .progress = &progress};
+    ck_ok(sl_leaves_make(&leaves, &points, 1));
+    ck_ok(sl_neighbour_lists_make(&lists, &points, &leaves, WIDTH));
     size_t found = 0;
-    for (uint32_t member = 0; member < N; member += STEP)
-        found += best_found(index, &lists, member);
+    for (uint32_t point = 0; point < N; point += STEP)
+        found += best_found(index, &lists, point);
     ck_assert_msg(found >= N / STEP * WIDTH * 95 / 100, "%zu of %d are found", found, N / STEP * WIDTH);
-    sl_near_free(&lists);
+    sl_neighbour_lists_free(&lists);
     sl_leaves_free(&leaves);
     sl_index_free(index);
 }
@@ -252,9 +254,9 @@ static double leaves_spread(const sl_leaves *leaves) {
             const uint64_t first = leaves->starts[leaf], end = leaves->starts[leaf + 1];
             double mean = 0;
             for (uint64_t i = first; i < end; i++)
-                mean += (double)x[(size_t)leaves->rows[i] * DIM + d] / (double)(end - first);
+                mean += (double)x[(size_t)leaves->points[i] * DIM + d] / (double)(end - first);
             for (uint64_t i = first; i < end; i++)
-                sum += pow((double)x[(size_t)leaves->rows[i] * DIM + d] - mean, 2);
+                sum += pow((double)x[(size_t)leaves->points[i] * DIM + d] - mean, 2);
         }
     return sum / (double)leaves->places;
 }
@@ -273,11 +275,12 @@ START_TEST(leaves_far_from_the_origin) {
         const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
         sl_index *index = make(&params, &add, x, SL_F32);
         sl_progress_start(&progress, NULL, NULL, 0);
-        const sl_members members = {&index->graph, &index->graph.codec, N, NULL, 2, &progress, 0, NULL};
-        ck_ok(sl_leaves_make(&leaves, &members, 1));
+        const sl_points points = {
+            .graph = &index->graph, .codec = &index->graph.codec, .n = N, .threads = 2, .progress = &progress};
+        ck_ok(sl_leaves_make(&leaves, &points, 1));
         /* Nodes have an order of their own. */
         for (size_t i = 0; i < leaves.places; i++)
-            leaves.rows[i] = (uint32_t)sl_id_of(&index->graph, leaves.rows[i]);
+            leaves.points[i] = (uint32_t)sl_id_of(&index->graph, leaves.points[i]);
         spread[far] = leaves_spread(&leaves);
         sl_leaves_free(&leaves);
         sl_index_free(index);
@@ -317,7 +320,7 @@ static int loses_many(const sl_index *index) {
     sl_progress progress = {0};
     int many;
     sl_progress_start(&progress, NULL, NULL, 0);
-    ck_ok(sl_lost_many(&index->graph, 0, 2, &progress, &many));
+    ck_ok(sl_reachability_sample(&index->graph, 0, 2, &progress, &many));
     return many;
 }
 

@@ -290,7 +290,7 @@ END_TEST
 static size_t reached_of(const sl_index *index) {
     sl_reach reach;
     ck_ok(sl_reach_init(&reach, &index->graph, index->graph.n, 0));
-    const size_t reached = sl_reach_run(&reach);
+    const size_t reached = sl_reach_from_entry(&reach);
     sl_reach_free(&reach);
     return reached;
 }

@@ -1,4 +1,4 @@
-#include "hnsw/build/product.h"
+#include "hnsw/build/top_columns.h"
 
 #include "distance/codec/encode.h"
 
@@ -6,7 +6,7 @@
 
 /* Rows find so many times what they keep, or so many, before the worst are dropped. */
 enum { KEEP_ROOM = 2, KEEP_LEAST = 48, SPARE = 16 };
-_Static_assert(SL_PRODUCT_ROWS == 32, "a bit of a word for each row");
+_Static_assert(SL_TOP_QUERIES == 32, "a bit of a word for each row");
 _Static_assert(SL_COLUMNS_TILE <= SL_TILE_ROWS && SL_COLUMNS_TILE % 16 == 0, "a tile of whole registers");
 
 static size_t tile_bytes(const sl_codec *codec) {
@@ -79,7 +79,7 @@ static size_t most_kept(size_t keep) {
     return sl_larger(KEEP_ROOM * keep, KEEP_LEAST);
 }
 
-static size_t find_room(size_t keep) {
+static size_t top_room(size_t keep) {
     return most_kept(keep) + SL_COLUMNS_TILE + SPARE;
 }
 
@@ -88,42 +88,42 @@ static size_t query_bytes(const sl_codec *codec) {
     return sl_round_up(sl_query_size(codec), SL_CACHE_LINE) + SL_ROW_STEP;
 }
 
-static size_t found_bytes(size_t keep) {
-    return sl_round_up(find_room(keep) * sizeof(uint32_t), SL_CACHE_LINE);
+static size_t top_bytes(size_t keep) {
+    return sl_round_up(top_room(keep) * sizeof(uint32_t), SL_CACHE_LINE);
 }
 
-size_t sl_finds_bytes(const sl_codec *codec, size_t keep) {
-    return query_bytes(codec) + SL_PRODUCT_ROWS * (code_bytes(codec) + 2 * found_bytes(keep));
+size_t sl_top_columns_bytes(const sl_codec *codec, size_t keep) {
+    return query_bytes(codec) + SL_TOP_QUERIES * (code_bytes(codec) + 2 * top_bytes(keep));
 }
 
-sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep) {
-    const size_t query = query_bytes(codec), code = code_bytes(codec), found = found_bytes(keep);
-    *finds = (sl_finds){.codec = codec,
-                        .allocator = graph->allocator,
-                        .keep = keep,
-                        .code_step = code,
-                        .size = sl_finds_bytes(codec, keep)};
-    SL_TRY(sl_mem_alloc(&finds->allocator, finds->size, &finds->block));
-    uint8_t *at = finds->block;
-    finds->buffer = at;
-    finds->codes = at + query;
-    at += query + SL_PRODUCT_ROWS * code;
-    for (size_t i = 0; i < SL_PRODUCT_ROWS; i++, at += 2 * found) {
-        finds->scans[i].ids = (uint32_t *)(void *)at;
-        finds->scans[i].scores = (float *)(void *)(at + found);
+sl_status sl_top_columns_init(sl_top_columns *top, const sl_graph *graph, const sl_codec *codec, size_t keep) {
+    const size_t query = query_bytes(codec), code = code_bytes(codec), found = top_bytes(keep);
+    *top = (sl_top_columns){.codec = codec,
+                            .allocator = graph->allocator,
+                            .keep = keep,
+                            .code_step = code,
+                            .size = sl_top_columns_bytes(codec, keep)};
+    SL_TRY(sl_mem_alloc(&top->allocator, top->size, &top->block));
+    uint8_t *at = top->block;
+    top->buffer = at;
+    top->codes = at + query;
+    at += query + SL_TOP_QUERIES * code;
+    for (size_t i = 0; i < SL_TOP_QUERIES; i++, at += 2 * found) {
+        top->scans[i].ids = (uint32_t *)(void *)at;
+        top->scans[i].scores = (float *)(void *)(at + found);
     }
     return SL_OK;
 }
 
-void sl_finds_free(sl_finds *finds) {
-    sl_mem_free(&finds->allocator, finds->block, finds->size);
-    finds->block = NULL;
+void sl_top_columns_free(sl_top_columns *top) {
+    sl_mem_free(&top->allocator, top->block, top->size);
+    top->block = NULL;
 }
 
-void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least) {
-    const size_t bytes = finds->code_step, width = sl_query_size(finds->codec);
-    sl_scan *scan = &finds->scans[place];
-    uint8_t *code = finds->codes + place * bytes;
+void sl_top_columns_query(sl_top_columns *top, size_t place, const sl_query_code *query, float least) {
+    const size_t bytes = top->code_step, width = sl_query_size(top->codec);
+    sl_scan *scan = &top->scans[place];
+    uint8_t *code = top->codes + place * bytes;
     memset(code, 0, bytes);
     memcpy(code, query->code, bytes < width ? bytes : width);
     scan->query = *query;
@@ -133,35 +133,36 @@ void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, flo
 }
 
 /* Scans a tile for the scans whose bits are set. */
-static void scan_tile(sl_finds *finds, const sl_columns *columns, size_t t, uint32_t asking) {
+static void scan_tile(sl_top_columns *top, const sl_columns *columns, size_t t, uint32_t queries) {
     const sl_tile_kernels *kernels = &columns->kernels->tile;
-    sl_scan *scans[SL_PRODUCT_ROWS] = {NULL};
+    sl_scan *scans[SL_TOP_QUERIES] = {NULL};
     size_t count = 0;
     sl_tile tile = columns->tile[t];
-    for (; asking; asking &= asking - 1) {
-        scans[count] = &finds->scans[__builtin_ctz(asking)];
+    for (; queries; queries &= queries - 1) {
+        scans[count] = &top->scans[__builtin_ctz(queries)];
         scans[count++]->rows = (uint32_t)tile.rows;
     }
     kernels->scan(&tile, scans, count);
     for (size_t i = 0; i < count; i++)
-        if (scans[i]->count > most_kept(finds->keep)) kernels->best(scans[i], (uint32_t)finds->keep, 0);
+        if (scans[i]->count > most_kept(top->keep)) kernels->best(scans[i], (uint32_t)top->keep, 0);
 }
 
-void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count, const uint32_t *asked) {
-    const uint32_t all = UINT32_MAX >> (SL_PRODUCT_ROWS - count);
+void sl_top_columns_scan(sl_top_columns *top, const sl_columns *columns, size_t count, const uint32_t *tile_queries) {
+    const uint32_t all = UINT32_MAX >> (SL_TOP_QUERIES - count);
     if (!count) return;
     for (size_t t = 0; t < columns->tiles; t++)
-        if (!asked || asked[t]) scan_tile(finds, columns, t, asked ? asked[t] : all);
+        if (!tile_queries || tile_queries[t]) scan_tile(top, columns, t, tile_queries ? tile_queries[t] : all);
     for (size_t i = 0; i < count; i++)
-        columns->kernels->tile.best(&finds->scans[i], (uint32_t)finds->keep, 1);
+        columns->kernels->tile.best(&top->scans[i], (uint32_t)top->keep, 1);
 }
 
-void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least) {
-    const sl_code_rows *from = &finds->codec->rows;
+void sl_top_columns_of_rows(sl_top_columns *top, const sl_columns *columns, const uint32_t *rows, size_t count,
+                            const float *least) {
+    const sl_code_rows *from = &top->codec->rows;
     for (size_t i = 0; i < count; i++) {
         sl_query_code query;
-        sl_row_as_query(finds->codec, from->base + (size_t)rows[i] * from->pitch, finds->buffer, &query);
-        sl_finds_ask(finds, i, &query, least ? least[i] : -INFINITY);
+        sl_row_as_query(top->codec, from->base + (size_t)rows[i] * from->pitch, top->buffer, &query);
+        sl_top_columns_query(top, i, &query, least ? least[i] : -INFINITY);
     }
-    sl_finds_run(finds, columns, count, NULL);
+    sl_top_columns_scan(top, columns, count, NULL);
 }

@@ -1,4 +1,4 @@
-#include "hnsw/build/lost.h"
+#include "hnsw/build/reachability_sample.h"
 
 #include "base/failure.h"
 #include "base/random.h"
@@ -8,27 +8,27 @@
 #include <math.h>
 
 enum {
-    LOOKED_FOR = 1024, /* nodes that walks look for */
-    LOST_OF = 512,     /* more than this part of them is many */
-    EF = 200,          /* of a walk */
-    FIRST_LINKS = 8,   /* links of a list that a walk is to find */
-    AT_ONCE = 16       /* nodes that a thread takes at once */
+    SAMPLED = 1024,   /* nodes that walks look for */
+    LOST_SHARE = 512, /* more than this part of them is many */
+    EF = 200,         /* of a walk */
+    FIRST_LINKS = 8,  /* links of a list that a walk is to find */
+    AT_ONCE = 16      /* nodes that a thread takes at once */
 };
 
 /* Returns one of each stretch of nodes of equal length, from node `from` on. */
-static uint32_t pick(const sl_graph *graph, size_t from, size_t i, size_t of) {
+static uint32_t draw_node(const sl_graph *graph, size_t from, size_t i, size_t of) {
     const uint64_t n = graph->n - from, first = i * n / of, end = (i + 1) * n / of;
     return (uint32_t)(from + first + sl_random_at(graph->seed ^ 0x6c6f7374u, i) % (end - first));
 }
 
-static int has_found(const sl_pool *pool, uint32_t node) {
+static int pool_has(const sl_pool *pool, uint32_t node) {
     for (size_t i = 0; i < pool->size; i++)
         if (sl_pool_id(pool->keys[i]) == node) return 1;
     return 0;
 }
 
 /* Returns the score of the worst that a walk has found. A short result leaves nothing out. */
-static float worst_of(const sl_pool *pool) {
+static float worst_score(const sl_pool *pool) {
     float worst = pool->size < EF ? -INFINITY : INFINITY;
     for (size_t i = 0; i < pool->size; i++)
         worst = fminf(worst, sl_pool_score(pool->keys[i]));
@@ -47,15 +47,15 @@ static int is_lost(sl_walk *walk, uint32_t node) {
     sl_walk_ask_node(walk, graph, node);
     sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), EF);
     sl_pool_finish(&walk->pool, EF);
-    const float worst = worst_of(&walk->pool);
+    const float worst = worst_score(&walk->pool);
     const sl_scorer scorer = sl_scorer_of(graph->kernels, walk->walked, &walk->query, 0);
     sl_score_block(&scorer, links, count, count, scores);
     for (size_t i = 0; i < count; i++)
-        missed += scores[i] > worst && !has_found(&walk->pool, links[i]);
+        missed += scores[i] > worst && !pool_has(&walk->pool, links[i]);
     return 2 * missed > count;
 }
 
-sl_status sl_lost_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
+sl_status sl_reachability_sample_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
     sl_counted counted = {.from = graph->allocator};
     sl_graph walked = *graph;
     sl_walk walk;
@@ -66,8 +66,9 @@ sl_status sl_lost_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
     return SL_OK;
 }
 
-sl_status sl_lost_many(const sl_graph *graph, size_t first, size_t threads, sl_progress *progress, int *many) {
-    const size_t n = graph->n - first, looked_for = n < LOOKED_FOR ? n : LOOKED_FOR;
+sl_status sl_reachability_sample(const sl_graph *graph, size_t first, size_t threads, sl_progress *progress,
+                                 int *many_lost) {
+    const size_t n = graph->n - first, sampled = n < SAMPLED ? n : SAMPLED;
     size_t lost = 0;
     (void)threads; /* a build without OpenMP has one */
     sl_failure failed;
@@ -78,13 +79,13 @@ sl_status sl_lost_many(const sl_graph *graph, size_t first, size_t threads, sl_p
         const sl_status status = sl_walk_init(&walk, graph, EF);
         sl_failure_keep(&failed, 0, status);
 #pragma omp for schedule(dynamic, AT_ONCE)
-        for (size_t i = 0; i < looked_for; i++) {
+        for (size_t i = 0; i < sampled; i++) {
             if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-            lost += (size_t)is_lost(&walk, pick(graph, first, i, looked_for));
+            lost += (size_t)is_lost(&walk, draw_node(graph, first, i, sampled));
             sl_progress_step(progress, 0);
         }
         if (status == SL_OK) sl_walk_free(&walk);
     }
-    *many = lost * LOST_OF > looked_for;
+    *many_lost = lost * LOST_SHARE > sampled;
     return sl_failure_pass(&failed);
 }

@@ -3,14 +3,14 @@
  * Columns are packed once. Any number of threads then ask for the columns nearest to their own rows. All rows are of
  * one codec, of codes I8, or F32 with differences.
  */
-#ifndef SL_HNSW_BUILD_PRODUCT_H
-#define SL_HNSW_BUILD_PRODUCT_H
+#ifndef SL_HNSW_BUILD_TOP_COLUMNS_H
+#define SL_HNSW_BUILD_TOP_COLUMNS_H
 
 #include "hnsw/graph/index.h"
 
 /* Rows that go together, and columns of a tile. Every column of the first tile is found, since nothing is better: a
  * small tile keeps them few. */
-enum { SL_PRODUCT_ROWS = 32, SL_COLUMNS_TILE = 64 };
+enum { SL_TOP_QUERIES = 32, SL_COLUMNS_TILE = 64 };
 
 /* Packed columns. Threads: one packs, any number read. */
 typedef struct sl_columns {
@@ -25,20 +25,20 @@ typedef struct sl_columns {
 } sl_columns;
 
 /* One thread's rows, and the columns that each has found. */
-typedef struct sl_finds {
+typedef struct sl_top_columns {
     const sl_codec *codec;
     sl_allocator allocator;
     size_t keep;
-    sl_scan scans[SL_PRODUCT_ROWS]; /* ids are places of columns */
-    uint8_t *codes;                 /* code_step bytes a query */
+    sl_scan scans[SL_TOP_QUERIES]; /* ids are places of columns */
+    uint8_t *codes;                /* code_step bytes a query */
     size_t code_step;
     void *buffer, *block;
     size_t size;
-} sl_finds;
+} sl_top_columns;
 
-/* Bytes that sl_columns_init and sl_finds_init allocate. */
+/* Bytes that sl_columns_init and sl_top_columns_init allocate. */
 size_t sl_columns_bytes(const sl_codec *codec, size_t room);
-size_t sl_finds_bytes(const sl_codec *codec, size_t keep);
+size_t sl_top_columns_bytes(const sl_codec *codec, size_t keep);
 
 /* Makes room for so many columns. Errors: SL_ENOMEM. */
 sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_codec *codec, size_t room);
@@ -48,17 +48,18 @@ void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n);
 /* Packs rows as further columns, from a new tile on. */
 void sl_columns_append(sl_columns *columns, const uint32_t *rows, size_t n);
 
-/* Makes room for SL_PRODUCT_ROWS rows that keep so many columns each. Errors: SL_ENOMEM. */
-sl_status sl_finds_init(sl_finds *finds, const sl_graph *graph, const sl_codec *codec, size_t keep);
-void sl_finds_free(sl_finds *finds);
-/* Makes a query the one at `place`, below SL_PRODUCT_ROWS. Columns that score no more than `least` are not found. */
-void sl_finds_ask(sl_finds *finds, size_t place, const sl_query_code *query, float least);
+/* Makes room for SL_TOP_QUERIES rows that keep so many columns each. Errors: SL_ENOMEM. */
+sl_status sl_top_columns_init(sl_top_columns *top, const sl_graph *graph, const sl_codec *codec, size_t keep);
+void sl_top_columns_free(sl_top_columns *top);
+/* Makes a query the one at `place`, below SL_TOP_QUERIES. Columns that score no more than `least` are not found. */
+void sl_top_columns_query(sl_top_columns *top, size_t place, const sl_query_code *query, float least);
 /* Finds the `keep` best columns for each of the first `count` queries, in no order. Columns that score as the last of
  * them may come too, up to a quarter more; the first of equals come first. The result depends on queries and columns
  * alone. `asked`: for each tile a bit for each query that looks at its columns; NULL: all look at all. */
-void sl_finds_run(sl_finds *finds, const sl_columns *columns, size_t count, const uint32_t *asked);
-/* Finds the `keep` best columns for each of `count` rows, up to SL_PRODUCT_ROWS, in the
+void sl_top_columns_scan(sl_top_columns *top, const sl_columns *columns, size_t count, const uint32_t *tile_queries);
+/* Finds the `keep` best columns for each of `count` rows, up to SL_TOP_QUERIES, in the
  * same way. `least`: scores that those of each row must exceed; NULL: any. */
-void sl_finds_best(sl_finds *finds, const sl_columns *columns, const uint32_t *rows, size_t count, const float *least);
+void sl_top_columns_of_rows(sl_top_columns *top, const sl_columns *columns, const uint32_t *rows, size_t count,
+                            const float *least);
 
 #endif

@@ -1,6 +1,6 @@
 /* Copies among members: which there are, and lists of links in which each copy leads to the next. */
 #include "base/random.h"
-#include "hnsw/build/copies.h"
+#include "hnsw/build/duplicates.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -30,28 +30,28 @@ static void make(sl_codes codes) {
     idx = indexes_make(&params, x, SL_F32, N, NULL, 1);
 }
 
-static void find(sl_copies *copies) {
-    const sl_members members = {&idx->graph, &idx->graph.codec, N, NULL, 1, NULL, 0, NULL};
-    ck_ok(sl_copies_find(copies, &members));
+static void find(sl_duplicates *duplicates) {
+    const sl_points points = {.graph = &idx->graph, .codec = &idx->graph.codec, .n = N, .threads = 1};
+    ck_ok(sl_duplicates_find(duplicates, &points));
 }
 
 /* All lists of the first of each kind are full, and end early in one case. The copies form one chain. */
 START_TEST(chains_go_through_full_lists) {
-    sl_copies copies;
+    sl_duplicates duplicates;
     make(SL_CODES_I8);
-    find(&copies);
+    find(&duplicates);
     const size_t kinds = N - KIND + 1;
-    ck_assert_uint_eq(copies.distinct, kinds);
+    ck_assert_uint_eq(duplicates.distinct, kinds);
     for (size_t full = 0; full <= DEGREE; full++) {
         uint32_t *own = malloc(kinds * DEGREE * sizeof *own), *links = malloc(N * DEGREE * sizeof *links);
         for (size_t i = 0; i < kinds * DEGREE; i++)
             own[i] = i % DEGREE < full ? (uint32_t)((i / DEGREE + 1 + i % DEGREE) % kinds) : SL_NONE;
-        ck_ok(sl_copies_link(&copies, DEGREE, own, links));
+        ck_ok(sl_duplicates_link(&duplicates, DEGREE, own, links));
         size_t last = SIZE_MAX;
         for (size_t i = 0; i < N; i++) {
             const uint32_t *list = links + i * DEGREE;
-            const size_t kind = copies.of[i], next = i + 5;
-            const int is_alike = copies.members[kind] == copies.members[copies.of[0]];
+            const size_t kind = duplicates.of[i], next = i + 5;
+            const int is_alike = duplicates.firsts[kind] == duplicates.firsts[duplicates.of[0]];
             const size_t chained = is_alike ? (size_t)(last != SIZE_MAX) + (next < 5 * KIND) : 0;
             size_t kept = 0, behind = 0, before = 0;
             for (size_t j = 0; j < DEGREE && list[j] != SL_NONE; j++, kept++) {
@@ -61,39 +61,39 @@ START_TEST(chains_go_through_full_lists) {
             ck_assert_uint_eq(before + behind, chained);
             ck_assert_uint_eq(kept, full + chained < DEGREE ? full + chained : DEGREE);
             for (size_t j = 0; j + chained < kept; j++)
-                ck_assert_uint_eq(list[j], copies.members[own[kind * DEGREE + j]]);
+                ck_assert_uint_eq(list[j], duplicates.firsts[own[kind * DEGREE + j]]);
             if (is_alike) last = i;
         }
         free(own);
         free(links);
     }
-    sl_copies_free(&copies);
+    sl_duplicates_free(&duplicates);
 }
 END_TEST
 
 /* Vectors whose walked codes are the same, and whose other bits differ, are none. Nor are others with the same hash. */
 START_TEST(rests_tell_apart) {
-    sl_copies copies;
+    sl_duplicates duplicates;
     make(SL_CODES_I4);
     const sl_graph *graph = &idx->graph;
     ck_assert_uint_gt(graph->codec.rest.pitch, 0);
     for (uint32_t i = 1; i < KIND; i++)
-        ck_assert(sl_is_copy(graph, 0, 5 * i) && sl_is_copy(graph, 5 * i, 0));
-    ck_assert(!sl_is_copy(graph, 0, 1));
+        ck_assert(sl_is_duplicate(graph, 0, 5 * i) && sl_is_duplicate(graph, 5 * i, 0));
+    ck_assert(!sl_is_duplicate(graph, 0, 1));
     for (uint32_t i = 1; i < KIND; i++) {
         uint8_t *rest = (uint8_t *)(uintptr_t)sl_rest_row(graph, 5 * i);
         const size_t byte = i % graph->codec.rest.factor;
         rest[byte] ^= (uint8_t)(1u << i % 8);
         ck_assert_mem_eq(sl_row(graph, 0), sl_row(graph, 5 * i), graph->codec.rows.factor);
-        ck_assert(!sl_is_copy(graph, 0, 5 * i) && !sl_is_copy(graph, 5 * i, 0));
+        ck_assert(!sl_is_duplicate(graph, 0, 5 * i) && !sl_is_duplicate(graph, 5 * i, 0));
         rest[byte] ^= (uint8_t)(1u << i % 8);
         if (i % 2) rest[0] ^= 1;
     }
-    find(&copies);
-    ck_assert_uint_eq(copies.distinct, N - KIND + 2);
+    find(&duplicates);
+    ck_assert_uint_eq(duplicates.distinct, N - KIND + 2);
     for (size_t i = 0; i < KIND; i++)
-        ck_assert_uint_eq(copies.members[copies.of[5 * i]], i % 2 ? 5 : 0);
-    sl_copies_free(&copies);
+        ck_assert_uint_eq(duplicates.firsts[duplicates.of[5 * i]], i % 2 ? 5 : 0);
+    sl_duplicates_free(&duplicates);
 }
 END_TEST
 
