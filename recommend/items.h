@@ -66,7 +66,7 @@ struct sl_items {
     sl_item_access *access;
 };
 
-/* items.c: makes a table without columns and rows, with one reference. Errors: SL_ENOMEM. */
+/* items_access.c: makes a table without columns and rows, with one reference. Errors: SL_ENOMEM. */
 sl_status sl_items_new(const sl_items_params *params, sl_items **out);
 /* Adds a reference, which sl_items_free takes back. Takes NULL. */
 sl_items *sl_items_retain(sl_items *items);
@@ -79,8 +79,6 @@ void sl_items_end(sl_hazard *hazard);
 static inline sl_item_body *sl_items_body(const sl_items *items) {
     return (sl_item_body *)sl_hazards_current(&items->access->bodies);
 }
-/* Returns the number of the column with this name, or SIZE_MAX. */
-size_t sl_items_column(const sl_items *items, const char *name);
 /* Makes a body without parts. Errors: SL_ENOMEM. */
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out);
 void sl_item_body_free(const sl_items *items, sl_item_body *body);
@@ -96,6 +94,8 @@ static inline sl_items_part *sl_items_part_of(const sl_item_body *body, size_t p
  * Errors: SL_ENOTFOUND, SL_EEXIST (two columns with one name), SL_ETYPE (of the id column), SL_ELIMIT. */
 sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *block, const char *id,
                               sl_item_schema *out);
+/* Returns the number of the column with this name, or SIZE_MAX. */
+size_t sl_items_column(const sl_items *items, const char *name);
 /* Returns SL_ENOTFOUND, with a message that names the missing column and the columns there are. `remedy` is added after
  * the missing column's name. */
 sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy);

@@ -112,3 +112,9 @@ sl_status sl_item_id(const sl_table *block, const sl_column *column, size_t row,
     sl_status status = read_id(column, row, out);
     return status == SL_OK ? SL_OK : sl_fail_at(status, block, row, column->name);
 }
+
+size_t sl_items_column(const sl_items *items, const char *name) {
+    for (size_t c = 0; c < items->schema.count; c++)
+        if (strcmp(items->schema.columns[c].name, name) == 0) return c;
+    return SIZE_MAX;
+}

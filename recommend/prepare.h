@@ -3,55 +3,7 @@
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
-#include "ranker/model/model.h"
-#include "recommend/items.h"
-
-typedef struct sl_item_mark {
-    uint64_t group; /* hash of the group's value; 0: the item is in no group */
-    float wide;     /* the item's part of the wide sum */
-    float scale;    /* of the item's part of the first layer, where layer_type is SL_I8 */
-} sl_item_mark;
-
-/* A part of the catalog: prepared rows, which never change. Arrays that the model does not use are NULL. */
-typedef struct sl_prepared_part {
-    size_t rows;
-    uint64_t *items;               /* ids of the rows */
-    sl_item_mark *marks;           /* one for each row */
-    uint8_t *layer;                /* (rows, first_width) of layer_type */
-    float *dense;                  /* (rows, dense_width) */
-    uint32_t *ids;                 /* (rows, id_width) */
-    uint32_t *bag_start, *bag_ids; /* as in sl_encoded, of bag_width bags */
-    size_t bag_room;               /* capacity of bag_ids */
-} sl_prepared_part;
-
-/* The item's columns among those that the model's features are encoded to. Each kind of column goes from at to at +
- * width. */
-typedef struct sl_item_shape {
-    size_t dense_at, dense_width;
-    size_t id_at, id_width;
-    size_t bag_at, bag_width;
-    size_t deep_at, deep_width;
-    size_t first_width;  /* width of the first layer; 0: the items' part of it is not kept */
-    sl_dtype layer_type; /* of that part's elements: SL_F32, SL_BF16 or SL_I8 */
-    int keeps_dense, keeps_ids;
-    int wide_ahead; /* 1: the items' part of the wide sum is kept */
-} sl_item_shape;
-
-/* All items, prepared for one model.
- * Threads: as for its catalog. */
-typedef struct sl_prepared {
-    sl_allocator allocator;
-    const sl_ranker *ranker; /* NULL: recall alone; kept alive by the pair that has this */
-    sl_index *index;
-    sl_item_shape shape;
-    size_t group;    /* column of the item table, or SIZE_MAX */
-    int lists_items; /* 1: an id that is not in the catalog has no features; 0: no id needs any */
-    sl_catalog catalog;
-    size_t outdated;             /* rows that newer rows replace; the changing thread's */
-    size_t bytes;                /* of the catalog's rows, the outdated ones too; the changing thread's */
-    sl_prepared_part *missing;   /* one row: an item without features */
-    struct sl_preparer *updater; /* the changing thread's scratch; NULL before the first update */
-} sl_prepared;
+#include "recommend/prepare_part.h"
 
 typedef struct sl_prepare_params {
     const sl_allocator *allocator;
@@ -71,39 +23,9 @@ void sl_prepared_free(sl_prepared *prepared);
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *part, sl_prepared_part **out);
 /* Puts the prepared part in use. Cannot fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
-void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part);
 /* Tells whether so much is outdated that compaction pays. */
 int sl_prepared_needs_compaction(const sl_prepared *prepared);
 /* Copies the current rows into a new one of one part. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out);
-
-/* Returns the bytes of one item's part of the first layer. */
-static inline size_t sl_item_layer_bytes(const sl_item_shape *shape) {
-    return shape->first_width * sl_dtype_size(shape->layer_type);
-}
-
-/* prepare_part.c: makes a part of empty rows. Errors: SL_ENOMEM. */
-sl_status sl_prepared_part_new(const sl_prepared *prepared, size_t rows, sl_prepared_part **out);
-/* Returns the bytes of the part's rows. */
-size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_part *part);
-
-/* The encoder and the buffers with which one thread prepares rows. */
-typedef struct sl_preparer sl_preparer;
-sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out);
-void sl_preparer_free(sl_preparer *preparer);
-/* Rows to prepare. Their columns are those of rows refs[i] of the body, or all rows of the part. Without both, the rows
- * have no columns. */
-typedef struct sl_source_rows {
-    const sl_item_body *body;
-    const sl_row_ref *refs;
-    const sl_items_part *part;
-    const uint64_t *ids;
-    size_t n;
-} sl_source_rows;
-/* Prepares the rows as a new part. Errors: as of a prediction. */
-sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out);
-/* Checks whether the model's item features can be encoded from the columns of a table of one row.
- * Errors: SL_ENOTFOUND, SL_ETYPE, SL_EDIM. */
-sl_status sl_preparer_check(sl_preparer *preparer, const sl_table *table);
 
 #endif

@@ -1,8 +1,9 @@
+#include "recommend/prepare_part.h"
+
 #include "distance/codec/convert.h"
 #include "distance/codec/quantise.h"
 #include "ranker/features/table.h"
 #include "ranker/features/vocabulary.h"
-#include "recommend/prepare.h"
 #include "recommend/side.h"
 
 #include <string.h>

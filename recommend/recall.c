@@ -1,7 +1,8 @@
+#include "recommend/recall.h"
+
 #include "base/id_hash.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/search/accessors.h"
-#include "recommend/session.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-#include "recommend/recommender.h"
+#include "recommend/session.h"
 
 #include "base/params.h"
-#include "recommend/session.h"
+#include "recommend/recall.h"
+#include "recommend/recommender.h"
 
 #include <math.h>
 #include <string.h>

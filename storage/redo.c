@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "storage/redo_format.h"
+#include "storage/redo.h"
 
 #include "base/crc32c.h"
 #include "storage/format.h"

@@ -15,39 +15,11 @@
 
 #include "base/memory.h"
 #include "storage/ops.h"
+#include "storage/redo_format.h"
 
 #include <limits.h>
 
-#define SL_REDO_ENDING        ".log" /* of a log's name, behind that of its file */
-#define SL_REDO_IDENTITY_SIZE 16u
-
-typedef struct sl_redo_head {
-    char magic[8];
-    uint32_t version;
-    uint32_t endian;
-    uint8_t identity[SL_REDO_IDENTITY_SIZE]; /* the file's */
-    uint64_t epoch;
-    uint8_t reserved[20];
-    uint32_t crc32c; /* of all before */
-} sl_redo_head;
-
-typedef struct sl_redo_group {
-    uint32_t magic;
-    uint32_t crc32c; /* of the rest of this head */
-    uint64_t epoch;
-    uint64_t number;  /* from 0 in each epoch */
-    uint64_t payload; /* bytes of the records */
-} sl_redo_group;
-
-typedef struct sl_redo_record {
-    uint64_t offset; /* in the file */
-    uint64_t size;   /* of the bytes that follow, a multiple of 8 */
-} sl_redo_record;
-
-typedef struct sl_redo_trailer {
-    uint32_t magic;
-    uint32_t crc32c; /* of the records */
-} sl_redo_trailer;
+#define SL_REDO_ENDING ".log" /* of a log's name, behind that of its file */
 
 typedef struct sl_redo {
     sl_allocator allocator;

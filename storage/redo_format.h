@@ -1,11 +1,40 @@
-/* Parts of a log that its writer and its reader know alike. */
+/* The bytes of a log, which its writer and its reader share. redo.h describes the log. */
 #ifndef SL_STORAGE_REDO_FORMAT_H
 #define SL_STORAGE_REDO_FORMAT_H
 
-#include "storage/redo.h"
+#include <shortlist.h>
 
+#define SL_REDO_IDENTITY_SIZE 16u
 #define SL_REDO_GROUP_MAGIC   0x50475253u /* "SRGP" */
 #define SL_REDO_TRAILER_MAGIC 0x45475253u /* "SRGE" */
+
+typedef struct sl_redo_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t endian;
+    uint8_t identity[SL_REDO_IDENTITY_SIZE]; /* the file's */
+    uint64_t epoch;
+    uint8_t reserved[20];
+    uint32_t crc32c; /* of all before */
+} sl_redo_head;
+
+typedef struct sl_redo_group {
+    uint32_t magic;
+    uint32_t crc32c; /* of the rest of this head */
+    uint64_t epoch;
+    uint64_t number;  /* from 0 in each epoch */
+    uint64_t payload; /* bytes of the records */
+} sl_redo_group;
+
+typedef struct sl_redo_record {
+    uint64_t offset; /* in the file */
+    uint64_t size;   /* of the bytes that follow, a multiple of 8 */
+} sl_redo_record;
+
+typedef struct sl_redo_trailer {
+    uint32_t magic;
+    uint32_t crc32c; /* of the records */
+} sl_redo_trailer;
 
 /* Tells whether a log's head is one, of a version that this library reads. */
 int sl_redo_head_is_whole(const sl_redo_head *head);

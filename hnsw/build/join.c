@@ -4,6 +4,7 @@
 #include "distance/codec/encode.h"
 #include "hnsw/build/seen_set.h"
 #include "hnsw/graph/links.h"
+#include "hnsw/graph/partition.h"
 
 #include <string.h>
 

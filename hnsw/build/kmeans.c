@@ -4,6 +4,7 @@
 #include "distance/codec/encode.h"
 #include "hnsw/build/centroid.h"
 #include "hnsw/build/sort_by_centre.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 

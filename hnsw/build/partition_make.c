@@ -6,6 +6,7 @@
 #include "hnsw/build/centroid.h"
 #include "hnsw/build/kmeans.h"
 #include "hnsw/build/resolution.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/vectors.h"
 
 #include <float.h>

@@ -1,6 +1,7 @@
 #include "hnsw/build/reach.h"
 
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/reserve.h"
 
 #include <string.h>
 

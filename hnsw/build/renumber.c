@@ -2,9 +2,11 @@
 
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/settings.h"

@@ -1,17 +1,13 @@
 #include "hnsw/graph/arrays.h"
 
-#include "hnsw/graph/codes.h"
-#include "hnsw/graph/deleted.h"
-#include "hnsw/graph/ids.h"
-#include "hnsw/graph/index.h"
+#include "base/crc32c.h"
 #include "hnsw/graph/links.h"
-#include "hnsw/graph/upper.h"
 
 #include <string.h>
 
 #define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)
 #define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) sl_derive_fn derive;
-#include "hnsw/graph/arrays.def"
+#include "hnsw/graph/array_table.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
 
@@ -22,16 +18,32 @@ const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
     LINE(section, whole, slack, flags, stats, plan, NULL)
 #define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive)                                     \
     LINE(section, whole, slack, flags, stats, plan, derive)
-#include "hnsw/graph/arrays.def"
+#include "hnsw/graph/array_table.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
 };
+
+/* F32 and BF16 rows are the bare elements. BF16 rows are rounded up to 4 bytes. I16 rows belong to a codec. */
+static size_t refine_width(const sl_graph *graph) {
+    const size_t dim = graph->codec.dim;
+    switch (graph->refine) {
+    case SL_REFINE_F32:
+        return dim * sizeof(float);
+    case SL_REFINE_BF16:
+        return sl_round_up(dim * sizeof(uint16_t), 4);
+    case SL_REFINE_I16:
+        return graph->refine_codec.rows.pitch;
+    case SL_REFINE_NONE:
+        break;
+    }
+    return 0;
+}
 
 void sl_arrays_init(sl_graph *graph) {
     const size_t widths[SL_ARRAY_KINDS] = {
 #define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)           [SL_ARRAY_##name] = (width),
 #define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) [SL_ARRAY_##name] = (width),
-#include "hnsw/graph/arrays.def"
+#include "hnsw/graph/array_table.def"
 #undef SL_ARRAY
 #undef SL_DERIVED
     };
@@ -78,6 +90,30 @@ sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, s
     const sl_array *array = &graph->arrays[kind];
     if (!array->at || graph->record.at[kind]) return (sl_span){array->at, 0};
     return (sl_span){array->at + first * array->step, n * array->step};
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Checksums
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Adds a row and its padding. A row in a record has no padding, so zeros stand for the padding. */
+static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
+    static const uint8_t padding[SL_CACHE_LINE];
+    crc = sl_crc32c(crc, array->at + node * array->step, array->size);
+    return sl_crc32c(crc, padding, array->width - array->size);
+}
+
+uint32_t sl_sum_of(const sl_graph *graph, uint32_t node) {
+    uint64_t id = sl_id_of(graph, node);
+    uint32_t crc = 0;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (sl_has(graph, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
+            crc = add_row(crc, &graph->arrays[kind], node);
+    return sl_crc32c(crc, &id, sizeof id);
+}
+
+void sl_sum_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
+    *(uint32_t *)(void *)row = sl_sum_of(graph, node);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -1,18 +1,9 @@
-/* The arrays of an index as data: their kinds, the properties of each kind, and the place of each array. */
+/* The arrays of an index as data: the properties of each kind, and operations on all arrays. */
 #ifndef SL_HNSW_GRAPH_ARRAYS_H
 #define SL_HNSW_GRAPH_ARRAYS_H
 
 #include "base/pages.h"
-#include "storage/store.h"
-
-typedef enum sl_array_kind {
-#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)           SL_ARRAY_##name,
-#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) SL_ARRAY_##name,
-#include "hnsw/graph/arrays.def"
-#undef SL_ARRAY
-#undef SL_DERIVED
-    SL_ARRAY_KINDS
-} sl_array_kind;
+#include "hnsw/graph/index.h"
 
 typedef enum sl_array_flag {
     SL_ARRAY_SUMMED = 1,  /* the node's checksum covers the row: see sums.h */
@@ -25,12 +16,10 @@ typedef enum sl_array_flag {
     SL_ARRAY_FILED = 128  /* the array exists in files that are written in place alone */
 } sl_array_flag;
 
-typedef struct sl_graph sl_graph; /* index.h */
-
 /* Makes a node's row of an array from the node's rows of other arrays. */
 typedef void sl_derive_fn(const sl_graph *graph, uint32_t node, uint8_t *row);
 
-/* One line of arrays.def. */
+/* One line of array_table.def. */
 typedef struct sl_array_line {
     sl_section_kind section;
     unsigned flags;
@@ -41,14 +30,6 @@ typedef struct sl_array_line {
 } sl_array_line;
 
 extern const sl_array_line sl_array_lines[SL_ARRAY_KINDS];
-
-/* The place of an array: node i's row begins at at + i * step. */
-typedef struct sl_array {
-    uint8_t *at;  /* NULL: the array has no memory */
-    size_t width; /* bytes of a row in an array of its own, padding included; 0: the index has no such rows */
-    size_t size;  /* bytes of a row where it lies; a row in a record has no padding */
-    size_t step;  /* width, or the pitch of a record */
-} sl_array;
 
 /* Settles the widths of a new index. The index has its codecs. */
 void sl_arrays_init(sl_graph *graph);
@@ -70,12 +51,15 @@ sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, s
 /* The allocator of an array. The NUMA policy's allocator serves arrays with a row for each node. */
 const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind);
 
+/* The CRC-32C of the node's rows with SL_ARRAY_SUMMED, each with its padding, and of the id in 8 bytes. */
+uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
+
+/* Writes the same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
+sl_derive_fn sl_sum_row;
+
 /* Moves all arrays to new memory for `capacity` nodes. Errors: SL_ENOMEM; a failure moves none. */
 sl_status sl_arrays_reserve(sl_index *index, size_t capacity);
 /* Frees the arrays that the index owns. */
 void sl_arrays_free(sl_index *index);
-
-/* reserve.c: whether the index may be changed. Errors: SL_EREADONLY for an index that is mapped from its file. */
-sl_status sl_index_writable(const sl_index *index);
 
 #endif

@@ -1,6 +1,7 @@
 #include "hnsw/graph/codes.h"
 
 #include "base/thread.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/vectors.h"
 
 /* Codes I4 have two forms. Vectors whose 4 bits an element fit a cache line have rows of 4 bits, and rows of the rest.
@@ -20,22 +21,6 @@ sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     graph->refine = params->refine;
     sl_arrays_init(graph);
     return SL_OK;
-}
-
-/* F32 and BF16 rows are the bare elements. BF16 rows are rounded up to 4 bytes. I16 rows belong to a codec. */
-size_t sl_refine_width(const sl_graph *graph) {
-    const size_t dim = graph->codec.dim;
-    switch (graph->refine) {
-    case SL_REFINE_F32:
-        return dim * sizeof(float);
-    case SL_REFINE_BF16:
-        return sl_round_up(dim * sizeof(uint16_t), 4);
-    case SL_REFINE_I16:
-        return graph->refine_codec.rows.pitch;
-    case SL_REFINE_NONE:
-        break;
-    }
-    return 0;
 }
 
 static void vector_of(const void *ctx, size_t node, float *out) {

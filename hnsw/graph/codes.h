@@ -7,9 +7,6 @@
 /* Settles the codecs of a new index and the widths of its arrays. Errors: those of the parameters that do not fit. */
 sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params);
 
-/* Bytes of a refine row; 0: the index has none. */
-size_t sl_refine_width(const sl_graph *graph);
-
 /* Tells whether all scales, biases and norms of a node's codes are finite. */
 int sl_row_is_finite(const sl_graph *graph, uint32_t node);
 

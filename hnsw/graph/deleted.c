@@ -1,21 +1,9 @@
 #include "hnsw/graph/deleted.h"
 
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
-
-size_t sl_dead_bytes(size_t n) {
-    return (n + 63) / 64 * sizeof(uint64_t);
-}
-
-size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
-    if (!graph->dead_count) return from;
-    while (from < graph->n) {
-        uint64_t undeleted = ~sl_dead(graph)[from / 64] >> (from % 64);
-        if (undeleted) return from + (size_t)__builtin_ctzll(undeleted);
-        from = (from / 64 + 1) * 64;
-    }
-    return from;
-}
+#include "hnsw/graph/reserve.h"
 
 size_t sl_dead_marks(const sl_graph *graph) {
     const uint64_t *dead = sl_dead(graph);

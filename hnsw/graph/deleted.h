@@ -4,12 +4,6 @@
 
 #include "hnsw/graph/index.h"
 
-/* The first node from `from` on that is not deleted. Returns n, or more where `from` is more, if there is none. */
-size_t sl_next_undeleted(const sl_graph *graph, size_t from);
-
-/* Bytes of the marks of n nodes. */
-size_t sl_dead_bytes(size_t n);
-
 /* Has the next sync write the marks of the nodes from `first` on, which are zeros. Readers then meet no hole in the
  * file. */
 void sl_dead_extend(const sl_index *index, size_t first);

@@ -1,7 +1,7 @@
 #include "hnsw/graph/ids.h"
 
 #include "base/id_hash.h"
-#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/view.h"
 
 #include <string.h>

@@ -12,14 +12,29 @@
 #include "base/prefetch.h"
 #include "distance/codec/coarse.h"
 #include "distance/codec/quantise.h"
-#include "hnsw/graph/arrays.h"
-#include "hnsw/graph/partition.h"
 #include "storage/origin.h"
 #include "storage/spill.h"
 #include "storage/work.h"
 #include "storage/writable.h"
 
 #define SL_MAX_LEVEL 63u
+
+typedef enum sl_array_kind {
+#define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)           SL_ARRAY_##name,
+#define SL_DERIVED(name, section, width, whole, slack, flags, stats, plan, derive) SL_ARRAY_##name,
+#include "hnsw/graph/array_table.def"
+#undef SL_ARRAY
+#undef SL_DERIVED
+    SL_ARRAY_KINDS
+} sl_array_kind;
+
+/* The place of an array: node i's row begins at at + i * step. */
+typedef struct sl_array {
+    uint8_t *at;  /* NULL: the array has no memory */
+    size_t width; /* bytes of a row in an array of its own, padding included; 0: the index has no such rows */
+    size_t size;  /* bytes of a row where it lies; a row in a record has no padding */
+    size_t step;  /* width, or the pitch of a record */
+} sl_array;
 
 typedef struct sl_upper {
     uint32_t *nodes; /* slot -> node; count entries */
@@ -46,6 +61,30 @@ typedef struct sl_dram_copy sl_dram_copy;         /* place/dram_copy.h */
 typedef struct sl_dram_filler sl_dram_filler;     /* place/dram_copy.h */
 typedef struct sl_published sl_published;         /* publish.h */
 
+/* Partitions of nodes; or groups, which are partitions of partitions. In groups, partition numbers stand in place of
+ * node numbers. The arrays may lie in a file that is not trusted: see sl_partition_nodes. */
+typedef struct sl_partitions {
+    size_t count;       /* 0: none were made */
+    uint32_t *starts;   /* count + 1 node numbers, ascending from 0. Partition p holds nodes starts[p] to
+                           starts[p + 1] - 1. Nodes from starts[count] on were added later and have no partition */
+    sl_codec codec;     /* the codec of the centroids: I8 codes of floats, or F32 where I8 does not tell neighbours of
+                           an L2 index apart; metric IP for a COSINE index, else L2. Groups have the same.
+                           Under IP a centroid is the mean direction of a partition's vectors, times the length of the
+                           longest vector. The row's bias is a score, not a length. The bias is what the best vector
+                           of that length is likely to score above the centroid, for a query of length 1. A group's
+                           centroid comes from the group's longest centroids */
+    uint8_t *rows;      /* count code rows; codec.rows.base points here */
+    unsigned band_bits; /* SL_BAND_BITS where there are bands, else 0 */
+    uint8_t *bands;     /* SL_PARTITION_BANDS bytes for each partition, falling: the length of a band's longest vector,
+                           in 255ths of the partition's longest, rounded up. NULL in groups, under other metrics than
+                           IP, and from files without bands */
+} sl_partitions;
+
+/* Numbers from `first` to `end` - 1. */
+typedef struct sl_range {
+    size_t first, end;
+} sl_range;
+
 /* The layout of a node's record: see record.h. All fields are 0 where the parts lie in arrays. */
 typedef struct sl_record {
     size_t pitch;                /* bytes from one record to the next */
@@ -55,7 +94,7 @@ typedef struct sl_record {
 
 /* The graph: what a reader needs of an index. A handle that follows a file gives each search an up-to-date copy of the
  * graph: see view.h. */
-struct sl_graph {
+typedef struct sl_graph {
     /* Geometry, which does not change after the index was made. */
     sl_allocator allocator;
     const sl_kernels *kernels;
@@ -92,7 +131,7 @@ struct sl_graph {
     uint64_t numbering;   /* how often nodes got other numbers */
     int bytes_are_coarse; /* builds compare in floats: bytes were tried and do not tell the vectors apart */
     sl_quant_error quant_error;
-};
+} sl_graph;
 
 /* The handle: the graph, its file, and what owners and writers alone need. */
 struct sl_index {
@@ -282,6 +321,10 @@ static inline uint64_t sl_key_of(const sl_graph *graph, uint32_t node) {
 static inline uint64_t *sl_dead(const sl_graph *graph) {
     return (uint64_t *)(void *)graph->arrays[SL_ARRAY_DEAD].at;
 }
+/* Bytes of the marks of n nodes. */
+static inline size_t sl_dead_bytes(size_t n) {
+    return (n + 63) / 64 * sizeof(uint64_t);
+}
 static inline int sl_is_marked(const uint64_t *dead, size_t node) {
     return dead[node / 64] >> (node % 64) & 1;
 }
@@ -294,6 +337,17 @@ static inline int sl_is_dead(const sl_graph *graph, size_t node) {
 /* Counts the nodes that are not deleted. A damaged file may claim more deleted nodes than nodes. */
 static inline size_t sl_undeleted_count(const sl_graph *graph) {
     return graph->dead_count < graph->n ? graph->n - graph->dead_count : 0;
+}
+
+/* The first node from `from` on that is not deleted. Returns n, or more where `from` is more, if there is none. */
+static inline size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
+    if (!graph->dead_count) return from;
+    while (from < graph->n) {
+        uint64_t undeleted = ~sl_dead(graph)[from / 64] >> (from % 64);
+        if (undeleted) return from + (size_t)__builtin_ctzll(undeleted);
+        from = (from / 64 + 1) * 64;
+    }
+    return from;
 }
 
 #endif

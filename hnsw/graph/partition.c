@@ -1,6 +1,7 @@
+#include "hnsw/graph/partition.h"
+
 #include "distance/codec/encode4.h"
 #include "distance/double.h"
-#include "hnsw/graph/index.h"
 
 #include <math.h>
 #include <string.h>

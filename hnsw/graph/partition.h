@@ -5,9 +5,7 @@
 #define SL_HNSW_GRAPH_PARTITION_H
 
 #include "base/thread.h"
-#include "distance/codec/codec.h"
-
-typedef struct sl_graph sl_graph; /* index.h */
+#include "hnsw/graph/index.h"
 
 /* Rows of a partition on average. Larger indexes have SL_MAX_PARTITIONS partitions, which are larger. */
 #define SL_PARTITION_ROWS 256u
@@ -20,30 +18,6 @@ typedef struct sl_graph sl_graph; /* index.h */
  * pairs of two 256ths, four 256ths, and so on to two bands of a quarter. */
 #define SL_BAND_BITS       4u
 #define SL_PARTITION_BANDS (1u << SL_BAND_BITS)
-
-/* Partitions of nodes; or groups, which are partitions of partitions. In groups, partition numbers stand in place of
- * node numbers. The arrays may lie in a file that is not trusted: see sl_partition_nodes. */
-typedef struct sl_partitions {
-    size_t count;       /* 0: none were made */
-    uint32_t *starts;   /* count + 1 node numbers, ascending from 0. Partition p holds nodes starts[p] to
-                           starts[p + 1] - 1. Nodes from starts[count] on were added later and have no partition */
-    sl_codec codec;     /* the codec of the centroids: I8 codes of floats, or F32 where I8 does not tell neighbours of
-                           an L2 index apart; metric IP for a COSINE index, else L2. Groups have the same.
-                           Under IP a centroid is the mean direction of a partition's vectors, times the length of the
-                           longest vector. The row's bias is a score, not a length. The bias is what the best vector
-                           of that length is likely to score above the centroid, for a query of length 1. A group's
-                           centroid comes from the group's longest centroids */
-    uint8_t *rows;      /* count code rows; codec.rows.base points here */
-    unsigned band_bits; /* SL_BAND_BITS where there are bands, else 0 */
-    uint8_t *bands;     /* SL_PARTITION_BANDS bytes for each partition, falling: the length of a band's longest vector,
-                           in 255ths of the partition's longest, rounded up. NULL in groups, under other metrics than
-                           IP, and from files without bands */
-} sl_partitions;
-
-/* Numbers from `first` to `end` - 1. */
-typedef struct sl_range {
-    size_t first, end;
-} sl_range;
 
 /* The nodes of partition p in an index of n nodes. The range is valid whatever the file says. */
 static inline sl_range sl_partition_nodes(const sl_partitions *partitions, size_t p, size_t n) {

@@ -1,4 +1,5 @@
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/arrays.h"
 
 #include <assert.h>
 #include <string.h>

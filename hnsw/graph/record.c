@@ -1,4 +1,5 @@
 #include "hnsw/graph/record.h"
+#include "hnsw/graph/arrays.h"
 
 static sl_array_kind finest_codes(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REST) ? SL_ARRAY_REST : SL_ARRAY_CODES;

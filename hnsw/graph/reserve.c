@@ -1,5 +1,6 @@
-/* Tells whether an index may be changed, and its room for vectors. */
-#include "hnsw/graph/index.h"
+#include "hnsw/graph/reserve.h"
+
+#include "hnsw/graph/arrays.h"
 
 sl_status sl_index_writable(const sl_index *index) {
     if (index->writer) return sl_writable_check_owner(index->writer);

@@ -1,32 +1,10 @@
 #include "hnsw/graph/sums.h"
 
-#include "base/crc32c.h"
 #include "base/crew.h"
-
-#include <string.h>
+#include "hnsw/graph/arrays.h"
 
 /* Nodes that a thread takes at a time. */
 enum { RANGE = 1024 };
-
-/* Adds a row and its padding. A row in a record has no padding, so zeros stand for the padding. */
-static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
-    static const uint8_t padding[SL_CACHE_LINE];
-    crc = sl_crc32c(crc, array->at + node * array->step, array->size);
-    return sl_crc32c(crc, padding, array->width - array->size);
-}
-
-uint32_t sl_sum_of(const sl_graph *graph, uint32_t node) {
-    uint64_t id = sl_id_of(graph, node);
-    uint32_t crc = 0;
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (sl_has(graph, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
-            crc = add_row(crc, &graph->arrays[kind], node);
-    return sl_crc32c(crc, &id, sizeof id);
-}
-
-void sl_sum_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
-    *(uint32_t *)(void *)row = sl_sum_of(graph, node);
-}
 
 int sl_sum_holds(const sl_graph *graph, uint32_t node) {
     return *sl_sum_at(graph, node) == sl_sum_of(graph, node);

@@ -6,12 +6,6 @@
 
 #include "hnsw/graph/index.h"
 
-/* The CRC-32C of the node's rows with SL_ARRAY_SUMMED, each with its padding, and of the id in 8 bytes. */
-uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
-
-/* Writes the same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
-sl_derive_fn sl_sum_row;
-
 /* Tells whether a node's rows and id agree with the stored checksum. The index has checksums. */
 int sl_sum_holds(const sl_graph *graph, uint32_t node);
 

@@ -1,6 +1,7 @@
 #include "hnsw/graph/tags.h"
 
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/reserve.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/view.h"

@@ -1,7 +1,9 @@
 /* The sections of an index's file, in their order. */
 #include "hnsw/index/describe.h"
 
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/search/settings.h"
 
@@ -221,7 +223,7 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
  * Counting
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The counted sections that are no array of arrays.def. */
+/* The counted sections that are no array of array_table.def. */
 static const struct {
     sl_section_kind section;
     size_t in_stats, in_plan;

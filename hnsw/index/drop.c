@@ -1,7 +1,9 @@
 #include "base/params.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/reserve.h"
 #include "hnsw/graph/sums.h"
 
 #include <string.h>

@@ -1,8 +1,10 @@
 #include "hnsw/index/lifecycle.h"
 
 #include "base/params.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"

@@ -1,4 +1,6 @@
 #include "base/params.h"
+#include "hnsw/graph/arrays.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/sums.h"

@@ -3,6 +3,7 @@
 #include "base/crew.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/sums.h"
 
 /* Nodes that a thread takes at a time. */

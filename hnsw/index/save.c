@@ -2,6 +2,7 @@
 #include "base/params.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/view.h"

@@ -1,4 +1,5 @@
 #include "base/params.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/view.h"

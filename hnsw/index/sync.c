@@ -1,5 +1,6 @@
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/reserve.h"
 #include "hnsw/search/settings.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 
 #include "base/numa.h"
 #include "base/params.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/place/replicas.h"
 
 #include <stdio.h>

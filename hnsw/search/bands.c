@@ -1,4 +1,5 @@
 #include "hnsw/search/bands.h"
+#include "hnsw/graph/partition.h"
 
 #include <math.h>
 #include <string.h>

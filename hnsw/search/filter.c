@@ -1,6 +1,7 @@
 #include "hnsw/search/filter.h"
 
 #include "base/params.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/tags.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/listed.h"

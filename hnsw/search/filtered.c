@@ -1,5 +1,6 @@
 #include "hnsw/search/filtered.h"
 
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/start.h"
 #include "hnsw/search/widen.h"

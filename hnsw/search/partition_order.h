@@ -2,6 +2,7 @@
 #ifndef SL_HNSW_SEARCH_PARTITION_ORDER_H
 #define SL_HNSW_SEARCH_PARTITION_ORDER_H
 
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/walk.h"
 
 /* Partitions are put into classes by the scores of their centroids. Sorting costs more than it gains. */

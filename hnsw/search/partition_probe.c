@@ -1,5 +1,6 @@
 #include "hnsw/search/partition_probe.h"
 
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/bands.h"
 #include "hnsw/search/feed.h"
 #include "hnsw/search/scan_params.h"

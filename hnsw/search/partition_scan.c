@@ -1,6 +1,7 @@
 #include "hnsw/search/partition_scan.h"
 
 #include "base/failure.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/search/rerank.h"
 #include "hnsw/search/scan_params.h"

@@ -1,6 +1,7 @@
 #include "hnsw/search/settings.h"
 
 #include "base/params.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/allowed.h"
 #include "hnsw/search/scan_params.h"

@@ -1,5 +1,6 @@
 #include "hnsw/search/start.h"
 
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/score_block.h"
 
 #include <math.h>

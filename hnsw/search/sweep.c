@@ -1,5 +1,6 @@
 #include "hnsw/search/sweep.h"
 
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/bands.h"
 
 #include <math.h>

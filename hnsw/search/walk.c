@@ -3,6 +3,7 @@
 #include "distance/codec/encode.h"
 #include "distance/double.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
 

@@ -1,6 +1,6 @@
 /* Ids of items: several vectors an id, and ids that a client chose. */
 #include "recommend/catalog.h"
-#include "recommend/session.h"
+#include "recommend/recall.h"
 #include "tests/support/check_main.h"
 #include "tests/support/colliding.h"
 #include "tests/support/funnel.h"

@@ -3,6 +3,7 @@
 #define SL_TESTS_CENTROIDS_H
 
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/partition.h"
 #include "tests/support/indexes.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "hnsw/build/centroid.h"
 #include "hnsw/build/join.h"
 #include "hnsw/build/kmeans.h"
+#include "hnsw/graph/partition.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"

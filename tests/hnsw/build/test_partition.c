@@ -3,6 +3,7 @@
 #include "distance/double.h"
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/renumber.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/search/settings.h"
 #include "tests/support/check_main.h"

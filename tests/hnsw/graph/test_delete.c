@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

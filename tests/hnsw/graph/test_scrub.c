@@ -1,6 +1,7 @@
 /* Checksums of single records, of a file that is written in place. Any bit of a record that flips is found, and the
  * record's owner is named. Nothing else is taken for a damaged record. */
 #include "base/crc32c.h"
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/record.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -2,6 +2,7 @@
  * part of an index makes, which copies searches read, and which threads run where. The test
  * tests/hnsw/place/test_numa_system.c asks a real machine. */
 #define _GNU_SOURCE
+#include "hnsw/graph/arrays.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/place/replicas.h"

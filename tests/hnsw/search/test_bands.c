@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "distance/double.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/vectors.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

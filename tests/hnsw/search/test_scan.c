@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/searcher_pool.h"
 #include "hnsw/search/settings.h"
 #include "tests/support/check_main.h"

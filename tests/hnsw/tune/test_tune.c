@@ -1,5 +1,6 @@
 /* Settings for a recall: found on some queries and right for others, kept, refused, stored and read back. */
 #include "base/random.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/search/settings.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -2,6 +2,7 @@
  * those tuned with. */
 #include "base/random.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/tune/hard_queries.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"

@@ -1,4 +1,4 @@
-/* Declarations of the test's array, for every file that includes arrays.def. */
+/* Declarations of the test's array, for every file that includes array_table.def. */
 #ifndef SL_TESTS_ONE_MORE_H
 #define SL_TESTS_ONE_MORE_H
 

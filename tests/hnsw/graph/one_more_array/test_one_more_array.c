@@ -1,5 +1,5 @@
-/* A node gets one more array, by one line in arrays.def and a function that makes a row. The array is saved, opened,
- * moved, summed and counted like the others. The sources of hnsw/ are compiled again with that line. */
+/* A node gets one more array, by one line in array_table.def and a function that makes a row. The array is saved,
+ * opened, moved, summed and counted like the others. The sources of hnsw/ are compiled again with that line. */
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/place/numa_place.h"
