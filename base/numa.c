@@ -1,5 +1,6 @@
 #include "base/numa.h"
 
+#include "base/numa_system.h"
 #include "base/params.h"
 
 #include <errno.h>

@@ -27,10 +27,6 @@ sl_status sl_numa_open(sl_numa_policy policy, size_t node, const sl_numa_ops *op
 /* Takes NULL. */
 void sl_numa_close(sl_numa *numa);
 
-/* Returns *given with the system's entries in the places that it leaves empty, or the system's table if `given` is
- * NULL. */
-sl_numa_ops sl_numa_ops_of(const sl_numa_ops *given);
-
 /* Gives a number above all node numbers, at least 1. Errors: SL_EUNSUPPORTED, SL_ELIMIT. */
 sl_status sl_numa_count_nodes(const sl_numa_ops *ops, size_t *nodes);
 

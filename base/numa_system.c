@@ -1,7 +1,8 @@
 /* The system's table, by libnuma if this build has it. libnuma prints some failures and ends the process over others;
  * these questions go to the system directly. The CPUs of a node are read from /sys, and policies are set by mbind. */
 #define _GNU_SOURCE
-#include "base/numa.h"
+#include "base/numa_system.h"
+
 #include "base/system.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif

@@ -1,6 +1,14 @@
 /* The shortlist command. */
-#include "cli/commands.h"
-#include "cli/system.h"
+#include "cli/common/ending.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/files/commands.h"
+#include "cli/index/commands.h"
+#include "cli/inspect/commands.h"
+#include "cli/ranker/commands.h"
+#include "cli/recommend/commands.h"
+#include "cli/search/commands.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #include "hnsw/place/numa_place.h"
 
 #include "base/numa.h"
+#include "base/numa_system.h"
 #include "base/params.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/place/replicas.h"

@@ -1,6 +1,7 @@
 /* The encoder: from rows of a table to rows of numbers. Single values go column by column, so that a feature's type is
  * looked at once a call. Bags go row by row, because they lie by row. */
 #include "ranker/features/encode.h"
+
 #include "ranker/features/encode_ids.h"
 #include "ranker/features/vocabulary.h"
 

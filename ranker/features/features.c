@@ -1,5 +1,6 @@
 /* Features as a whole: made from a spec, laid out, freed. */
 #include "ranker/features/features.h"
+
 #include "ranker/features/table.h"
 #include "ranker/features/vocabulary.h"
 

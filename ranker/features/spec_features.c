@@ -1,5 +1,4 @@
 #include "ranker/features/spec_read.h"
-
 #include "ranker/features/table.h"
 
 #include <math.h>

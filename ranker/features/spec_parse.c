@@ -1,6 +1,5 @@
-#include "ranker/features/spec.h"
-
 #include "ranker/features/json.h"
+#include "ranker/features/spec.h"
 #include "ranker/features/spec_read.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-#include "ranker/model/metrics.h"
+#include "ranker/model/auc.h"
 
 #include <math.h>
 #include <string.h>

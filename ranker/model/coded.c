@@ -1,4 +1,5 @@
 #include "ranker/model/coded.h"
+
 #include "base/memory.h"
 #include "ranker/net/int8.h"
 

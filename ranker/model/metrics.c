@@ -2,6 +2,7 @@
 
 #include "base/params.h"
 #include "base/status.h"
+#include "ranker/model/auc.h"
 
 #include <float.h>
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
+
 #ifdef _OPENMP
 #include <omp.h>
 #endif

@@ -1,6 +1,6 @@
 #include "ranker/prune/narrow.h"
 
-#include "ranker/model/metrics.h"
+#include "ranker/model/auc.h"
 #include "ranker/prune/importance.h"
 
 #include <math.h>

@@ -1,10 +1,8 @@
-/* Post-training quantisation of dense layers: drawing rows, what passes the layers, ranges, codes, corrected biases. */
+/* Post-training quantisation of a model: rows drawn for it, and the choice of numbers for each layer. */
 #ifndef SL_RANKER_QUANTISE_QUANTISE_H
 #define SL_RANKER_QUANTISE_QUANTISE_H
 
-#include "ranker/features/encode.h"
-#include "ranker/model/model.h"
-#include "ranker/net/calibrate.h"
+#include "ranker/quantise/quantise_layers.h"
 
 /* Rows drawn from a source, encoded. */
 typedef struct sl_draw {
@@ -18,46 +16,12 @@ typedef struct sl_draw {
  * twice. Errors: as of encoding; SL_EINVAL (no rows). */
 sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const sl_draw *draw, sl_rows_buffer *out);
 
-/* A layer of floats as calibration saw it: its inputs. */
-typedef struct sl_layer_seen {
-    sl_observer *observer;
-    float *inputs; /* (rows, in) */
-} sl_layer_seen;
-
-typedef struct sl_calibrated {
-    sl_allocator allocator;
-    sl_net_shape shape;
-    size_t rows;
-    sl_layer_seen layers[SL_MAX_LAYERS];
-} sl_calibrated;
-
-/* Runs the layers of floats on the rows and keeps what passes. Errors: SL_EVALUE (inputs that are not finite). */
-sl_status sl_calibrate(const sl_ranker *ranker, const sl_encoded *rows, const sl_allocator *allocator,
-                       sl_calibrated *out);
-void sl_calibrated_free(sl_calibrated *calibrated);
-
-/* A layer's choice of numbers. */
-typedef struct sl_layer_choice {
-    sl_layer_type type;
-    sl_range_rule rule; /* of the inputs; method MSE also for the weights */
-    int bias_correction;
-} sl_layer_choice;
-
-/* quantise.c: checks params, and reads each layer's choice from them. Errors: SL_EINVAL, SL_ENOTFOUND. */
+/* Checks params, and reads each layer's choice from them. Errors: SL_EINVAL, SL_ENOTFOUND. */
 sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *params, sl_layer_choice *choices);
 /* Makes a model with these layers in codes, taken over on failure too, and the other weights of the base. */
 sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out);
 /* Makes a model with all embedding tables of this type. *out is NULL for SL_TABLE_F32, and for a model without tables:
  * the base is such a model. Errors: as of sl_ranker_with_tables. */
 sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out);
-
-/* Quantises the layers of a model of floats. calibrated may be NULL if no layer is INT8 of a known range and no
- * bias is corrected; bf16 layers need neither. Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE,
- * SL_ENOMEM. */
-sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
-                             const sl_allocator *allocator, sl_coded *out);
-/* Fills in one layer of a block that has its type, and its range if it is INT8. Errors: as above. */
-sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                        sl_coded *coded, size_t layer);
 
 #endif

@@ -1,7 +1,8 @@
+#include "ranker/quantise/quantise_layers.h"
+
 #include "ranker/net/column_scale.h"
 #include "ranker/net/loops.h"
 #include "ranker/net/net_product.h"
-#include "ranker/quantise/quantise.h"
 
 #include <math.h>
 #include <string.h>

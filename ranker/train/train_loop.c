@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "ranker/train/train_loop.h"
 
+#include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
 #include "ranker/net/loss.h"
 #include "storage/replace.h"

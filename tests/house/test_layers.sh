@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Folders and floors depend one way, in what they include and in what they call: see `may`. Files of a room in `ringless`
-# call one another one way too. The first argument is the folder of the library's object files, whose symbols tell the
-# calls. Files of other projects come in angle brackets.
+# Folders depend one way, in what they include and in what they call: see `may`. So do the files of a folder: no ring of
+# files exists anywhere. The arguments are folders of object files, of the library and of the command: their symbols tell
+# the calls. Files of other projects come in angle brackets.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-objects=${1:?give the folder of the object files}
+: "${2:?give the folders of the object files, of the library and of the command}"
 
-# The rooms that each room may include and call besides itself. The last five see the public headers only. A header
-# alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
+# The rooms that each room may include and call besides itself. cli/, bindings/ and examples/ see the
+# public headers besides. A header alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
 lanes=distance/float_lanes.h
 floor="base distance distance/codec storage"
 ranked="base storage"
@@ -25,9 +25,13 @@ declare -A may=(
     [hnsw/tune]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
     [hnsw/index]="$floor hnsw/graph hnsw/place hnsw/search hnsw/build"
     [recommend]="$floor ranker/features ranker/net ranker/model hnsw/graph hnsw/search hnsw/index"
-    [cluster]="" [cli]="" [bindings]="" [examples]=""
+    [cli/common]="" [cli/files]="cli/common" [cli/index]="cli/common cli/files"
+    [cli/search]="cli/common cli/files cli/index" [cli/ranker]="cli/common cli/files cli/index"
+    [cli/recommend]="cli/common cli/files cli/index cli/ranker"
+    [cli/inspect]="cli/common cli/files cli/index cli/ranker"
+    [cli]="cli/common cli/files cli/index cli/search cli/ranker cli/recommend cli/inspect"
+    [cluster]="" [bindings]="" [examples]=""
 )
-ringless="distance/codec"
 
 # Rooms of hnsw/ that a room may include, where these are fewer than the rooms that it may call.
 declare -A sees=([recommend]="hnsw/search/accessors.h hnsw/search/topk.h")
@@ -94,14 +98,26 @@ wrong_calls() {
     done
 }
 
-# rings ROOM: reads what `calls` writes; the files of a ring within the room, if there is one.
+# included TREE: one line for each #include, and each import of a Python module, of a file of the same folder: both files,
+# without their endings. A header and the source of its name are one.
+included() {
+    (cd "$1" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker recommend \
+        cluster cli bindings --include='*.c' --include='*.h' --include='*.cpp' --include='*.hpp' 2>/dev/null || true) |
+        sed -E 's/^([^:]*):[^"]*"([^"]*)".*/\1 \2/' |
+        awk '{ folder = $1; sub("/[^/]*$", "", folder)
+               print $1, index($2, "/") ? $2 : folder "/" $2 }'
+    (cd "$1" && grep -rHE '^from \.[a-z_]* import ' bindings --include='*.py' 2>/dev/null || true) |
+        sed -E 's/^([^:]*):from \.([a-z_]*) import (.*)/\1 \2 \3/' |
+        awk '{ folder = $1; sub("/[^/]*$", "", folder)
+               if ($2 ~ /^[a-z_]+$/ && $1 !~ /__init__/) print $1, folder "/" $2 }'
+}
+
+# rings: reads what `calls` and `included` write; the files of rings within a folder.
 rings() {
-    local from to file symbol other
-    while read -r file symbol other; do
-        from=$(room_of "$file")
-        to=$(room_of "$other")
-        [ "$from" != "$1" ] || [ "$to" != "$1" ] || echo "$file $other"
-    done | tsort 2>&1 >/dev/null | sed "s|^tsort: *|$1: |" || true
+    awk 'function stem(file) { sub(/\.o$/, "", file); sub(/\.[a-z]+$/, "", file); return file }
+         function folder(file) { sub("/[^/]*$", "", file); return file }
+         { from = stem($1); to = stem($NF) }
+         from != to && folder(from) == folder(to) { print from, to }' | sort -u | tsort 2>&1 >/dev/null | sed 's/^tsort: *//' || true
 }
 
 # The checks are checked first: a tree with one arrow the wrong way, and one the right way, in each room.
@@ -144,30 +160,43 @@ if [ "$found" != "hnsw/graph/ids.c.o: hnsw/graph may not use sl_walk_run of hnsw
     printf 'the check of calls misjudges its own fixture; it found:\n%s\n' "$found"
     exit 1
 fi
-# A ring of two files in one room; the third file is in none.
-printf '%s\n' 'distance/codec/a.c.o sl_b distance/codec/b.c.o' 'distance/codec/b.c.o sl_a distance/codec/a.c.o' \
-    'distance/codec/c.c.o sl_a distance/codec/a.c.o' >"$fixture/ring"
-found=$(rings distance/codec <"$fixture/ring")
-if ! grep -q '/a\.c\.o' <<<"$found" || grep -q '/c\.c\.o' <<<"$found" ||
-    [ -n "$(sed 1d "$fixture/ring" | rings distance/codec)" ]; then
-    printf 'the check of rings misjudges its own fixture; it found:\n%s\n' "$found"
+# A ring of calls, one of an include and a call, and one of imports. Other files use each other one way.
+mkdir -p "$fixture/ring"/{base,bindings}
+printf '#include "base/low.h"\n#include "base/f.h"\n' >"$fixture/ring/base/e.c"
+printf '#include "base/e.h"\n' >"$fixture/ring/base/f.h"
+printf 'from ._b import x\n' >"$fixture/ring/bindings/_a.py"
+printf 'from ._a import y\n' >"$fixture/ring/bindings/_b.py"
+printf 'from ._a import z\n' >"$fixture/ring/bindings/_c.py"
+ring=$(printf '%s\n' 'base/a.c.o sl_b base/b.c.o' 'base/b.c.o sl_a base/a.c.o' 'base/c.c.o sl_a base/a.c.o')
+found=$({ included "$fixture/ring" && echo "$ring"; } | rings)
+for file in base/a base/b base/e base/f bindings/_a bindings/_b; do
+    grep -qx "$file" <<<"$found" || { printf 'the check of rings misses %s:\n%s\n' "$file" "$found" && exit 1; }
+done
+if grep -qE 'base/(c|low)|_c' <<<"$found" || [ -n "$(sed 1d <<<"$ring" | rings)" ]; then
+    printf 'the check of rings finds more than its fixture has:\n%s\n' "$found"
     exit 1
 fi
 
 found=$(wrong_includes "$root")
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
 # A build folder keeps the objects of sources that were moved or removed: those count no more.
-current=$(cd "$objects" && find . -name '*.c.o' -printf '%P\n' | sort | while IFS= read -r object; do
-    [ ! -f "$root/${object%.o}" ] || echo "$object"
-done)
-symbols=$(cd "$objects" && xargs nm -A <<<"$current")
-[ "$(cut -d: -f1 <<<"$symbols" | sort -u | wc -l)" -ge "$(cd "$root" && find hnsw -name '*.c' | wc -l)" ] ||
-    { echo "$objects has fewer object files than hnsw/ has sources; build the library" && exit 1; }
-calls <<<"$symbols" >"$fixture/calls"
+# symbols_of OBJECTS FOLDER: `nm -A` of the object files, named from the root of the tree, where OBJECTS mirrors FOLDER.
+symbols_of() {
+    local folder=${2:+$2/} object
+    (cd "$1" && find . -name '*.c.o' -printf '%P\n') | sort | while IFS= read -r object; do
+        [ ! -f "$root/$folder${object%.o}" ] || echo "$object"
+    done | (cd "$1" && xargs nm -A) | sed "s|^|$folder|"
+}
+library=$(symbols_of "$1" "") command=$(symbols_of "$2" cli)
+for folder in hnsw cli; do
+    [ "$(grep "^$folder/" <<<"$library"$'\n'"$command" | cut -d: -f1 | sort -u | wc -l)" -ge \
+        "$(cd "$root" && find $folder -name '*.c' | wc -l)" ] ||
+        { echo "$1 and $2 have fewer object files than $folder/ has sources; build the library and the command" && exit 1; }
+done
+# The command sees the library's public functions, as the linker has checked.
+{ calls <<<"$library" && calls <<<"$command"; } >"$fixture/calls"
 found=$(wrong_calls <"$fixture/calls")
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
-for room in $ringless; do
-    found=$(rings "$room" <"$fixture/calls")
-    [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
-done
+found=$({ cat "$fixture/calls" && included "$root"; } | grep -vE '^(hnsw/|recommend|storage|bindings)' | rings)
+[ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
 echo "every #include and every call follows the order"

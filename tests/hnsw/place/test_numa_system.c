@@ -1,6 +1,7 @@
 /* NUMA policies on the machine as it is: what was asked for, read back as the system tells it. On a machine of one node
  * all pages lie on that one, by whatever policy; tests/hnsw/place/test_numa.c plays a machine of four. */
 #include "base/numa.h"
+#include "base/numa_system.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"

@@ -1,5 +1,6 @@
 /* Measures against values worked out by hand and against definitions that count every pair. */
 #include "base/random.h"
+#include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
 #include "ranker/model/model.h"
 #include "ranker/net/loss.h"

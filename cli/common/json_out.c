@@ -1,0 +1,104 @@
+#include "cli/common/json_out.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Length of the UTF-8 sequence that begins here; 0: there is none. */
+static size_t utf8_length(const unsigned char *s) {
+    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    /* Refuses overlong forms, surrogates, and code points beyond U+10FFFF. */
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+static void quoted(FILE *file, const char *text) {
+    fputc('"', file);
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t length = utf8_length(s);
+        if (*s == '"' || *s == '\\')
+            fprintf(file, "\\%c", *s);
+        else if (*s < 0x20 || *s == 0x7f)
+            fprintf(file, "\\u%04x", *s);
+        else if (length)
+            fwrite(s, 1, length, file);
+        else
+            fputs("\\ufffd", file);
+        s += length ? length : 1;
+    }
+    fputc('"', file);
+}
+
+static void member(json *json, const char *key) {
+    if (json->follows) fputs(", ", json->file);
+    json->follows = 1;
+    if (!key) return;
+    quoted(json->file, key);
+    fputs(": ", json->file);
+}
+
+static void open_scope(json *json, const char *key, char bracket) {
+    member(json, key);
+    fputc(bracket, json->file);
+    json->follows = 0;
+}
+
+static void close_scope(json *json, char bracket) {
+    fputc(bracket, json->file);
+    json->follows = 1;
+}
+
+void json_begin(json *json, FILE *file) {
+    *json = (struct json){.file = file};
+    open_scope(json, NULL, '{');
+}
+
+void json_end(json *json) {
+    close_scope(json, '}');
+    fputc('\n', json->file);
+}
+
+void json_open_array(json *json, const char *key) {
+    open_scope(json, key, '[');
+}
+
+void json_close_array(json *json) {
+    close_scope(json, ']');
+}
+
+void json_open_object(json *json, const char *key) {
+    open_scope(json, key, '{');
+}
+
+void json_close_object(json *json) {
+    close_scope(json, '}');
+}
+
+void json_text(json *json, const char *key, const char *text) {
+    member(json, key);
+    if (text)
+        quoted(json->file, text);
+    else
+        fputs("null", json->file);
+}
+
+void json_count(json *json, const char *key, uint64_t value) {
+    member(json, key);
+    fprintf(json->file, "%" PRIu64, value);
+}
+
+void json_real(json *json, const char *key, double value) {
+    member(json, key);
+    if (isfinite(value))
+        fprintf(json->file, "%.9g", value);
+    else
+        fputs("null", json->file);
+}
+
+void json_flag(json *json, const char *key, int value) {
+    member(json, key);
+    fputs(value ? "true" : "false", json->file);
+}

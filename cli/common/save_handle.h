@@ -1,0 +1,12 @@
+/* Saving a handle of the library. */
+#ifndef CLI_COMMON_SAVE_HANDLE_H
+#define CLI_COMMON_SAVE_HANDLE_H
+
+#include <shortlist.h>
+
+/* Saves a handle by its call, sl_index_save or another, and shows the progress. *seconds gets the time it took. Returns
+ * an exit status. */
+typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
+int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);
+
+#endif

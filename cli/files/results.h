@@ -1,0 +1,30 @@
+/* Result files: ids and scores, one row a query. Both appear together at the end. */
+#ifndef CLI_FILES_RESULTS_H
+#define CLI_FILES_RESULTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct results results;
+
+/* Checks before the work that results can be written: endings, and output_check. `scores_path` may be NULL. Returns
+ * an exit status. */
+int results_check(const char *ids_path, const char *scores_path, const char *const *inputs);
+
+/* Reports the first of n ids that the file's type cannot hold. */
+int results_check_ids(const char *ids_path, const uint64_t *ids, size_t n);
+
+/* Opens the files. `scores_path` may be NULL, and nq VECTORS_UNCOUNTED. Returns an exit status; *out is NULL on
+ * failure. */
+int results_create(const char *ids_path, const char *scores_path, size_t nq, size_t k, results **out);
+
+/* Writes the next `count` rows. In an integer file of 32 bits SL_NO_ID becomes -1. An id that does not fit is
+ * reported. */
+int results_append(results *results, const uint64_t *ids, const float *scores, size_t count);
+
+/* Puts the files in place, and frees. */
+int results_commit(results *results);
+/* Removes the files and frees; takes NULL. */
+void results_discard(results *results);
+
+#endif

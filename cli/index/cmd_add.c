@@ -1,0 +1,165 @@
+#include "cli/common/json_out.h"
+#include "cli/common/options.h"
+#include "cli/common/output.h"
+#include "cli/common/report.h"
+#include "cli/common/system.h"
+#include "cli/index/add_vectors.h"
+#include "cli/index/commands.h"
+#include "cli/index/description.h"
+#include "cli/index/open_save.h"
+#include "cli/index/sampled_check.h"
+
+#include <stdlib.h>
+
+typedef struct add_options {
+    const char *ids;
+    adding_words words;
+    size_t threads, wait;
+    int progress, json;
+} add_options;
+
+typedef struct add_state {
+    const add_options *options;
+    const char *index_path, *base_path;
+    sl_index_stats stats;
+    adding adding;
+    uint64_t *ids;
+    double save_s;
+} add_state;
+
+static int report_refused(void *ctx, sl_status status) {
+    const add_state *state = ctx;
+    return report_status(state->base_path, status);
+}
+
+static int load(add_state *state) {
+    adding *adding = &state->adding;
+    const char *ids = state->options->ids;
+    int status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
+    if (status == EXIT_DONE) status = vectors_check_metric(adding->base, state->stats.metric);
+    if (status == EXIT_DONE) status = vectors_match_dim(adding->base, state->stats.dim, state->index_path);
+    if (status == EXIT_DONE)
+        status = vectors_match_type(adding->base, state->stats.dtype, state->index_path, &adding->type);
+    if (status != EXIT_DONE) return status;
+    size_t n = adding->base->n;
+    if (ids) status = vectors_read_ids(ids, state->base_path, &n, &state->ids);
+    adding->ids = state->ids;
+    if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &state->options->words);
+    return status == EXIT_DONE ? adding_prepare(adding, state->index_path, 0) : status;
+}
+
+/* This check comes before the work. */
+static int check_words(const add_state *state) {
+    const adding_words *words = &state->options->words;
+    const char *missing = words->tags && !state->stats.tags   ? "tags"
+                          : words->keys && !state->stats.keys ? "keys"
+                                                              : NULL;
+    if (!missing) return EXIT_DONE;
+    return report_failure("%s: has no %s; build it again with --%s, or leave --%s out", state->index_path, missing,
+                          missing, missing);
+}
+
+/* Reserves room for all rows at once. Growing step by step takes up to twice the needed memory. */
+static int reserve(add_state *state) {
+    size_t n = state->stats.n + state->stats.deleted + state->adding.base->n;
+    sl_status status = sl_index_reserve(state->adding.index, n);
+    return status == SL_OK ? EXIT_DONE : report_status(state->index_path, status);
+}
+
+static int print_result(const add_state *state) {
+    const adding *adding = &state->adding;
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    sl_status status = sl_index_get_stats(adding->index, &stats);
+    sl_resolution resolution = {0};
+    if (status != SL_OK) return report_status(state->index_path, status);
+    size_t threads = thread_count(state->options->threads), added = adding->base->n;
+    /* A few vectors change little, and comparing them with all others takes long. */
+    if (2 * added >= stats.n) (void)measure_resolution(state->index_path, adding->index, threads, &resolution);
+    double rate = adding->add_s > 0 ? (double)added / adding->add_s : 0;
+    if (state->options->json) {
+        json json;
+        json_begin(&json, stdout);
+        json_text(&json, "index", state->index_path);
+        json_index(&json, &stats);
+        json_count(&json, "added", added);
+        json_real(&json, "add_s", adding->add_s);
+        json_real(&json, "read_s", adding->read_s);
+        json_real(&json, "save_s", state->save_s);
+        json_real(&json, "rows_per_s", rate);
+        json_count(&json, "threads", threads);
+        json_resolution(&json, resolution.unresolved, resolution.sampled);
+        json_end(&json);
+    } else {
+        printf("%s: ", state->index_path);
+        print_index(&stats);
+        printf("%zu added in %.1f s, %.0f vectors/s on %zu threads\n", added, adding->add_s, rate, threads);
+    }
+    (void)warn_of_resolution(state->index_path, &stats, resolution.unresolved, resolution.sampled);
+    return report_stdout();
+}
+
+static int add(add_state *state) {
+    const add_options *options = state->options;
+    int status = adding_check_output(state->index_path, state->base_path, options->ids, &options->words);
+    if (status == EXIT_DONE)
+        status = open_to_change((changing){state->index_path, SL_PLACE_DRAM, options->wait, options->progress},
+                                &state->adding.index, &state->stats);
+    if (status == EXIT_DONE) status = check_words(state);
+    if (status == EXIT_DONE) status = load(state);
+    if (status == EXIT_DONE) status = reserve(state);
+    if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");
+    if (status == EXIT_DONE)
+        status = keep_changes(state->adding.index, state->index_path, options->progress, &state->save_s);
+    return status == EXIT_DONE ? print_result(state) : status;
+}
+
+static int run_add(const command *self, int argc, char **argv) {
+    add_options options = {.wait = WAIT_DEFAULT};
+    const char *paths[2];
+    OPTIONS_PARSE(self, argc, argv, &options, paths);
+    add_state state = {.options = &options, .index_path = paths[0], .base_path = paths[1]};
+    state.adding.threads = options.threads;
+    state.adding.progress = options.progress;
+    state.adding.refused = report_refused;
+    state.adding.refused_ctx = &state;
+    int status = add(&state);
+    sl_index_free(state.adding.index);
+    adding_free(&state.adding);
+    free(state.ids);
+    return status;
+}
+
+static const char *const operands[] = {"INDEX", "BASE", NULL};
+
+static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(add_options, ids),
+                                    "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it "
+                                    "ids go on from the largest one that there has been in INDEX."},
+                                   OPTION_TAGS(add_options),
+                                   OPTION_KEYS(add_options),
+                                   OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
+                                   OPTION_WAIT(add_options),
+                                   OPTION_PROGRESS(add_options),
+                                   OPTION_JSON(add_options),
+                                   OPTION_LAST};
+
+const command command_add = {
+    .name = "add",
+    .summary = "add a file of vectors to an index",
+    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--tags FILE] [--keys FILE] [--threads N] [--wait SECONDS] "
+                "[--progress] [--json]",
+    .description =
+        "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
+        "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
+        "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
+        "index is refused; in an INDEX that was built with --multi it gets one more vector. A deleted id may be given "
+        "again. Without --tags and --keys an INDEX "
+        "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
+        "BASE is a file of type " VECTORS_READ_ENDINGS
+        ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME. A BASE that is not read "
+        "where it lies is unpacked first, as by 'shortlist build': above 256 MB into a temporary file beside INDEX.\n",
+    .examples = "shortlist add base.sl more.fbin\n"
+                "shortlist add base.sl more.npy --ids ids.npy --json\n",
+    .operands = operands,
+    .options = add_table,
+    .run = run_add,
+};

@@ -1,0 +1,11 @@
+/* The commands that tell about files and the machine. */
+#ifndef CLI_INSPECT_COMMANDS_H
+#define CLI_INSPECT_COMMANDS_H
+
+#include "cli/common/options.h"
+
+extern const command command_info;
+extern const command command_check;
+extern const command command_cpu;
+
+#endif

@@ -1,0 +1,18 @@
+/* The work of searches, added up and told. */
+#ifndef CLI_SEARCH_SEARCH_TOTALS_H
+#define CLI_SEARCH_SEARCH_TOTALS_H
+
+#include "cli/common/json_out.h"
+
+#include <shortlist.h>
+
+/* Adds what one call counted. */
+void search_totals_add(sl_search_stats *sum, const sl_search_stats *call);
+
+/* Writes how many queries with a filter ended with each strategy, as members of the open object. */
+void json_strategies(json *json, const sl_search_stats *counts);
+
+/* Prints the same counts, those above 0, such as "partitions 100, walks 1900". */
+void print_strategies(const sl_search_stats *counts);
+
+#endif
