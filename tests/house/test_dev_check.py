@@ -78,7 +78,7 @@ class Choice(unittest.TestCase):
         self.run_of("tests/base/CMakeLists.txt", "test_pages", "test_proc")
 
     def test_the_command_runs_its_suites(self):
-        self.run_of("cli/cmd_eval.c", "cli_eval", "cli_damage")
+        self.run_of("cli/search/cmd_eval.c", "cli_eval", "cli_damage")
 
     def test_files_outside_the_library(self):
         self.run_of("bench/limit/report.py", "limit_arithmetic")
