@@ -5,7 +5,7 @@
  * magnitude a bin. Its memory does not grow. Its content depends on the multiset of values alone. Order of calls,
  * division among threads and order of merges change no bit.
  *
- * docs/internals/base.md has the methods.
+ * docs/internals/calibration.md has the methods.
  */
 #ifndef SL_RANKER_NET_CALIBRATE_H
 #define SL_RANKER_NET_CALIBRATE_H
