@@ -38,15 +38,15 @@
  *   LANE_GROUP                the tier has lane_group_i32(sums), the totals of LANE_F registers side by side, and
  *                             lane_finish, which makes scores of them; short rows come in such groups
  *
- *   LANE_SIFTS, LANE_GATHERS  the tier has the operations of sift.h on sixteen scores, and on sixteen links; in other
- *                             tiers plain loops replace them
+ *   LANE_CANDIDATES, LANE_GATHERS  the tier has the operations of candidates.h on sixteen scores, and on sixteen links;
+ * in other tiers plain loops replace them
  */
 #ifndef SL_DISTANCE_BODY_H
 #define SL_DISTANCE_BODY_H
 
+#include "distance/candidates.h"
 #include "distance/lanes.h"
 #include "distance/levels.h"
-#include "distance/sift.h"
 
 #include <float.h>
 #include <math.h>
@@ -521,11 +521,11 @@ static size_t at_least(const float *scores, size_t n, float bound) {
     return count_from(scores, (uint32_t)n, bound);
 }
 
-static void keep(sl_candidates *all, uint32_t wanted, uint32_t most) {
+static void keep_candidates(sl_candidates *all, uint32_t wanted, uint32_t most) {
     sl_bound bound = bound_of_best(all->scores, (uint32_t)all->count, wanted, most);
     if (bound.kept == all->count) return;
-    all->count = lane_sift(all->scores, all->open, all->ids, all->count, bound.least, bound.alike);
-    all->floor = bound.least;
+    all->count = lane_keep_above(all->scores, all->open, all->ids, all->count, bound.least, bound.alike);
+    all->threshold = bound.least;
     lane_tops(all);
 }
 
@@ -723,8 +723,12 @@ const sl_kernels LANE_TABLE = {
     .isa = LANE_ISA,
     .score =
         {[SL_CODES_I8] = score_i8, [SL_CODES_I16] = score_i16, [SL_CODES_F32] = score_f32, [SL_CODES_I4] = score_i4},
-    .unseen = unseen,
-    .walk = {empty, admit, best, at_least, keep},
+    .unvisited = unvisited,
+    .walk = {.empty = empty_candidates,
+             .admit = admit_candidates,
+             .best = best_open_candidate,
+             .at_least = at_least,
+             .keep = keep_candidates},
     .tile = {tile_pack, tile_scan, tile_best},
     .take_byte = take_byte,
     .level_sums = level_sums,

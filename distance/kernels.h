@@ -74,9 +74,10 @@ typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, c
  * marked and written to `found`, which has room for degree + 16. Links that are not below `count` are passed over.
  * Returns how many were found.
  */
-typedef size_t sl_unseen_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found);
+typedef size_t sl_unvisited_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count,
+                               uint32_t *found);
 
-#define SL_NEAR 16u
+#define SL_BEST_SCORES 16u
 
 /*
  * The candidates of a walk, in order of arrival.
@@ -91,9 +92,9 @@ typedef struct sl_candidates {
     float *peaks;         /* the best of each 16 of `tops` */
     uint32_t *ids;
     size_t count;
-    float floor;         /* only scores above it are admitted */
-    float near[SL_NEAR]; /* the best scores so far, best first */
-    size_t near_count;   /* how many of them the walk uses; 0: none are kept */
+    float threshold;                   /* only scores above it are admitted */
+    float best_scores[SL_BEST_SCORES]; /* so far, best first */
+    size_t best_count;                 /* how many of them the walk uses; 0: none are kept */
 } sl_candidates;
 
 #define SL_NO_PLACE SIZE_MAX
@@ -101,7 +102,7 @@ typedef struct sl_candidates {
 typedef struct sl_candidate_kernels {
     /* Empties the pool. It then admits any number. */
     void (*empty)(sl_candidates *all);
-    /* Appends those of n scores that are above the floor. NaN is not. */
+    /* Appends those of n scores that are above the threshold. NaN is not. */
     void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);
     /* Returns the place of the best open candidate and closes it; SL_NO_PLACE if none is open. */
     size_t (*best)(sl_candidates *all);
@@ -173,7 +174,7 @@ typedef struct sl_refine_kernels {
 typedef struct sl_kernels {
     sl_isa isa;
     sl_score_fn *score[4]; /* by sl_codes */
-    sl_unseen_fn *unseen;
+    sl_unvisited_fn *unvisited;
     sl_candidate_kernels walk;
     sl_tile_kernels tile;
 

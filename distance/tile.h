@@ -337,7 +337,7 @@ static void tile_best(sl_scan *scan, uint32_t keep, int exact) {
     if (exact && bound.kept < scan->count && count_from(scan->scores, scan->count, bound.least) > keep)
         bound = bound_of_best(scan->scores, scan->count, keep, most);
     if (bound.kept == scan->count) return;
-    scan->count = (uint32_t)lane_sift(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
+    scan->count = (uint32_t)lane_keep_above(scan->scores, NULL, scan->ids, scan->count, bound.least, bound.alike);
     scan->least = bound.least;
 }
 

@@ -573,7 +573,7 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
     lane_pack(ids, M(add_epi32)(lanes, M(set1_epi32)((int)first)), bits);
 }
 
-#define LANE_SIFTS
+#define LANE_CANDIDATES
 
 /* Without optimisation gcc's gathers are macros, and warnings about their conversions of sign would count as ours. On
  * an AMD EPYC (Zen 3), gathers of eight take longer than loads one by one. */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-struct sl_scorer {
+struct sl_model_scorer {
     sl_allocator allocator;
     sl_ranker *ranker; /* a reference of its own */
     sl_item_shape shape;
@@ -36,7 +36,7 @@ static size_t side_width(const size_t side[4], sl_side which) {
  * Life
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status make_floats(const sl_scorer *scorer, size_t rows, float **out) {
+static sl_status make_floats(const sl_model_scorer *scorer, size_t rows, float **out) {
     void *block;
     size_t bytes;
     if (!sl_mul(rows, scorer->first_width * sizeof(float), &bytes))
@@ -47,17 +47,17 @@ static sl_status make_floats(const sl_scorer *scorer, size_t rows, float **out) 
 }
 
 /* Returns the number of rows of item_sums. */
-static size_t item_rows_of(const sl_scorer *scorer) {
+static size_t item_rows_of(const sl_model_scorer *scorer) {
     if (!scorer->run || scorer->shape.first_width) return 0;
     return scorer->shape.deep_width ? scorer->max_rows : 1;
 }
 
 /* Tells whether items' parts were computed ahead in 8 bits. */
-static int has_scales(const sl_scorer *scorer) {
+static int has_scales(const sl_model_scorer *scorer) {
     return scorer->run && scorer->shape.first_width && scorer->shape.layer_type == SL_I8;
 }
 
-static sl_status make_deep(sl_scorer *scorer) {
+static sl_status make_deep(sl_model_scorer *scorer) {
     const sl_ranker *ranker = scorer->ranker;
     void *block;
     if (!ranker->net) return SL_OK;
@@ -78,7 +78,7 @@ static sl_status make_deep(sl_scorer *scorer) {
     return SL_OK;
 }
 
-static void look_at_features(sl_scorer *scorer) {
+static void look_at_features(sl_model_scorer *scorer) {
     const sl_features *features = scorer->ranker->features;
     for (size_t f = 0; f < features->count; f++) {
         scorer->asks_recall |= features->features[f].spec->type == SL_FEATURE_SCORE;
@@ -86,11 +86,12 @@ static void look_at_features(sl_scorer *scorer) {
     }
 }
 
-sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows, sl_scorer **out) {
+sl_status sl_model_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows,
+                                 sl_model_scorer **out) {
     void *block;
     *out = NULL;
-    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_scorer), &block));
-    sl_scorer *scorer = block;
+    SL_TRY(sl_mem_alloc(&recommender->allocator, sizeof(sl_model_scorer), &block));
+    sl_model_scorer *scorer = block;
     scorer->allocator = recommender->allocator;
     scorer->missing_score = recommender->missing_score;
     scorer->ranker = sl_ranker_retain(pair->ranker);
@@ -105,11 +106,11 @@ sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pai
     *out = scorer;
     return SL_OK;
 fail:
-    sl_scorer_free(scorer);
+    sl_model_scorer_free(scorer);
     return status;
 }
 
-void sl_scorer_free(sl_scorer *scorer) {
+void sl_model_scorer_free(sl_model_scorer *scorer) {
     if (!scorer) return;
     sl_allocator allocator = scorer->allocator;
     size_t width = scorer->first_width * sizeof(float), rows = scorer->max_rows;
@@ -126,11 +127,11 @@ void sl_scorer_free(sl_scorer *scorer) {
     sl_mem_free(&allocator, scorer, sizeof *scorer);
 }
 
-int sl_scorer_fits(const sl_scorer *scorer, const sl_pair *pair) {
+int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair) {
     return scorer && scorer->ranker == pair->ranker;
 }
 
-int sl_scorer_asks_recall(const sl_scorer *scorer) {
+int sl_model_scorer_asks_recall(const sl_model_scorer *scorer) {
     return scorer->asks_recall;
 }
 
@@ -138,7 +139,7 @@ int sl_scorer_asks_recall(const sl_scorer *scorer) {
  * The user
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status put_user_vectors(sl_scorer *scorer, const sl_request *request) {
+static sl_status put_user_vectors(sl_model_scorer *scorer, const sl_request *request) {
     const sl_features *features = scorer->ranker->features;
     if (!scorer->user.vectors) return SL_OK;
     if (!request->vector) return sl_fail(SL_EINVAL, "the model asks for the request's vector, which is NULL");
@@ -151,7 +152,7 @@ static sl_status put_user_vectors(sl_scorer *scorer, const sl_request *request) 
     return SL_OK;
 }
 
-static sl_status encode_user(sl_scorer *scorer, const sl_request *request) {
+static sl_status encode_user(sl_model_scorer *scorer, const sl_request *request) {
     static const sl_table nobody = {.struct_size = sizeof nobody, .rows = 1, .origin = "the request"};
     const sl_table *table = request->user ? request->user : &nobody;
     size_t row = request->user ? request->user_row : 0;
@@ -163,7 +164,7 @@ static sl_status encode_user(sl_scorer *scorer, const sl_request *request) {
     return SL_OK;
 }
 
-sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
+sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *request) {
     const sl_ranker *ranker = scorer->ranker;
     const sl_features *features = ranker->features;
     const unsigned mask = 1u << SL_SIDE_USER;
@@ -188,7 +189,7 @@ sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Computes one side's part of the first layer for candidates laid out as encoded rows. */
-static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side side, float *out) {
+static sl_status first_sums(sl_model_scorer *scorer, const sl_encoded *rows, sl_side side, float *out) {
     const sl_ranker *ranker = scorer->ranker;
     const sl_features *features = ranker->features;
     size_t from = features->deep_side[side], width = side_width(features->deep_side, side);
@@ -200,7 +201,7 @@ static sl_status first_sums(sl_scorer *scorer, const sl_encoded *rows, sl_side s
 }
 
 /* Points item_rows at each candidate's part of the first layer. */
-static sl_item_rows point_at_items(sl_scorer *scorer, const sl_candidate *candidates, size_t count) {
+static sl_item_rows point_at_items(sl_model_scorer *scorer, const sl_candidate *candidates, size_t count) {
     const sl_item_shape *shape = &scorer->shape;
     const size_t bytes = sl_item_layer_bytes(shape);
     const void **rows = scorer->item_rows;
@@ -217,7 +218,7 @@ static sl_item_rows point_at_items(sl_scorer *scorer, const sl_candidate *candid
     return (sl_item_rows){shape->layer_type, rows, scales};
 }
 
-static sl_status add_deep(sl_scorer *scorer, const sl_candidate *candidates, const sl_encoded *rows, size_t count,
+static sl_status add_deep(sl_model_scorer *scorer, const sl_candidate *candidates, const sl_encoded *rows, size_t count,
                           float *logits) {
     if (scorer->item_sums && scorer->shape.deep_width)
         SL_TRY(first_sums(scorer, rows, SL_SIDE_ITEM, scorer->item_sums));
@@ -229,8 +230,8 @@ static sl_status add_deep(sl_scorer *scorer, const sl_candidate *candidates, con
     return SL_OK;
 }
 
-sl_status sl_scorer_run(sl_scorer *scorer, const sl_candidate *candidates, const float *recall_scores, size_t count,
-                        float *scores) {
+sl_status sl_model_scorer_run(sl_model_scorer *scorer, const sl_candidate *candidates, const float *recall_scores,
+                              size_t count, float *scores) {
     const sl_ranker *ranker = scorer->ranker;
     const sl_features *features = ranker->features;
     sl_encoded rows;

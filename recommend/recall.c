@@ -67,7 +67,7 @@ size_t sl_recall_room(size_t candidates, size_t ef) {
     sl_search_params_init(&search);
     search.ef = ef;
     search.accept = accept;
-    return sl_accept_room(&search, candidates);
+    return sl_search_max_ef(&search, candidates);
 }
 
 sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,

@@ -51,19 +51,20 @@ typedef struct sl_candidate {
 } sl_candidate;
 
 /* rank.c: what one thread needs to score candidates by one model. A scorer keeps its model. */
-typedef struct sl_scorer sl_scorer;
+typedef struct sl_model_scorer sl_model_scorer;
 /* Makes a scorer of the pair's model, for up to max_rows candidates at a time. Errors: as of sl_predictor_create. */
-sl_status sl_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows, sl_scorer **out);
-void sl_scorer_free(sl_scorer *scorer);
+sl_status sl_model_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows,
+                                 sl_model_scorer **out);
+void sl_model_scorer_free(sl_model_scorer *scorer);
 /* Tells whether the scorer is of the pair's model. Takes NULL. */
-int sl_scorer_fits(const sl_scorer *scorer, const sl_pair *pair);
+int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair);
 /* Tells whether the model has the recall score as a feature. */
-int sl_scorer_asks_recall(const sl_scorer *scorer);
+int sl_model_scorer_asks_recall(const sl_model_scorer *scorer);
 /* Computes the user's part, once for each request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
-sl_status sl_scorer_user(sl_scorer *scorer, const sl_request *request);
-/* Scores up to max_rows candidates. recall_scores may be NULL unless sl_scorer_asks_recall. */
-sl_status sl_scorer_run(sl_scorer *scorer, const sl_candidate *candidates, const float *recall_scores, size_t count,
-                        float *scores);
+sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *request);
+/* Scores up to max_rows candidates. recall_scores may be NULL unless sl_model_scorer_asks_recall. */
+sl_status sl_model_scorer_run(sl_model_scorer *scorer, const sl_candidate *candidates, const float *recall_scores,
+                              size_t count, float *scores);
 
 /* pair_features.c: candidates as encoded rows, for the features of user and item together. */
 typedef struct sl_pair_rows {

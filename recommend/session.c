@@ -14,7 +14,7 @@ struct sl_session {
     sl_hazard *hazard;
     size_t n, candidates, ef; /* the largest that a request may ask for */
     sl_searcher *searcher;
-    sl_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
+    sl_model_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
     uint64_t *ids; /* of the candidates, as are the next two and the rows */
     float *recall_scores, *scores;
@@ -60,9 +60,9 @@ sl_status sl_request_check(const sl_request *request) {
 
 /* Makes sure that the scorer is of the pair's model. */
 static sl_status meet(sl_session *session, const sl_pair *pair) {
-    if (!pair->ranker || sl_scorer_fits(session->scorer, pair)) return SL_OK;
-    sl_scorer_free(session->scorer);
-    return sl_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
+    if (!pair->ranker || sl_model_scorer_fits(session->scorer, pair)) return SL_OK;
+    sl_model_scorer_free(session->scorer);
+    return sl_model_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
 }
 
 static sl_status make_array(const sl_session *session, size_t count, size_t element, void *out) {
@@ -122,7 +122,7 @@ void sl_session_free(sl_session *session) {
     if (!session) return;
     const sl_allocator *allocator = &session->recommender->allocator;
     size_t count = session->candidates;
-    sl_scorer_free(session->scorer);
+    sl_model_scorer_free(session->scorer);
     sl_searcher_free(session->searcher);
     sl_recall_free(&session->recall);
     sl_mem_free(allocator, session->ids, count * sizeof *session->ids);
@@ -169,7 +169,7 @@ static sl_status end(const serving *s, sl_status status, sl_recommend_stats *sta
 /* Puts the user of the request into the session's scorer, which is made of the pair's model. */
 static sl_status put_user(const serving *s) {
     SL_TRY(meet(s->session, s->pair));
-    return s->pair->ranker ? sl_scorer_user(s->session->scorer, s->request) : SL_OK;
+    return s->pair->ranker ? sl_model_scorer_user(s->session->scorer, s->request) : SL_OK;
 }
 
 /* Finds the prepared row of each id. The memory of all lookups is prefetched first, then that of all rows. */
@@ -229,7 +229,7 @@ static sl_status recommend(serving *s, const sl_recommend_params *params, const 
                          &found));
     locate(s, session->ids, found);
     if (s->pair->ranker)
-        SL_TRY(sl_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
+        SL_TRY(sl_model_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
     s->stats.results = choose(s, found, params);
     s->stats.candidates = found;
     write_answer(s, params->n, out);
@@ -275,12 +275,12 @@ sl_status sl_session_recommend(sl_session *session, const sl_request *request, c
 static sl_status score_slice(serving *s, const uint64_t *ids, const float *recall_scores, size_t count, float *scores) {
     sl_session *session = s->session;
     const sl_ranker *ranker = s->pair->ranker;
-    if (!recall_scores && (!ranker || sl_scorer_asks_recall(session->scorer))) {
+    if (!recall_scores && (!ranker || sl_model_scorer_asks_recall(session->scorer))) {
         SL_TRY(sl_recall_scores(&session->recall, s->request, ids, count, session->recall_scores));
         recall_scores = session->recall_scores;
     }
     locate(s, ids, count);
-    if (ranker) return sl_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
+    if (ranker) return sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
     memmove(scores, recall_scores, count * sizeof *scores);
     return SL_OK;
 }

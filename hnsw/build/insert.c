@@ -157,11 +157,11 @@ static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t no
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
-    sl_walk_ask_node(walk, &index->graph, node);
+    sl_walk_set_query_node(walk, &index->graph, node);
     uint32_t start = sl_walk_descend(walk, entry, top);
     for (uint32_t level = top;; level--) {
         sl_layer layer = sl_layer_at(&index->graph, level);
-        sl_walk_layer(walk, level, sl_walk_from(start), index->graph.ef_construction);
+        sl_walk_layer(walk, level, sl_range_of_id(start), index->graph.ef_construction);
         sl_pool_finish(&walk->pool, index->graph.ef_construction);
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);

@@ -159,9 +159,9 @@ static void walk_over(join_scratch *j, size_t from, uint32_t node, size_t over) 
     const sl_pool *pool = &walk->pool;
     uint32_t start = j->starts[over];
     uint64_t best = 0;
-    sl_walk_ask_node(walk, j->join->copied->graphs[from], node);
+    sl_walk_set_query_node(walk, j->join->copied->graphs[from], node);
     if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
-    sl_walk_layer(walk, 0, sl_walk_from(start), POOL_FACTOR * hits);
+    sl_walk_layer(walk, 0, sl_range_of_id(start), POOL_FACTOR * hits);
     sl_pool_finish(&walk->pool, hits);
     for (size_t i = 0; i < pool->size; i++) {
         best = pool->keys[i] > best ? pool->keys[i] : best;

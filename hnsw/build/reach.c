@@ -104,8 +104,8 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_graph *graph = reach->graph;
     sl_walk *walk = &insert->walk;
     int replaces = graph->codec.metric != SL_METRIC_IP;
-    sl_walk_ask_node(walk, graph, node);
-    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
+    sl_walk_set_query_node(walk, graph, node);
+    sl_walk_layer(walk, 0, sl_range_of_id(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
     sl_pool_finish(&walk->pool, graph->ef_construction);
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < walk->pool.size; i++) {
@@ -178,7 +178,7 @@ static int was_visited(const sl_walk *walk, uint32_t node) {
 
 /* Walks towards a node. Returns whether the walk came to it, and else leaves in the pool where it came to. */
 static int walk_reaches(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
-    sl_walk_layer(walk, 0, sl_walk_from(start), ef);
+    sl_walk_layer(walk, 0, sl_range_of_id(start), ef);
     sl_pool_finish(&walk->pool, ef);
     return was_visited(walk, node);
 }
@@ -190,7 +190,7 @@ static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
     const size_t ef = graph->ef_construction;
     sl_walk *walk = &insert->walk;
     uint32_t start = end.from;
-    sl_walk_ask_node(walk, graph, end.to);
+    sl_walk_set_query_node(walk, graph, end.to);
     if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
     if (end.from == SL_NONE && start >= first) start = sl_entry_get(graph).node;
     if (ef > NARROW_EF && walk_reaches(walk, start, end.to, NARROW_EF)) return 1;

@@ -40,15 +40,15 @@ static float worst_score(const sl_pool *pool) {
 static int is_lost(sl_walk *walk, uint32_t node) {
     const sl_graph *graph = walk->graph;
     const sl_layer layer = sl_layer_at(graph, 0);
-    uint32_t links[2 * SL_MAX_M + SL_SCORE_BEHIND];
-    float scores[FIRST_LINKS + SL_SCORE_BEHIND];
+    uint32_t links[2 * SL_MAX_M + SL_SCORE_PAD];
+    float scores[FIRST_LINKS + SL_SCORE_PAD];
     size_t count = sl_links_known(&layer, sl_links(graph, node), links), missed = 0;
     count = count < FIRST_LINKS ? count : FIRST_LINKS;
-    sl_walk_ask_node(walk, graph, node);
-    sl_walk_layer(walk, 0, sl_walk_from(sl_walk_descend(walk, sl_entry_get(graph), 0)), EF);
+    sl_walk_set_query_node(walk, graph, node);
+    sl_walk_layer(walk, 0, sl_range_of_id(sl_walk_descend(walk, sl_entry_get(graph), 0)), EF);
     sl_pool_finish(&walk->pool, EF);
     const float worst = worst_score(&walk->pool);
-    const sl_scorer scorer = sl_scorer_of(graph->kernels, walk->walked, &walk->query, 0);
+    const sl_row_scorer scorer = sl_row_scorer_of(graph->kernels, walk->codec, &walk->query, 0);
     sl_score_block(&scorer, links, count, count, scores);
     for (size_t i = 0; i < count; i++)
         missed += scores[i] > worst && !pool_has(&walk->pool, links[i]);

@@ -174,7 +174,7 @@ static void adopt_order(sl_order *order) {
     sl_replicas_drop(&index->graph);
     index->graph.upper = order->upper;
     order->upper = upper;
-    sl_settings_follow(&index->graph, &order->partitions, &order->groups);
+    sl_settings_rescale(&index->graph, &order->partitions, &order->groups);
     sl_partitions partitions = index->graph.partitions, groups = index->graph.groups;
     index->graph.partitions = order->partitions;
     index->graph.groups = order->groups;

@@ -63,7 +63,7 @@ static sl_status sample_draw(sample *s) {
         const uint64_t first = (uint64_t)i * graph->n / s->count, end = (uint64_t)(i + 1) * graph->n / s->count;
         s->nodes[i] = (uint32_t)(first + sl_random_at(graph->seed ^ 0x7265736f6c7665u, i) % (end - first));
         sl_row_as_query(&graph->codec, sl_row(graph, s->nodes[i]), s->codes + i * code_bytes(graph), &s->queries[i]);
-        const sl_scorer scorer = sl_scorer_of(graph->kernels, &graph->codec, &s->queries[i], 0);
+        const sl_row_scorer scorer = sl_row_scorer_of(graph->kernels, &graph->codec, &s->queries[i], 0);
         sl_score_block(&scorer, &s->nodes[i], 1, 1, &s->own[i]);
     }
     for (size_t t = 0; t < s->threads; t++)
@@ -74,12 +74,12 @@ static sl_status sample_draw(sample *s) {
 
 /* Compares a block of vectors with the sample. Copies of a vector are no neighbours. */
 static void compare_block(const sample *s, nearest *mine, size_t first, size_t count) {
-    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
-    float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
+    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_PAD];
+    float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
     for (size_t i = 0; i < s->count; i++) {
-        const sl_scorer scorer = sl_scorer_of(s->graph->kernels, &s->graph->codec, &s->queries[i], 0);
+        const sl_row_scorer scorer = sl_row_scorer_of(s->graph->kernels, &s->graph->codec, &s->queries[i], 0);
         sl_top *top = &mine->top[i];
-        sl_score_run(&scorer, first, count, numbers, scores);
+        sl_score_range(&scorer, first, count, numbers, scores);
         for (size_t j = 0; j < count; j++)
             if (scores[j] != s->own[i] && (top->size < top->k || (double)scores[j] >= top->entries[0].score))
                 sl_top_push(top, (double)scores[j], numbers[j]);

@@ -32,7 +32,7 @@ void sl_similarity_set(sl_similarity *similarity, uint32_t node) {
 
 void sl_similarity_many(sl_similarity *similarity, const uint32_t *nodes, size_t n, float *out) {
     const sl_graph *graph = similarity->graph;
-    const sl_scorer scorer = sl_scorer_of(graph->kernels, &graph->codec, &similarity->query, PREFETCH_AHEAD);
+    const sl_row_scorer scorer = sl_row_scorer_of(graph->kernels, &graph->codec, &similarity->query, PREFETCH_AHEAD);
     sl_score_block(&scorer, nodes, n, n, out);
 }
 

@@ -10,9 +10,9 @@
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/sums.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/nearest_allowed.h"
+#include "hnsw/search/scan_allowed.h"
 #include "hnsw/search/topk.h"
-#include "hnsw/search/widen.h"
+#include "hnsw/search/widen_beam.h"
 #include "storage/heal.h"
 
 #include <math.h>
@@ -171,7 +171,7 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     const sl_pool *pool = &walk->pool;
     top->size = 0;
     const sl_allowed all = sl_allowed_all(walk->graph);
-    sl_all_allowed(walk, &(sl_search_params){0}, &all, top->k + 1);
+    sl_scan_all_allowed(walk, &(sl_search_params){0}, &all, top->k + 1);
     for (size_t i = 0; i < pool->size; i++)
         if (sl_pool_id(pool->keys[i]) != self)
             sl_top_push(top, (double)sl_pool_score(pool->keys[i]), sl_pool_id(pool->keys[i]));
@@ -186,19 +186,19 @@ static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, s
     if (drawn >= graph->n) drawn = sl_next_undeleted(graph, 0);
     if (drawn >= graph->n) return 1;
     uint32_t self = (uint32_t)drawn;
-    sl_walk_ask_node(walk, graph, self);
+    sl_walk_set_query_node(walk, graph, self);
     double kth = exact_kth(walk, self, top);
     if (top->size == 0) return 1;
     walk->pool.size = 0;
     const sl_allowed all = sl_allowed_all(graph);
     const sl_search_params params = {.ef = walk->max_ef};
     const double share = (double)all.count / (double)graph->n;
-    sl_widen(walk, &(sl_widening){.params = &params,
-                                  .allowed = &all,
-                                  .k = top->k + 1,
-                                  .wanted = walk->max_ef,
-                                  .deepest = SL_MAX_EF,
-                                  .share = share});
+    sl_widen_beam(walk, &(sl_beam_params){.search = &params,
+                                          .allowed = &all,
+                                          .k = top->k + 1,
+                                          .rerank = walk->max_ef,
+                                          .max_ef = SL_MAX_EF,
+                                          .share = share});
     sl_pool_sort(&walk->pool);
     size_t hits = 0, seen = 0;
     for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {

@@ -10,6 +10,6 @@ sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype);
 
 /* The max_ef of a searcher for these parameters. A filter, or groups, get room for walks that have to look
  * further. */
-size_t sl_accept_room(const sl_search_params *params, size_t k);
+size_t sl_search_max_ef(const sl_search_params *params, size_t k);
 
 #endif

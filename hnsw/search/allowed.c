@@ -22,7 +22,7 @@ size_t sl_allowed_count(const sl_allowed *allowed, sl_range range) {
     return count;
 }
 
-size_t sl_allowed_take(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room) {
+size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room) {
     const sl_range whole = within(allowed, *range);
     size_t count = 0, word = whole.first / 64;
     for (; word * 64 < whole.end && count + 64 <= room; word++)
@@ -34,12 +34,12 @@ size_t sl_allowed_take(const sl_allowed *allowed, sl_range *range, uint32_t *nod
 }
 
 /* The range has places in the list, if there is a list, else nodes. */
-sl_range sl_allowed_whole(const sl_allowed *allowed) {
-    return (sl_range){0, allowed->nodes ? allowed->listed : allowed->n};
+sl_range sl_allowed_begin(const sl_allowed *allowed) {
+    return (sl_range){0, allowed->nodes ? allowed->node_count : allowed->n};
 }
 
 size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room) {
-    if (!allowed->nodes) return sl_allowed_take(allowed, range, nodes, room);
+    if (!allowed->nodes) return sl_allowed_list(allowed, range, nodes, room);
     size_t count = 0;
     for (; range->first < range->end && count < room; range->first++) {
         nodes[count] = allowed->nodes[range->first];
@@ -48,7 +48,7 @@ size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nod
     return count;
 }
 
-sl_status sl_accept_check(const sl_search_params *params) {
+sl_status sl_accept_bits_check(const sl_search_params *params) {
     if (!params->accept_bits && params->accept_bits_count)
         return sl_fail(SL_EINVAL, "accept_bits is NULL, accept_bits_count %zu; give the bitmap, or 0",
                        params->accept_bits_count);
@@ -56,27 +56,28 @@ sl_status sl_accept_check(const sl_search_params *params) {
 }
 
 /* The bitmap is asked first: that costs less. */
-int sl_accepts(const sl_search_params *params, uint64_t id) {
+int sl_accepts_id(const sl_search_params *params, uint64_t id) {
     if (params->accept_bits && (id >= params->accept_bits_count || !(params->accept_bits[id / 64] >> (id % 64) & 1)))
         return 0;
     return !params->accept || params->accept(params->accept_ctx, id) != 0;
 }
 
 /* The filter is asked first: that costs least. */
-void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, sl_pool *pool) {
-    const int late = sl_accept_late(params);
+void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
+                          sl_pool *pool) {
+    const int late = sl_has_id_filter(params);
     size_t kept = 0;
     /* A filter of one user is seldom in the cache. */
     for (size_t i = 0; allowed->bits && i < pool->size; i++)
         sl_prefetch(allowed->bits + sl_pool_id(pool->keys[i]) / 64, sizeof *allowed->bits);
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = sl_pool_id(pool->keys[i]);
-        if (sl_is_allowed(allowed, node) && (!late || sl_accepts(params, sl_id_of(graph, node))))
+        if (sl_is_allowed(allowed, node) && (!late || sl_accepts_id(params, sl_id_of(graph, node))))
             pool->keys[kept++] = pool->keys[i];
     }
     pool->size = kept;
 }
 
-int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted) {
+int sl_has_enough_allowed(size_t kept, size_t seen, size_t k, size_t wanted) {
     return kept >= wanted || (kept >= k && kept >= seen - seen / 4);
 }

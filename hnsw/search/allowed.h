@@ -9,8 +9,8 @@
 typedef struct sl_allowed {
     const uint64_t *bits;  /* a bit a node; NULL: all */
     const uint64_t *dead;  /* marks of deleted nodes; NULL: none is deleted */
-    const uint32_t *nodes; /* the bits that are set, in rising order, `listed` of them; NULL: they are not listed */
-    size_t listed;
+    const uint32_t *nodes; /* the bits that are set, in rising order, `node_count` of them; NULL: they are not listed */
+    size_t node_count;
     size_t n;     /* nodes from n on are not allowed */
     size_t count; /* at least as many as are allowed; more where bits are set for deleted nodes */
 } sl_allowed;
@@ -35,40 +35,42 @@ size_t sl_allowed_count(const sl_allowed *allowed, sl_range range);
 
 /* Writes allowed nodes of the range, in rising order, at least 64 places before `room` is full. `range->first` becomes
  * the first node that was not looked at. Returns how many were written. `room` is more than 64. */
-size_t sl_allowed_take(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
+size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
 
-/* The same over all allowed nodes. `range` begins as what sl_allowed_whole returns, and ends empty. */
-sl_range sl_allowed_whole(const sl_allowed *allowed);
+/* The same over all allowed nodes. `range` begins as what sl_allowed_begin returns, and ends empty. */
+sl_range sl_allowed_begin(const sl_allowed *allowed);
 size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
 
 /* Tells whether ids are asked about. */
-static inline int sl_accept_late(const sl_search_params *params) {
+static inline int sl_has_id_filter(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
 /* Tells whether not every node may be returned, to one query of several at least. */
-static inline int sl_accept_given(const sl_search_params *params) {
-    return sl_accept_late(params) || params->filter != NULL || params->filters != NULL;
+static inline int sl_is_filtered(const sl_search_params *params) {
+    return sl_has_id_filter(params) || params->filter != NULL || params->filters != NULL;
 }
 
 /* Asks the callback and the bitmap about an id. */
-int sl_accepts(const sl_search_params *params, uint64_t id);
+int sl_accepts_id(const sl_search_params *params, uint64_t id);
 
 /* Tells whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best. With a
- * filter that distance is not known. With more than a few deleted nodes it mostly is not known either: see sl_widen. */
-static inline int sl_accept_stops(const sl_graph *graph, const sl_search_params *params) {
-    return !sl_accept_given(params) && !params->group_size && !sl_ids_repeat(graph) &&
+ * filter that distance is not known. With more than a few deleted nodes it mostly is not known either: see
+ * sl_widen_beam. */
+static inline int sl_may_stop_early(const sl_graph *graph, const sl_search_params *params) {
+    return !sl_is_filtered(params) && !params->group_size && !sl_ids_repeat(graph) &&
            graph->dead_count <= graph->n / 64;
 }
 
 /* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */
-sl_status sl_accept_check(const sl_search_params *params);
+sl_status sl_accept_bits_check(const sl_search_params *params);
 
 /* Takes nodes that are not allowed or not accepted out of the pool; the others keep their order. */
-void sl_accept_pool(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed, sl_pool *pool);
+void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
+                          sl_pool *pool);
 
 /* Tells whether `kept` of a pool of `seen` give k results as good as a search without a filter gives. As many as such a
  * search would rank (`wanted`, at least k) do. So do k, where the filter took away a quarter at most. */
-int sl_accept_enough(size_t kept, size_t seen, size_t k, size_t wanted);
+int sl_has_enough_allowed(size_t kept, size_t seen, size_t k, size_t wanted);
 
 #endif

@@ -13,7 +13,7 @@ _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 /* A query looks at something of so many partitions at most for each of its probes; mostly of some ten. */
 enum { TOUCHED = 16 };
 
-size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes) {
+size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes) {
     size_t keep = partitions->band_bits ? TOUCHED * probes : probes;
     return keep < partitions->count ? keep : partitions->count;
 }
@@ -60,7 +60,7 @@ size_t sl_bands_above(const uint8_t *bands, float score, float least) {
  * score alike, as for a query of zeros, and away from the query, where shorter vectors score more. */
 static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                          uint32_t *scratch) {
-    kernels->tile.best(nearest, (uint32_t)sl_bands_partitions(partitions, probes), 0);
+    kernels->tile.best(nearest, (uint32_t)sl_bands_candidates(partitions, probes), 0);
     float least = middle_score(kernels, partitions, probes, nearest, scratch);
     int whole = nearest->count <= probes || !(least > 0);
     uint32_t kept = 0;

@@ -11,7 +11,7 @@
 
 /* How many of the nearest partitions a caller keeps for sl_bands_choose, for so many probes. sl_bands_choose may leave
  * a quarter more than that. */
-size_t sl_bands_partitions(const sl_partitions *partitions, size_t probes);
+size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes);
 
 /* Words of scratch that sl_bands_choose takes. */
 size_t sl_bands_scratch(const sl_partitions *partitions);

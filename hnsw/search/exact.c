@@ -185,12 +185,12 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
     const double nearest = (double)sl_codec_nearest(&exact->codec, exact->query_norm2[q]);
     const double rounding = ((double)p->dim + 16) * 0x1p-22, least = (double)p->dim * (double)FLT_MIN;
     const double margin = margin_of(exact, sqrt((double)exact->query_norm2[q]), longest);
-    const sl_scorer scorer = sl_scorer_of(exact->kernels, &exact->codec, &exact->query_codes[q], 0);
-    uint32_t numbers[CHUNK + SL_SCORE_BEHIND];
-    float scores[CHUNK + SL_SCORE_BEHIND];
+    const sl_row_scorer scorer = sl_row_scorer_of(exact->kernels, &exact->codec, &exact->query_codes[q], 0);
+    uint32_t numbers[CHUNK + SL_SCORE_PAD];
+    float scores[CHUNK + SL_SCORE_PAD];
     for (size_t start = 0; start < n; start += CHUNK) {
         size_t count = n - start < CHUNK ? n - start : CHUNK;
-        sl_score_run(&scorer, start, count, numbers, scores);
+        sl_score_range(&scorer, start, count, numbers, scores);
         for (size_t i = 0; i < count; i++) {
             double rough = (double)scores[i];
             if (p->metric == SL_METRIC_L2) rough = 2 * (rough - nearest);

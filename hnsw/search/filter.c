@@ -4,7 +4,7 @@
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/tags.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/listed.h"
+#include "hnsw/search/ids_to_nodes.h"
 
 #include <string.h>
 
@@ -77,7 +77,7 @@ static sl_status keep_listed(const making *m, const uint64_t *ids, size_t count,
     const sl_allocator *allocator = &m->filter->allocator;
     uint64_t *nodes;
     SL_TRY(make_bits(allocator, m->set.n, &nodes));
-    sl_status status = sl_listed_nodes(m->filter->index, m->graph, allocator, ids, count, nodes);
+    sl_status status = sl_nodes_of_ids(m->filter->index, m->graph, allocator, ids, count, nodes);
     if (status == SL_OK) keep(m, nodes, having);
     free_bits(allocator, nodes, m->set.n);
     return status;
@@ -87,7 +87,7 @@ static sl_status keep_by_bits(const making *m, const uint64_t *bits, size_t coun
     const sl_allocator *allocator = &m->filter->allocator;
     uint64_t *nodes;
     SL_TRY(make_bits(allocator, m->set.n, &nodes));
-    sl_bitmap_nodes(m->graph, bits, count, nodes);
+    sl_nodes_of_id_bits(m->graph, bits, count, nodes);
     keep(m, nodes, 1);
     free_bits(allocator, nodes, m->set.n);
     return SL_OK;
@@ -167,7 +167,7 @@ static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
     SL_TRY(sl_mem_alloc(allocator, set->count * sizeof *set->nodes, &block));
     set->nodes = block;
     for (size_t done = 0, found; left.first < left.end; done += found) {
-        found = sl_allowed_take(&all, &left, some, LISTED_AT_ONCE);
+        found = sl_allowed_list(&all, &left, some, LISTED_AT_ONCE);
         memcpy(set->nodes + done, some, found * sizeof *some);
     }
     return SL_OK;
@@ -311,7 +311,7 @@ sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph) {
     sl_allowed allowed = sl_allowed_all(graph);
     allowed.bits = filter->set.bits;
     allowed.nodes = filter->set.nodes;
-    allowed.listed = filter->set.count;
+    allowed.node_count = filter->set.count;
     if (filter->set.n < allowed.n) allowed.n = filter->set.n;
     if (filter->set.count < allowed.count) allowed.count = filter->set.count;
     return allowed;

@@ -1,9 +1,9 @@
 #include "base/params.h"
 #include "hnsw/search/filter.h"
+#include "hnsw/search/key_counts.h"
 #include "hnsw/search/rerank.h"
 #include "hnsw/search/search_params.h"
 #include "hnsw/search/searcher_pool.h"
-#include "hnsw/search/tally.h"
 
 #include <math.h>
 
@@ -22,13 +22,14 @@ struct sl_iterator {
     sl_search_stats told; /* work that the caller knows of */
     /* Where ids have several vectors: of each id that was met, GIVEN once a page had it, else the number of the last
      * pass over `ranked` that met it. */
-    sl_tally met;
+    sl_key_counts met;
     size_t met_count, passes, given;
 };
 
 #define GIVEN SIZE_MAX
 
-/* Candidates are ranked to so many eighths of the depth at which a page's last id is expected, as grouped.c does. */
+/* Candidates are ranked to so many eighths of the depth at which a page's last id is expected, as grouped_search.c
+ * does. */
 enum { EIGHTHS = 11 };
 
 static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
@@ -53,12 +54,12 @@ static sl_status begin(sl_iterator *iterator, sl_query query) {
     iterator->query = (sl_query){block, query.dtype};
     SL_TRY(sl_searcher_pool_take(index, iterator->params.ef, &iterator->searcher));
     sl_searcher *searcher = iterator->searcher;
-    sl_searcher_look(searcher);
+    sl_searcher_refresh(searcher);
     SL_TRY(sl_searcher_prepare(searcher, iterator->query, &iterator->params));
     iterator->n = searcher->graph->n;
     iterator->numbering = searcher->graph->numbering;
     if (!iterator->n) return SL_OK;
-    return sl_searcher_stream(searcher, iterator->query, &iterator->params);
+    return sl_searcher_begin_stream(searcher, iterator->query, &iterator->params);
 }
 
 sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype, const sl_search_params *params,
@@ -87,10 +88,10 @@ sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype 
 void sl_iterator_free(sl_iterator *iterator) {
     if (!iterator) return;
     sl_allocator allocator = iterator->allocator;
-    if (iterator->searcher) sl_stream_end_query(&iterator->searcher->stream);
+    if (iterator->searcher) sl_candidate_stream_end_query(&iterator->searcher->stream);
     sl_searcher_pool_give(iterator->index, iterator->searcher);
     sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
-    sl_mem_free(&allocator, iterator->met.keys, sl_tally_bytes(iterator->met.places));
+    sl_mem_free(&allocator, iterator->met.keys, sl_key_counts_bytes(iterator->met.places));
     sl_mem_free(&allocator, iterator->vector, iterator->query_bytes);
     sl_mem_free(&allocator, iterator, sizeof *iterator);
 }
@@ -112,10 +113,10 @@ static sl_status rank_more(sl_iterator *iterator, size_t most) {
     SL_TRY(sl_mem_grow(&iterator->allocator, &block, &ranked->k, ranked->size + most, sizeof(sl_top_entry)));
     ranked->entries = block;
     for (size_t some; most; most -= some) {
-        sl_found found;
+        sl_results found;
         some = most < searcher->walk.max_ef ? most : searcher->walk.max_ef;
-        iterator->taken += sl_stream_take(&searcher->stream, &searcher->walk, some);
-        sl_searcher_rerank(searcher, iterator->query.vector, some, some, &found);
+        iterator->taken += sl_candidate_stream_take(&searcher->stream, &searcher->walk, some);
+        sl_rerank_again(searcher, iterator->query.vector, some, some, &found);
         sl_top_merge(ranked, found.nodes, found.count);
     }
     return SL_OK;
@@ -132,15 +133,15 @@ static void leave_deleted(sl_iterator *iterator) {
 
 /* Makes room for the ids of all that is ranked. */
 static sl_status make_room_for_ids(sl_iterator *iterator) {
-    const sl_tally old = iterator->met;
-    const size_t places = sl_tally_places(iterator->met_count + iterator->ranked.size);
+    const sl_key_counts old = iterator->met;
+    const size_t places = sl_key_counts_places(iterator->met_count + iterator->ranked.size);
     void *block;
     if (places <= old.places) return SL_OK;
-    SL_TRY(sl_mem_take(&iterator->allocator, sl_tally_bytes(places), &block));
-    sl_tally_start(&iterator->met, block, places);
+    SL_TRY(sl_mem_take(&iterator->allocator, sl_key_counts_bytes(places), &block));
+    sl_key_counts_start(&iterator->met, block, places);
     for (size_t i = 0; i < old.places; i++)
-        if (old.counts[i]) *sl_tally_count(&iterator->met, old.keys[i]) = old.counts[i];
-    sl_mem_free(&iterator->allocator, old.keys, sl_tally_bytes(old.places));
+        if (old.counts[i]) *sl_key_counts_of(&iterator->met, old.keys[i]) = old.counts[i];
+    sl_mem_free(&iterator->allocator, old.keys, sl_key_counts_bytes(old.places));
     return SL_OK;
 }
 
@@ -153,7 +154,7 @@ static sl_status leave_repeated(sl_iterator *iterator) {
     SL_TRY(make_room_for_ids(iterator));
     iterator->passes++;
     for (size_t i = 0; i < ranked->size; i++) {
-        size_t *met = sl_tally_count(&iterator->met, sl_id_of(graph, (uint32_t)ranked->entries[i].id));
+        size_t *met = sl_key_counts_of(&iterator->met, sl_id_of(graph, (uint32_t)ranked->entries[i].id));
         if (*met == GIVEN || *met == iterator->passes) continue;
         iterator->met_count += *met == 0;
         *met = iterator->passes;
@@ -171,7 +172,7 @@ static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
     size_t ef = params->ef > total ? params->ef : total;
     size_t wanted = sl_rerank_count(searcher->graph, total, params);
     if (wanted > ef) wanted = ef;
-    SL_TRY(sl_stream_gather(&searcher->stream, &searcher->walk, ef > before ? ef - before : 0));
+    SL_TRY(sl_candidate_stream_settle(&searcher->stream, &searcher->walk, ef > before ? ef - before : 0));
     SL_TRY(rank_more(iterator, wanted > before ? wanted - before : 0));
     *found = iterator->taken > before;
     return SL_OK;
@@ -184,7 +185,7 @@ static sl_status make_sure(sl_iterator *iterator, size_t k) {
     const double ids = (double)(iterator->given + k) / (double)iterator->met_count, taken = (double)iterator->taken;
     const size_t sure = (size_t)(taken * ids * EIGHTHS / 8);
     if (sure <= iterator->taken) return SL_OK;
-    SL_TRY(sl_stream_gather(&searcher->stream, &searcher->walk, sure - iterator->taken));
+    SL_TRY(sl_candidate_stream_settle(&searcher->stream, &searcher->walk, sure - iterator->taken));
     SL_TRY(rank_more(iterator, sure - iterator->taken));
     leave_deleted(iterator);
     return leave_repeated(iterator);
@@ -197,7 +198,7 @@ static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     int found = 1;
     if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->of, searcher->graph));
     leave_deleted(iterator);
-    if (iterator->params.max_visits) walk->most = walk->evaluations + iterator->params.max_visits;
+    if (iterator->params.max_visits) walk->max_evaluations = walk->evaluations + iterator->params.max_visits;
     do {
         SL_TRY(look_further(iterator, k, &found));
         leave_deleted(iterator);
@@ -213,8 +214,8 @@ static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *s
     size_t got = k < ranked->size ? k : ranked->size;
     for (size_t i = 0; i < k; i++) {
         ids[i] = i < got ? sl_id_of(graph, (uint32_t)ranked->entries[i].id) : SL_NO_ID;
-        if (i < got && iterator->met_count) *sl_tally_count(&iterator->met, ids[i]) = GIVEN;
-        if (scores) scores[i] = i < got ? sl_score_of(graph, ranked->entries[i].score) : NAN;
+        if (i < got && iterator->met_count) *sl_key_counts_of(&iterator->met, ids[i]) = GIVEN;
+        if (scores) scores[i] = i < got ? sl_public_score(graph, ranked->entries[i].score) : NAN;
     }
     iterator->given += got;
     ranked->size -= got;
@@ -225,10 +226,10 @@ static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *s
 /* Tells of the work since it was told last. */
 static void tell_work(sl_iterator *iterator, size_t k, size_t got, sl_search_stats *stats) {
     sl_search_stats sum = {0};
-    sl_searcher_count(iterator->searcher, &sum);
+    sl_results_add_work(iterator->searcher, &sum);
     *stats = sum;
     stats->results = got;
-    stats->cut = got < k && iterator->searcher->stream.end == SL_STREAM_CUT;
+    stats->cut = got < k && iterator->searcher->stream.end == SL_STREAM_OVER_BUDGET;
     stats->evaluations -= iterator->told.evaluations;
     stats->expansions -= iterator->told.expansions;
     iterator->told = sum;

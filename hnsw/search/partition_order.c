@@ -7,7 +7,7 @@
 #include <string.h>
 
 static size_t places(const sl_graph *graph) {
-    return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_BEHIND + 15) / 16 * 16;
+    return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_PAD + 15) / 16 * 16;
 }
 
 static size_t query_bytes(const sl_graph *graph) {
@@ -20,12 +20,12 @@ size_t sl_partition_order_scratch(const sl_graph *graph) {
 }
 
 static void score_centroids(sl_partition_order *order, sl_walk *walk, const sl_query_code *code) {
-    const sl_scorer centroids = sl_scorer_of(walk->graph->kernels, &order->partitions->codec, code, 0);
+    const sl_row_scorer centroids = sl_row_scorer_of(walk->graph->kernels, &order->partitions->codec, code, 0);
     const size_t count = order->partitions->count;
-    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_BEHIND] = {0};
+    uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_PAD] = {0};
     for (size_t first = 0, some; first < count; first += some) {
         some = count - first < SL_SCORE_BLOCK ? count - first : SL_SCORE_BLOCK;
-        sl_score_run(&centroids, first, some, numbers, order->scores + first);
+        sl_score_range(&centroids, first, some, numbers, order->scores + first);
     }
     walk->evaluations += count;
 }
@@ -35,7 +35,7 @@ static float distance_of(float nearest, float score) {
     return distance2 <= 0 ? FLT_MIN : sqrtf(distance2);
 }
 
-float sl_partition_unit(const sl_walk *walk, float score) {
+float sl_partition_spread_unit(const sl_walk *walk, float score) {
     if (walk->graph->codec.metric != SL_METRIC_L2) return 1;
     return distance_of(walk->origin, score);
 }
@@ -69,7 +69,7 @@ static float farness_of(const sl_partition_order *order, const sl_walk *walk, fl
 }
 
 float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class) {
-    float farness = order->near + ((float)class + 0.5f) * order->step;
+    float farness = order->nearest + ((float)class + 0.5f) * order->step;
     if (walk->graph->codec.metric != SL_METRIC_L2) return -farness;
     const float distance = positive_of(farness);
     return walk->origin - distance * distance / 2;
@@ -86,7 +86,7 @@ static void find_classes(sl_partition_order *order, const sl_walk *walk) {
         low = far < low ? far : low;
         high = far > high ? far : high;
     }
-    order->near = low < INFINITY ? low : 0;
+    order->nearest = low < INFINITY ? low : 0;
     order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1.0f / SL_PARTITION_CLASSES;
 }
 
@@ -103,7 +103,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
     const float inverse = 1 / order->step;
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
-        size_t class = class_of((farness_of(order, walk, order->scores[p]) - order->near) * inverse);
+        size_t class = class_of((farness_of(order, walk, order->scores[p]) - order->nearest) * inverse);
         size_t allowed = sl_partition_allowed(order, p);
         order->classes[p] = (uint8_t) class;
         order->left[class] += allowed;
@@ -132,7 +132,7 @@ void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, sl_query 
     order->order = (uint32_t *)(void *)(order->scores + places(graph));
     float *floats = (float *)(void *)(order->order + places(graph));
     order->classes = (uint8_t *)(floats + graph->codec.dim);
-    sl_walk_ask_partitions(walk, query, scratch, floats, &code);
+    sl_walk_partition_query(walk, query, scratch, floats, &code);
     score_centroids(order, walk, &code);
     put_in_order(order, walk);
     if (graph->codec.metric == SL_METRIC_L2) move_scores(order, walk);

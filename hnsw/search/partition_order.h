@@ -16,7 +16,7 @@ typedef struct sl_partition_order {
     uint8_t *classes;
     uint32_t *order;                   /* partitions with allowed nodes, by class */
     size_t count;                      /* of `order` */
-    float near, step;                  /* class c begins at the farness near + c * step */
+    float nearest, step;               /* class c begins at the farness nearest + c * step */
     size_t left[SL_PARTITION_CLASSES]; /* allowed nodes of each class that were not looked at */
 } sl_partition_order;
 
@@ -35,7 +35,7 @@ static inline size_t sl_partition_allowed(const sl_partition_order *order, size_
 
 /* Returns the unit of the spread of scores about a centroid with this score. Under L2 a score is walk->origin - d^2 /
  * 2, and scores around a centroid differ by about the query's distance d from it. Elsewhere the unit is 1. */
-float sl_partition_unit(const sl_walk *walk, float score);
+float sl_partition_spread_unit(const sl_walk *walk, float score);
 
 /* Returns the score of centroids in the middle of a class. */
 float sl_partition_class_score(const sl_partition_order *order, const sl_walk *walk, size_t class);

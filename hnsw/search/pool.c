@@ -7,7 +7,7 @@
 enum { SPARE = 64, BEHIND = 32 };
 
 static size_t room_for(size_t limit) {
-    return 2 * limit + SPARE + SL_POOL_TURN;
+    return 2 * limit + SPARE + SL_TURN_IDS;
 }
 
 /* Returns a whole number of sixteens. */
@@ -62,25 +62,25 @@ sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_
     memcpy(grown.all.ids, from->ids, places_for(max_limit) * sizeof(uint32_t));
     memcpy(grown.all.tops, from->tops, tops_for(max_limit) * sizeof(float));
     memcpy(grown.all.peaks, from->peaks, peaks_for(max_limit) * sizeof(float));
-    memcpy(grown.all.near, from->near, sizeof from->near);
+    memcpy(grown.all.best_scores, from->best_scores, sizeof from->best_scores);
     grown.all.count = from->count;
-    grown.all.floor = from->floor;
-    grown.all.near_count = from->near_count;
+    grown.all.threshold = from->threshold;
+    grown.all.best_count = from->best_count;
     grown.limit = more;
     grown.room = 2 * more + SPARE;
     grown.expanded = pool->expanded;
-    grown.popped = pool->popped;
+    grown.popped_score = pool->popped_score;
     sl_pool_free(pool, allocator, max_limit);
     *pool = grown;
     return SL_OK;
 }
 
-void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit) {
+void sl_pool_start(sl_pool *pool, size_t limit, size_t best_limit) {
     pool->limit = limit;
     pool->room = 2 * limit + SPARE;
     pool->expanded = 0;
     pool->size = 0;
-    pool->all.near_count = near_limit < SL_NEAR ? near_limit : SL_NEAR;
+    pool->all.best_count = best_limit < SL_BEST_SCORES ? best_limit : SL_BEST_SCORES;
     pool->kernels->empty(&pool->all);
 }
 
@@ -118,10 +118,10 @@ void sl_pool_sort(sl_pool *pool) {
 void sl_pool_finish(sl_pool *pool, size_t most) {
     uint32_t wanted = (uint32_t)(most < pool->limit ? most : pool->limit);
     pool->kernels->keep(&pool->all, wanted, wanted);
-    sl_pool_fill(pool, pool->all.scores, pool->all.ids, pool->all.count);
+    sl_pool_set(pool, pool->all.scores, pool->all.ids, pool->all.count);
 }
 
-void sl_pool_narrow(sl_pool *pool, size_t most) {
+void sl_pool_keep_best(sl_pool *pool, size_t most) {
     if (pool->size <= most) return;
     for (size_t i = 0; i < pool->size; i++) {
         pool->all.scores[i] = sl_pool_score(pool->keys[i]);
@@ -131,7 +131,7 @@ void sl_pool_narrow(sl_pool *pool, size_t most) {
     sl_pool_finish(pool, most);
 }
 
-void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
+void sl_pool_set(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++)
         pool->keys[i] = sl_pool_key(scores[i], ids[i]);
     pool->size = n;

@@ -17,13 +17,13 @@
 #include <string.h>
 
 #define SL_POOL_NONE 0xffffffffu    /* no id */
-#define SL_POOL_TURN (5 * SL_MAX_M) /* two full lists, and some more */
+#define SL_TURN_IDS  (5 * SL_MAX_M) /* two full lists, and some more */
 
 typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
     sl_candidates all;
     size_t limit, room, expanded;
-    float popped; /* the score of the candidate that was popped last */
+    float popped_score; /* the score of the candidate that was popped last */
 
     /* The result of sl_pool_finish, best first where `sorted`. */
     uint64_t *keys, *spare;
@@ -41,21 +41,21 @@ void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit
  * lost. On failure nothing is changed. */
 sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more);
 
-/* Empties the pool. near_limit 0: nobody will ask for sl_pool_near. An id is offered at most once in a walk. */
-void sl_pool_start(sl_pool *pool, size_t limit, size_t near_limit);
+/* Empties the pool. best_limit 0: nobody will ask for sl_pool_kth_score. An id is offered at most once in a walk. */
+void sl_pool_start(sl_pool *pool, size_t limit, size_t best_limit);
 
-/* Takes those of n <= SL_POOL_TURN candidates that may be among the best. NaN and -INFINITY never are. */
+/* Takes those of n <= SL_TURN_IDS candidates that may be among the best. NaN and -INFINITY never are. */
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
 /* Leaves the best, `most` or fewer, in keys, in any order. The walk is over. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
 /* The same of the keys that are left, where some were taken out since. */
-void sl_pool_narrow(sl_pool *pool, size_t most);
+void sl_pool_keep_best(sl_pool *pool, size_t most);
 
 /* Leaves candidates that no walk has found in keys, in any order. Parameters: n is at most a quarter above the limit
  * that the pool has room for. */
-void sl_pool_fill(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
+void sl_pool_set(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
 /* Sorts keys, best first. Candidates that are scored anew need no order. */
 void sl_pool_sort(sl_pool *pool);
@@ -81,26 +81,26 @@ static inline uint32_t sl_pool_id(uint64_t key) {
     return (uint32_t)key;
 }
 
-/* Returns the score of the near_limit-th best, or of the SL_NEAR-th; -INFINITY while there are not as many. */
-static inline float sl_pool_near(const sl_pool *pool) {
-    return pool->all.near[pool->all.near_count - 1];
+/* Returns the score of the best_limit-th best, or of the SL_BEST_SCORES-th; -INFINITY while there are not as many. */
+static inline float sl_pool_kth_score(const sl_pool *pool) {
+    return pool->all.best_scores[pool->all.best_count - 1];
 }
 
 /* Returns the place of the best unexpanded candidate, which counts as expanded from then on; SL_NO_PLACE where there is
  * none. */
-static inline size_t sl_pool_next(sl_pool *pool) {
+static inline size_t sl_pool_pop_place(sl_pool *pool) {
     size_t place = pool->kernels->best(&pool->all);
-    if (place != SL_NO_PLACE) pool->popped = pool->all.scores[place];
+    if (place != SL_NO_PLACE) pool->popped_score = pool->all.scores[place];
     return place;
 }
 
 /* Returns the best unexpanded candidate, which counts as expanded from then on; SL_POOL_NONE where `limit` better ones
  * are known. */
 static inline uint32_t sl_pool_pop(sl_pool *pool) {
-    size_t place = sl_pool_next(pool);
+    size_t place = sl_pool_pop_place(pool);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;
     if (pool->expanded++ >= pool->limit &&
-        pool->kernels->at_least(pool->all.scores, pool->all.count, pool->popped) > pool->limit)
+        pool->kernels->at_least(pool->all.scores, pool->all.count, pool->popped_score) > pool->limit)
         return SL_POOL_NONE;
     return pool->all.ids[place];
 }

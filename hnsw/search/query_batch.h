@@ -25,7 +25,7 @@ struct sl_query_batch {
     size_t first; /* number of the first query, for messages */
     sl_progress progress;
     sl_answer_fn *answer; /* NULL: a search for k, into ids and scores */
-    size_t room;          /* max_ef of searchers for `answer` */
+    size_t max_ef;        /* max_ef of searchers for `answer` */
     const void *ctx;      /* of `answer` */
 };
 

@@ -56,7 +56,8 @@ static double result_score(const sl_searcher *searcher, float score) {
  * order the best of what it found. */
 static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes, size_t count, double *out) {
     float scores[SL_RESULT_BLOCK];
-    sl_score4(searcher->graph->kernels, sl_walk_codec(&searcher->walk), &searcher->walk.query4, nodes, count, scores);
+    sl_score4(searcher->graph->kernels, sl_walk_index_codec(&searcher->walk), &searcher->walk.query4, nodes, count,
+              scores);
     for (size_t i = 0; i < count; i++)
         out[i] = result_score(searcher, scores[i]);
 }
@@ -70,9 +71,9 @@ static int is_scored_anew(const sl_graph *graph) {
     return is_scored_singly(graph) || graph->codes == SL_CODES_I4;
 }
 
-void sl_result_ask(const sl_searcher *searcher, uint32_t node) {
+void sl_result_prefetch(const sl_searcher *searcher, uint32_t node) {
     const sl_graph *graph = searcher->graph;
-    const sl_codec *codec = sl_walk_codec(&searcher->walk);
+    const sl_codec *codec = sl_walk_index_codec(&searcher->walk);
     const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
     if (!is_scored_anew(graph)) return;
     if (sl_has(graph, SL_ARRAY_REFINE))
@@ -100,7 +101,7 @@ static void rank_anew(sl_searcher *searcher, const void *query, size_t count) {
     uint32_t nodes[SL_RESULT_BLOCK];
     double scores[SL_RESULT_BLOCK];
     for (size_t i = 0; i < count; i++)
-        sl_result_ask(searcher, sl_pool_id(pool->keys[i]));
+        sl_result_prefetch(searcher, sl_pool_id(pool->keys[i]));
     for (size_t done = 0, some; done < count; done += some) {
         some = count - done < SL_RESULT_BLOCK ? count - done : SL_RESULT_BLOCK;
         for (size_t i = 0; i < some; i++) {
@@ -124,7 +125,7 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
 }
 
 /* The order in the pool matters only where not all of it is scored anew. */
-void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
+void sl_rerank_pool(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_pool *pool = &searcher->walk.pool;
     int anew = is_scored_anew(graph);
@@ -138,18 +139,18 @@ void sl_rank(sl_searcher *searcher, const void *query, size_t k, const sl_search
     else
         rank_as_walked(searcher, k);
     if (anew) sl_top_sort(&searcher->top);
-    if (params->has_threshold) sl_cut_off(searcher, params->threshold);
+    if (params->has_threshold) sl_results_cut(searcher, params->threshold);
 }
 
-void sl_searcher_rank(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
-                      const sl_scan *found) {
-    sl_searcher_take_copies(searcher);
-    sl_walk_ask(&searcher->walk, query, SL_ASK_RANK);
-    sl_pool_fill(&searcher->walk.pool, found->scores, found->ids, found->count);
-    sl_rank(searcher, query.vector, k, params);
+void sl_rerank_scan(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
+                    const sl_scan *found) {
+    sl_searcher_choose_copies(searcher);
+    sl_walk_set_query(&searcher->walk, query, SL_ENCODE_RERANK);
+    sl_pool_set(&searcher->walk.pool, found->scores, found->ids, found->count);
+    sl_rerank_pool(searcher, query.vector, k, params);
 }
 
-void sl_searcher_rerank(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_found *found) {
-    sl_rank(searcher, query, k, &(sl_search_params){.rerank = rerank});
-    *found = (sl_found){searcher->top.entries, searcher->top.size};
+void sl_rerank_again(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_results *found) {
+    sl_rerank_pool(searcher, query, k, &(sl_search_params){.rerank = rerank});
+    *found = (sl_results){searcher->top.entries, searcher->top.size};
 }

@@ -2,11 +2,11 @@
 
 #include "hnsw/search/allowed.h"
 
-int sl_scan_serves(const sl_graph *graph, const sl_search_params *params) {
+int sl_can_scan(const sl_graph *graph, const sl_search_params *params) {
     sl_codes codes = sl_codec_of_walks(graph)->codes;
     /* A scan reads more deleted nodes than others, where most are deleted. */
     return params->probes && !params->group_size && !sl_ids_repeat(graph) && !params->max_visits && graph->n &&
-           graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_accept_given(params) &&
+           graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_is_filtered(params) &&
            graph->dead_count <= graph->n / 2;
 }
 

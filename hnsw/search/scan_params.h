@@ -5,10 +5,10 @@
 #include "hnsw/graph/index.h"
 
 /* Queries a thread below which a batch scans for each query alone: too few would meet at a partition. */
-#define SL_SCAN_FEW 16u
+#define SL_SCAN_MIN_QUERIES 16u
 
 /* Tells whether this index, on this machine, can be scanned for searches with these parameters. */
-int sl_scan_serves(const sl_graph *graph, const sl_search_params *params);
+int sl_can_scan(const sl_graph *graph, const sl_search_params *params);
 
 /* Returns how many partitions a query looks at: more than asked for where some of their nodes are deleted. */
 size_t sl_scan_probes(const sl_graph *graph, const sl_search_params *params);

@@ -10,34 +10,35 @@
 
 /* Rows of a block, for callers that have many. Kernels read and write whole registers: ids and scores need so much
  * room behind them. */
-enum { SL_SCORE_BLOCK = 256, SL_SCORE_BEHIND = 32 };
+enum { SL_SCORE_BLOCK = 256, SL_SCORE_PAD = 32 };
 
 /* Rows, and a query over them. */
-typedef struct sl_scorer {
+typedef struct sl_row_scorer {
     sl_score_fn *score;
     const sl_code_rows *rows;
     const sl_query_code *query;
-    size_t ahead; /* a row is asked for so many rows before it is scored; 0: rows are not asked for */
-    size_t begin; /* bytes at a row's begin that the caller has asked for, where rows of the next block are */
-} sl_scorer;
+    size_t ahead;      /* a row is asked for so many rows before it is scored; 0: rows are not asked for */
+    size_t prefetched; /* bytes at a row's begin that the caller has asked for, where rows of the next block are */
+} sl_row_scorer;
 
-static inline sl_scorer sl_scorer_of(const sl_kernels *kernels, const sl_codec *codec, const sl_query_code *query,
-                                     size_t ahead) {
-    return (sl_scorer){.score = kernels->score[codec->codes], .rows = &codec->rows, .query = query, .ahead = ahead};
+static inline sl_row_scorer sl_row_scorer_of(const sl_kernels *kernels, const sl_codec *codec,
+                                             const sl_query_code *query, size_t ahead) {
+    return (sl_row_scorer){.score = kernels->score[codec->codes], .rows = &codec->rows, .query = query, .ahead = ahead};
 }
 
 /* Scores the first `count` rows of `ids` into `out`. The rows behind them, up to `all`, come in the next block: the
  * first `ahead` of these are asked for. The kernel would ask for them too late; within the block it asks by itself. */
-static inline void sl_score_block(const sl_scorer *scorer, const uint32_t *ids, size_t count, size_t all, float *out) {
+static inline void sl_score_block(const sl_row_scorer *scorer, const uint32_t *ids, size_t count, size_t all,
+                                  float *out) {
     const sl_code_rows *rows = scorer->rows;
     for (size_t i = count; i < all && i < count + scorer->ahead; i++)
-        sl_prefetch(rows->base + (size_t)ids[i] * rows->pitch + scorer->begin, rows->size - scorer->begin);
+        sl_prefetch(rows->base + (size_t)ids[i] * rows->pitch + scorer->prefetched, rows->size - scorer->prefetched);
     scorer->score(rows, scorer->query, ids, count, scorer->ahead, out);
 }
 
 /* Scores `count` rows, of one block at most, that lie one behind the other from `first` on. `ids` gets their numbers;
- * it and `out` have SL_SCORE_BEHIND places behind. */
-static inline void sl_score_run(const sl_scorer *scorer, size_t first, size_t count, uint32_t *ids, float *out) {
+ * it and `out` have SL_SCORE_PAD places behind. */
+static inline void sl_score_range(const sl_row_scorer *scorer, size_t first, size_t count, uint32_t *ids, float *out) {
     for (size_t i = 0; i < count; i++)
         ids[i] = (uint32_t)(first + i);
     sl_score_block(scorer, ids, count, count, out);
@@ -57,8 +58,8 @@ static inline void sl_score_keep_best(const uint32_t *ids, const float *scores, 
 }
 
 /* Puts the best of n listed rows into `best`, as sl_score_keep_best does. */
-static inline void sl_score_best_of(const sl_scorer *scorer, const uint32_t *ids, size_t n, sl_scored *best) {
-    float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
+static inline void sl_score_best_listed(const sl_row_scorer *scorer, const uint32_t *ids, size_t n, sl_scored *best) {
+    float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
     for (size_t done = 0, some; done < n; done += some) {
         some = n - done < SL_SCORE_BLOCK ? n - done : SL_SCORE_BLOCK;
         sl_score_block(scorer, ids + done, some, some, scores);
@@ -67,12 +68,12 @@ static inline void sl_score_best_of(const sl_scorer *scorer, const uint32_t *ids
 }
 
 /* The same for rows that lie one behind the other, from `first` up to below `end`. */
-static inline void sl_score_best_in(const sl_scorer *scorer, size_t first, size_t end, sl_scored *best) {
-    uint32_t ids[SL_SCORE_BLOCK + SL_SCORE_BEHIND] = {0};
-    float scores[SL_SCORE_BLOCK + SL_SCORE_BEHIND];
+static inline void sl_score_best_in(const sl_row_scorer *scorer, size_t first, size_t end, sl_scored *best) {
+    uint32_t ids[SL_SCORE_BLOCK + SL_SCORE_PAD] = {0};
+    float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
     for (size_t some; first < end; first += some) {
         some = end - first < SL_SCORE_BLOCK ? end - first : SL_SCORE_BLOCK;
-        sl_score_run(scorer, first, some, ids, scores);
+        sl_score_range(scorer, first, some, ids, scores);
         sl_score_keep_best(ids, scores, some, best);
     }
 }

@@ -1,7 +1,7 @@
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/batch.h"
+#include "hnsw/search/batch_search.h"
 #include "hnsw/search/search_params.h"
 
 #include <math.h>

@@ -36,7 +36,7 @@ sl_status sl_search_check(const sl_graph *graph, sl_dtype dtype, size_t k, const
     if (params->ef == 0 || params->ef > SL_MAX_EF)
         return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", params->ef, SL_MAX_EF);
     if (!(params->stop >= 0)) return sl_fail(SL_EINVAL, "stop is %g; give 0 for none, or more", params->stop);
-    SL_TRY(sl_accept_check(params));
+    SL_TRY(sl_accept_bits_check(params));
     if (params->filter && params->filters)
         return sl_fail(SL_EINVAL, "filter and filters are both given; give one for all queries, or one a query");
     if (params->has_threshold && isnan(params->threshold)) return sl_fail(SL_EINVAL, "threshold is NaN; give a score");

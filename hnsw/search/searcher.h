@@ -6,7 +6,7 @@
 
 /* Searches as sl_searcher_search does, and leaves the results in the searcher. stats may be NULL. */
 sl_status sl_searcher_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
-                           sl_found *found, sl_search_stats *stats);
+                           sl_results *found, sl_search_stats *stats);
 
 /* Walks and ranks for one query. sl_searcher_find would accept the parameters. */
 sl_status sl_searcher_run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params);

@@ -38,7 +38,7 @@ static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
     for (size_t i = 0; i < SLOTS && max_ef <= MOST_EF; i++) {
         if (!__atomic_load_n(&slots[i], __ATOMIC_RELAXED)) continue;
         sl_searcher *searcher = __atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL);
-        if (searcher && sl_searcher_room(searcher) >= max_ef) return searcher;
+        if (searcher && sl_searcher_max_ef(searcher) >= max_ef) return searcher;
         sl_searcher_free(searcher);
     }
     return NULL;
@@ -47,12 +47,12 @@ static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
 sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searcher **out) {
     *out = find(index->searchers->slots, max_ef);
     if (!*out) SL_TRY(sl_searcher_create(index, room_for(max_ef), out));
-    sl_searcher_limit(*out, max_ef);
+    sl_searcher_limit_ef(*out, max_ef);
     return SL_OK;
 }
 
 static int is_kept(const sl_searcher *searcher) {
-    return sl_searcher_room(searcher) <= MOST_EF && sl_searcher_depth(searcher) <= MOST_DEPTH;
+    return sl_searcher_max_ef(searcher) <= MOST_EF && sl_searcher_pool_ef(searcher) <= MOST_DEPTH;
 }
 
 void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher) {

@@ -5,9 +5,9 @@
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/filter.h"
-#include "hnsw/search/nearest_allowed.h"
-#include "hnsw/search/partition_probe.h"
-#include "hnsw/search/start.h"
+#include "hnsw/search/scan_allowed.h"
+#include "hnsw/search/scan_query.h"
+#include "hnsw/search/start_nodes.h"
 
 /* Puts a larger block in place of a smaller one and its content, where that is wanted. */
 static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
@@ -21,9 +21,9 @@ static sl_status renew(const sl_searcher *searcher, size_t size, void **block, s
     return SL_OK;
 }
 
-sl_status sl_searcher_start_scratch(sl_searcher *searcher) {
-    size_t size = sl_start_scratch(searcher->graph);
-    size_t nearest = sl_nearest_scratch(searcher->graph, searcher->walk.max_ef);
+sl_status sl_searcher_reserve_start(sl_searcher *searcher) {
+    size_t size = sl_start_nodes_scratch(searcher->graph);
+    size_t nearest = sl_scan_allowed_scratch(searcher->graph, searcher->walk.max_ef);
     if (nearest > size) size = nearest;
     return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
 }
@@ -44,7 +44,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     sl_searcher *searcher = block;
     searcher->of = index;
     searcher->graph = &index->graph;
-    searcher->deepest = max_ef;
+    searcher->filter_max_ef = max_ef;
     searcher->stream.allocator = index->graph.allocator;
     sl_status status;
     if (index->published) {
@@ -59,9 +59,9 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     searcher->candidate = block;
     uint8_t *scratch;
     if (searcher->graph->partitions.count) {
-        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_probe_scratch(searcher->graph), &scratch), fail);
+        SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_scan_query_scratch(searcher->graph), &scratch), fail);
     }
-    SL_TRY_GOTO(sl_searcher_start_scratch(searcher), fail);
+    SL_TRY_GOTO(sl_searcher_reserve_start(searcher), fail);
     sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
@@ -77,39 +77,39 @@ void sl_searcher_free(sl_searcher *searcher) {
     sl_mem_free(&allocator, searcher->candidate, searcher->graph->codec.dim * sizeof(float));
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
-    sl_stream_free(&searcher->stream);
-    sl_within_free(&searcher->within, &allocator);
+    sl_candidate_stream_free(&searcher->stream);
+    sl_range_hits_free(&searcher->range_hits, &allocator);
     sl_walk_free(&searcher->walk);
     sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
     sl_mem_free(&allocator, searcher, sizeof *searcher);
 }
 
-void sl_searcher_limit(sl_searcher *searcher, size_t deepest) {
-    searcher->deepest = deepest;
+void sl_searcher_limit_ef(sl_searcher *searcher, size_t max_ef) {
+    searcher->filter_max_ef = max_ef;
 }
 
-size_t sl_searcher_room(const sl_searcher *searcher) {
+size_t sl_searcher_max_ef(const sl_searcher *searcher) {
     return searcher->walk.max_ef;
 }
 
-size_t sl_searcher_depth(const sl_searcher *searcher) {
-    return searcher->walk.depth;
+size_t sl_searcher_pool_ef(const sl_searcher *searcher) {
+    return searcher->walk.pool_ef;
 }
 
-void sl_searcher_look(sl_searcher *searcher) {
+void sl_searcher_refresh(sl_searcher *searcher) {
     if (!searcher->view) return;
     searcher->view->tuned = searcher->of->graph.tuned;
     searcher->view->tuned_count = searcher->of->graph.tuned_count;
     sl_view_follow(searcher->of, searcher->view);
 }
 
-void sl_searcher_take_copies(sl_searcher *searcher) {
+void sl_searcher_choose_copies(sl_searcher *searcher) {
     sl_walk *walk = &searcher->walk;
     const sl_graph *graph = walk->graph;
     const sl_dram_copy *tier = sl_dram_copy_now(graph);
     walk->upper = sl_upper_here(graph);
     if (tier && walk->upper == &graph->upper) walk->upper = &tier->upper;
-    walk->walked = tier ? &tier->walked : sl_codec_of_walks(graph);
+    walk->codec = tier ? &tier->walked : sl_codec_of_walks(graph);
 }
 
 sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params) {
@@ -118,32 +118,33 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_se
     SL_TRY(sl_vector_check(graph->codec.metric, query.dtype, query.vector, graph->codec.dim));
     /* This allocates once after the index has grown. From then on a search allocates nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &graph->allocator, graph->n));
-    sl_searcher_take_copies(searcher);
+    sl_searcher_choose_copies(searcher);
     walk->evaluations = walk->expansions = 0;
-    walk->most = params->max_visits ? params->max_visits : SIZE_MAX;
+    walk->max_evaluations = params->max_visits ? params->max_visits : SIZE_MAX;
     walk->pool.size = 0;
     searcher->used = SL_FILTER_AUTO;
     if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
-    if (graph->n) sl_walk_ask(walk, query, SL_ASK_BOTH);
+    if (graph->n) sl_walk_set_query(walk, query, SL_ENCODE_BOTH);
     return SL_OK;
 }
 
-sl_status sl_searcher_start(sl_searcher *searcher, sl_query query, sl_range *near) {
-    SL_TRY(sl_searcher_start_scratch(searcher));
-    *near = sl_start_near(&searcher->walk, query, searcher->start_scratch);
+sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *near) {
+    SL_TRY(sl_searcher_reserve_start(searcher));
+    *near = sl_start_nodes(&searcher->walk, query, searcher->start_scratch);
     return SL_OK;
 }
 
-sl_status sl_searcher_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params) {
+sl_status sl_searcher_begin_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params) {
     sl_walk *walk = &searcher->walk;
-    SL_TRY(sl_searcher_start_scratch(searcher));
-    sl_range start = sl_start_near(walk, query, searcher->start_scratch);
-    if (start.first >= start.end) start = sl_walk_from(sl_walk_descend(walk, sl_entry_in(walk->graph, walk->upper), 0));
-    return sl_stream_begin(&searcher->stream, walk, params, start);
+    SL_TRY(sl_searcher_reserve_start(searcher));
+    sl_range start = sl_start_nodes(walk, query, searcher->start_scratch);
+    if (start.first >= start.end)
+        start = sl_range_of_id(sl_walk_descend(walk, sl_entry_in(walk->graph, walk->upper), 0));
+    return sl_candidate_stream_begin(&searcher->stream, walk, params, start);
 }
 
-void sl_searcher_ask(sl_searcher *searcher, sl_query query) {
-    sl_walk_ask(&searcher->walk, query, SL_ASK_WALK);
+void sl_searcher_set_query(sl_searcher *searcher, sl_query query) {
+    sl_walk_set_query(&searcher->walk, query, SL_ENCODE_WALK);
 }
 
 const sl_query_code *sl_searcher_query(const sl_searcher *searcher) {

@@ -37,7 +37,7 @@ const char *sl_tune_limit_text(sl_tune_limit limit) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static int fits(const sl_tuned_record *record, size_t k, double recall) {
-    return sl_settings_reach(record) && k <= record->k && k >= record->least_k &&
+    return sl_settings_reached(record) && k <= record->k && k >= record->least_k &&
            record->target >= recall - SAME_RECALL;
 }
 
@@ -45,7 +45,7 @@ static int fits(const sl_tuned_record *record, size_t k, double recall) {
 static int serves(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
-    return record->limit == SL_LIMIT_NONE || sl_scan_serves(graph, &scan);
+    return record->limit == SL_LIMIT_NONE || sl_can_scan(graph, &scan);
 }
 
 /* Says why no record serves. The highest target of this k, reached or not, tells it best. */
@@ -61,7 +61,7 @@ static sl_status none_serves(const sl_graph *graph, size_t k, double recall) {
                 "of recall",
                 recall, k);
         if (record->k != k) continue;
-        if (sl_settings_reach(record))
+        if (sl_settings_reached(record))
             highest = record;
         else if (!missed || missed->target < recall - SAME_RECALL)
             missed = record;
@@ -91,7 +91,7 @@ static sl_status find(const sl_graph *graph, size_t k, double recall, const sl_s
 /* Tells whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and
  * among all nodes. */
 static int takes_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
-    return record->stop > 0 && k == record->k && sl_accept_stops(graph, params);
+    return record->stop > 0 && k == record->k && sl_may_stop_early(graph, params);
 }
 
 sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_search_params *params) {
@@ -111,7 +111,7 @@ sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_
 
 /* Describes a record as a search for k takes it. */
 static void describe(const sl_graph *graph, const sl_tuned_record *record, size_t k, sl_tuned *out) {
-    int reached = sl_settings_reach(record);
+    int reached = sl_settings_reached(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
     int stops = takes_stop(graph, record, k, &(sl_search_params){0});
     const sl_tuned mine = {.target = record->target,
@@ -198,7 +198,7 @@ static uint32_t follow(uint32_t probes, double in, const sl_partitions *own, con
     return wanted < (double)now->count ? (uint32_t)wanted : (uint32_t)now->count;
 }
 
-void sl_settings_follow(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups) {
+void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups) {
     const sl_partitions *own = &graph->partitions, *own_groups = &graph->groups;
     for (size_t i = 0; i < graph->tuned_count && own->count; i++) {
         sl_tuned_record *record = &graph->tuned[i];

@@ -42,7 +42,7 @@ static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
 /* Tells whether the settings reach the target, by walks or by scans. */
-static inline int sl_settings_reach(const sl_tuned_record *record) {
+static inline int sl_settings_reached(const sl_tuned_record *record) {
     return record->limit == SL_LIMIT_NONE || record->probes_one;
 }
 
@@ -61,7 +61,7 @@ sl_status sl_settings_load(sl_index *index, size_t most, sl_progress *progress);
 /* Fits the settings to partitions and groups that the index is about to take in place of its own. When a setting was
  * tuned, it scanned some part of the vectors, those of no partition included. It scans as many of the new partitions
  * as hold that part, and looks at as large a part of the groups. */
-void sl_settings_follow(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups);
+void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups);
 
 void sl_settings_free(sl_graph *graph);
 

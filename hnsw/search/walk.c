@@ -21,7 +21,7 @@ enum { STEP = 16, LINES = 16 };
 /* Kernels store whole registers, beyond the end of what they write. */
 enum { PAD = 16 };
 
-_Static_assert(SL_WALK_WIDE * 2 * SL_MAX_M + SL_WALK_MORE * SL_MAX_M <= SL_POOL_TURN, "a turn fits the pool's room");
+_Static_assert(SL_TURN_WIDTH * 2 * SL_MAX_M + SL_TURN_EXTRA * SL_MAX_M <= SL_TURN_IDS, "a turn fits the pool's room");
 _Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
 
 static int has_coarse(const sl_graph *graph) {
@@ -30,7 +30,7 @@ static int has_coarse(const sl_graph *graph) {
 
 /* Ids of one turn, at most. */
 static size_t turn_of(const sl_graph *graph) {
-    return SL_WALK_WIDE * graph->m0 + SL_WALK_MORE * SL_MAX_M + PAD;
+    return SL_TURN_WIDTH * graph->m0 + SL_TURN_EXTRA * SL_MAX_M + PAD;
 }
 
 static size_t query_bytes(const sl_graph *graph) {
@@ -41,11 +41,11 @@ static size_t query_bytes(const sl_graph *graph) {
 sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
     *walk = (sl_walk){.graph = graph,
                       .upper = &graph->upper,
-                      .walked = sl_codec_of_walks(graph),
+                      .codec = sl_codec_of_walks(graph),
                       .allocator = graph->allocator,
                       .max_ef = max_ef,
-                      .depth = max_ef,
-                      .most = SIZE_MAX};
+                      .pool_ef = max_ef,
+                      .max_evaluations = SIZE_MAX};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
@@ -70,27 +70,27 @@ void sl_walk_free(sl_walk *walk) {
     const sl_graph *graph = walk->graph;
     if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
-    sl_pool_free(&walk->pool, allocator, walk->depth);
+    sl_pool_free(&walk->pool, allocator, walk->pool_ef);
     sl_mem_free(allocator, walk->nodes, 3 * turn_of(graph) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
     sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
     walk->graph = NULL;
 }
 
-sl_status sl_walk_deepen(sl_walk *walk, size_t depth) {
+sl_status sl_walk_reserve(sl_walk *walk, size_t depth) {
     sl_pool deeper;
-    if (depth <= walk->depth) return SL_OK;
-    if (depth < 2 * walk->depth) depth = 2 * walk->depth;
+    if (depth <= walk->pool_ef) return SL_OK;
+    if (depth < 2 * walk->pool_ef) depth = 2 * walk->pool_ef;
     SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->graph->kernels->walk, depth));
-    sl_pool_free(&walk->pool, &walk->allocator, walk->depth);
+    sl_pool_free(&walk->pool, &walk->allocator, walk->pool_ef);
     walk->pool = deeper;
-    walk->depth = depth;
+    walk->pool_ef = depth;
     return SL_OK;
 }
 
-sl_status sl_walk_grow(sl_walk *walk) {
-    SL_TRY(sl_pool_grow(&walk->pool, &walk->allocator, walk->depth, 2 * walk->depth));
-    walk->depth *= 2;
+sl_status sl_walk_grow_pool(sl_walk *walk) {
+    SL_TRY(sl_pool_grow(&walk->pool, &walk->allocator, walk->pool_ef, 2 * walk->pool_ef));
+    walk->pool_ef *= 2;
     return SL_OK;
 }
 
@@ -133,7 +133,7 @@ static void ask_codes(sl_walk *walk, sl_query query) {
                                                    : 1;
 }
 
-void sl_walk_ask(sl_walk *walk, sl_query query, unsigned what) {
+void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned what) {
     const sl_graph *graph = walk->graph;
     const sl_codec *codec = &graph->codec;
     if (!has_coarse(graph)) {
@@ -141,14 +141,14 @@ void sl_walk_ask(sl_walk *walk, sl_query query, unsigned what) {
         return;
     }
     sl_to_float(query.dtype, query.vector, walk->floats, codec->dim);
-    double norm2 = what & SL_ASK_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
+    double norm2 = what & SL_ENCODE_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
     walk->query_norm2 = (float)norm2;
-    if (what & SL_ASK_RANK && has_all_bits(graph))
+    if (what & SL_ENCODE_RERANK && has_all_bits(graph))
         sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&graph->coarse),
                          walk->floats + codec->dim, &walk->query4, norm2);
 }
 
-void sl_walk_ask_partitions(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out) {
+void sl_walk_partition_query(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out) {
     const sl_graph *graph = walk->graph;
     if (!has_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
         sl_partition_ask(graph, query.vector, query.dtype, buffer, floats, out);
@@ -158,7 +158,7 @@ void sl_walk_ask_partitions(sl_walk *walk, sl_query query, void *buffer, float *
     out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(walk->query_norm2) : 1;
 }
 
-void sl_walk_ask_node(sl_walk *walk, const sl_graph *of, uint32_t node) {
+void sl_walk_set_query_node(sl_walk *walk, const sl_graph *of, uint32_t node) {
     const sl_graph *graph = walk->graph;
     if (has_coarse(graph)) {
         sl_coded_floats(of, node, walk->floats);
@@ -204,21 +204,21 @@ static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, siz
 static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
-    size_t count = layer->graph->kernels->unseen(&walk->visited, links, layer->degree, layer->count, ids);
+    size_t count = layer->graph->kernels->unvisited(&walk->visited, links, layer->degree, layer->count, ids);
     walk->visited.count += count;
     walk->expansions++;
     walk->evaluations += count;
     return count;
 }
 
-static sl_scorer scorer_of(const sl_walk *walk, size_t ahead) {
-    return sl_scorer_of(walk->graph->kernels, walk->walked, &walk->query, ahead);
+static sl_row_scorer scorer_of(const sl_walk *walk, size_t ahead) {
+    return sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, ahead);
 }
 
 /* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
 static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
     const sl_graph *graph = layer->graph;
-    const sl_scorer scorer = scorer_of(walk, AHEAD);
+    const sl_row_scorer scorer = scorer_of(walk, AHEAD);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = layer->upper->nodes[slots[i]];
         walk->nodes[i] = node < graph->n ? node : 0;
@@ -266,10 +266,10 @@ static size_t rows_a_step(const sl_code_rows *rows) {
 /* Scores nodes into walk->scores. Meanwhile it asks for the rows of those that come next, a few with each STEP. It
  * asks for the rest of them when all are scored. */
 static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
-    const sl_code_rows *rows = &walk->walked->rows;
-    sl_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
+    const sl_code_rows *rows = &walk->codec->rows;
+    sl_row_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
     size_t each = rows_a_step(rows), asked = 0;
-    scorer.begin = PREFETCH_LINES * SL_PREFETCH_LINE;
+    scorer.prefetched = PREFETCH_LINES * SL_PREFETCH_LINE;
     for (size_t i = 0; i < nodes.count; i += STEP) {
         size_t left = nodes.count - i, some = left < STEP ? left : STEP;
         size_t more = next.count - asked < each ? next.count - asked : each;
@@ -289,10 +289,10 @@ static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next
         score_asking(walk, found, next);
     if (!found.count) return;
     sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
-    if (walk->within) sl_within_take(walk->within, &walk->allocator, walk->scores, found.ids, found.count);
+    if (walk->range_hits) sl_range_hits_add(walk->range_hits, &walk->allocator, walk->scores, found.ids, found.count);
 }
 
-void sl_walk_take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
+void sl_walk_score(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
     take(walk, layer, found, next);
 }
 
@@ -330,7 +330,7 @@ static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
 /* Tells whether the candidate popped last is so far away that its neighbours do not matter: see sl_search_params.stop.
  * A score is turned back into a distance where it has one: under COSINE 1 - s is half its square. */
 static int is_too_far(const sl_walk *walk) {
-    float near = sl_pool_near(&walk->pool), popped = walk->pool.popped, stop = walk->stop;
+    float near = sl_pool_kth_score(&walk->pool), popped = walk->pool.popped_score, stop = walk->stop;
     float origin = walk->origin;
     if (walk->graph->codec.metric == SL_METRIC_IP) return popped < near - stop * fabsf(near - origin);
     float farthest = (1 + stop) * (1 + stop) * (origin - near);
@@ -356,15 +356,15 @@ static inline int take_turn(sl_walk *walk, const sl_layer *layer, sl_walk_turn *
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     sl_layer layer = sl_layer_in(walk->graph, walk->upper, level);
     sl_visited_clear(&walk->visited);
-    sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->near : 0);
+    sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->stop_rank : 0);
     if (start.first >= layer.count) return;
     seed(walk, &layer, start);
-    uint32_t next[SL_WALK_WIDE];
+    uint32_t next[SL_TURN_WIDTH];
     sl_walk_turn turn = {.waiting = nothing(walk)};
     size_t wide;
     do {
         wide = 0;
-        while (wide < SL_WALK_WIDE && !sl_walk_is_spent(walk) &&
+        while (wide < SL_TURN_WIDTH && !sl_walk_is_over_budget(walk) &&
                (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
             if (walk->stop > 0 && is_too_far(walk)) break;
             sl_walk_prefetch_links(&layer, next[wide++]);
@@ -387,15 +387,15 @@ int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, s
     return take_turn(walk, &layer, turn, next, wide);
 }
 
-void sl_walk_within(sl_walk *walk, size_t count, size_t evaluations) {
-    sl_within *within = walk->within;
-    uint32_t next[SL_WALK_WIDE];
+void sl_walk_range_hits(sl_walk *walk, size_t count, size_t evaluations) {
+    sl_range_hits *hits = walk->range_hits;
+    uint32_t next[SL_TURN_WIDTH];
     sl_walk_turn turn = {.waiting = nothing(walk)};
     size_t wide;
     do {
         wide = 0;
-        if (within->count < count && walk->evaluations < evaluations)
-            while (wide < SL_WALK_WIDE && within->expanded < within->count)
-                next[wide++] = within->ids[within->expanded++];
+        if (hits->count < count && walk->evaluations < evaluations)
+            while (wide < SL_TURN_WIDTH && hits->expanded < hits->count)
+                next[wide++] = hits->ids[hits->expanded++];
     } while (sl_walk_take_turn(walk, &turn, next, wide));
 }

@@ -7,7 +7,7 @@
 /* The walk looks two links far where fewer than a quarter of a node's links lead to allowed nodes, until it has found
  * as many. */
 enum { FEW = 4 };
-_Static_assert(SL_WALK_WIDE *SL_MAX_M * 2 / FEW <= SL_WALK_MORE * SL_MAX_M, "room for what two links lead to");
+_Static_assert(SL_TURN_WIDTH *SL_MAX_M * 2 / FEW <= SL_TURN_EXTRA * SL_MAX_M, "room for what two links lead to");
 
 /* The walk keeps so many candidates for each of ef, and up to MOST. Queries far from all that is allowed meet nodes of
  * nearly the same score, and need many. */
@@ -16,13 +16,13 @@ enum { DEEPER = 16, MOST = 4096 };
 /* The walk ends when the k best were all met among the first part of the nodes that were scored. */
 #define SETTLED 0.25
 
-size_t sl_walk_allowed_depth(size_t ef) {
+size_t sl_walk_allowed_pool_ef(size_t ef) {
     size_t deeper = DEEPER * ef < MOST ? DEEPER * ef : MOST;
     return deeper > ef ? deeper : ef;
 }
 
 /* Ids of a turn, with room behind that kernels read. */
-enum { TURN = SL_WALK_WIDE * 2 * SL_MAX_M + SL_WALK_MORE * SL_MAX_M + SL_SCORE_BEHIND };
+enum { TURN = SL_TURN_WIDTH * 2 * SL_MAX_M + SL_TURN_EXTRA * SL_MAX_M + SL_SCORE_PAD };
 
 typedef struct hopping {
     sl_walk *walk;
@@ -81,7 +81,7 @@ static void expand(hopping *h, uint32_t node, sl_ids *found) {
     sl_visited *visited = &h->walk->visited;
     const uint32_t *links = links_of(h, node);
     uint32_t *met = sl_visited_place(visited), *allowed = found->ids + found->count, *over = h->over + h->over_count;
-    size_t fresh = h->walk->graph->kernels->unseen(visited, links, h->layer.degree, h->layer.count, met);
+    size_t fresh = h->walk->graph->kernels->unvisited(visited, links, h->layer.degree, h->layer.count, met);
     size_t count = 0, passing = count_allowed(h, links);
     visited->count += fresh;
     /* No branch depends on a bit: half of them would be foretold wrongly. */
@@ -102,7 +102,7 @@ static void expand(hopping *h, uint32_t node, sl_ids *found) {
 /* Scores what was found a turn ago, and notes the k best of it. */
 static void take(hopping *h, sl_ids waiting, sl_ids found) {
     sl_walk *walk = h->walk;
-    sl_walk_take(walk, &h->layer, waiting, found);
+    sl_walk_score(walk, &h->layer, waiting, found);
     double least = h->best.size == h->best.k ? h->best.entries[0].score : -INFINITY;
     for (size_t i = 0; i < waiting.count; i++) {
         if (!((double)walk->scores[i] > least)) continue;
@@ -144,17 +144,17 @@ void sl_walk_allowed(sl_walk *walk, const sl_allowed *allowed, const uint32_t *s
     h.scored = h.over_count = h.missing = h.turn = 0;
     memset(h.nodes, 0, sizeof h.nodes);
     sl_visited_clear(&walk->visited);
-    sl_pool_start(&walk->pool, sl_walk_allowed_depth(ef), 0);
+    sl_pool_start(&walk->pool, sl_walk_allowed_pool_ef(ef), 0);
     begin(&h, seeds, count);
 
     /* The same steps as sl_walk_layer has, and one more: links of what is not allowed are read a turn after they were
      * asked for. */
-    uint32_t chosen[SL_WALK_WIDE], next[SL_WALK_WIDE];
+    uint32_t chosen[SL_TURN_WIDTH], next[SL_TURN_WIDTH];
     size_t expanded = 0;
     for (sl_ids waiting = {NULL, 0};;) {
         size_t wide = 0;
-        int ends = sl_walk_is_spent(walk) || is_settled(&h, ef);
-        while (!ends && wide < SL_WALK_WIDE && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE)
+        int ends = sl_walk_is_over_budget(walk) || is_settled(&h, ef);
+        while (!ends && wide < SL_TURN_WIDTH && (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE)
             sl_walk_prefetch_links(&h.layer, next[wide++]);
         sl_ids found = nothing(&h);
         look_over(&h, &found);

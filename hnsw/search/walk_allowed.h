@@ -10,7 +10,7 @@
 enum { SL_SEEDS = 128 };
 
 /* Returns how many candidates the walk keeps. The walk's pool needs so much room. */
-size_t sl_walk_allowed_depth(size_t ef);
+size_t sl_walk_allowed_pool_ef(size_t ef);
 
 /* Walks from allowed nodes to allowed nodes, and leaves the `keep` best in the walk's pool. A node with few allowed
  * neighbours leads to the allowed neighbours of those that are not allowed. The walk expands ef nodes at least, and

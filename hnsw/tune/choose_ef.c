@@ -14,7 +14,7 @@
 
 /* Makes one pass at this ef, which adds a point to every curve. */
 static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
-    const sl_tune_asked asked = {.ef = ef, .watched = watched};
+    const sl_pass_settings asked = {.ef = ef, .watched = watched};
     sl_tune_point points[SL_TUNE_DEPTHS];
     SL_TRY(sl_tune_pass(&tune->task, &asked, points));
     for (size_t d = 0; d < tune->task.depth_count; d++) {
@@ -49,13 +49,13 @@ static choice expect(const sl_tune *tune, double target) {
     choice best = {0};
     for (size_t d = 0; d < tune->task.depth_count; d++) {
         sl_tune_point point;
-        if (sl_tune_meet(&tune->curves[d], target, &point)) prefer(tune, &best, d, &point);
+        if (sl_tune_expect(&tune->curves[d], target, &point)) prefer(tune, &best, d, &point);
     }
     return best;
 }
 
 /* Once a walk alone costs more than the highest target does, no depth of re-ranking makes it cheaper. */
-sl_status sl_tune_follow(sl_tune *tune) {
+sl_status sl_tune_measure_ladder(sl_tune *tune) {
     const sl_tune_task *task = &tune->task;
     const sl_curve *deepest = &tune->curves[task->depth_count - 1];
     double highest = tune->targets[tune->count - 1], ladder = (double)task->k;
@@ -68,7 +68,7 @@ sl_status sl_tune_follow(sl_tune *tune) {
         size_t next = (size_t)ladder > ef ? (size_t)ladder : ef + 1;
         ef = next < task->max_ef ? next : task->max_ef;
     }
-    sl_tune_step_over(tune, SL_TUNE_LADDER);
+    sl_tune_end_step(tune, SL_TUNE_LADDER);
     return SL_OK;
 }
 
@@ -101,7 +101,8 @@ static choice measured(const sl_tune *tune, double target) {
         for (size_t d = 0; d < tune->task.depth_count; d++) {
             for (size_t i = 0; i < tune->curves[d].count; i++) {
                 const sl_tune_point *point = &tune->curves[d].points[i];
-                if (point->recall >= (margin ? sl_tune_aim(target, point) : target)) prefer(tune, &best, d, point);
+                if (point->recall >= (margin ? sl_tune_target_with_margin(target, point) : target))
+                    prefer(tune, &best, d, point);
             }
         }
     }
@@ -154,22 +155,22 @@ static sl_status close_in(sl_tune *tune, double target, choice *out) {
     }
     *out = measured(tune, target);
     if (!out->found || (ef == out->point.at && watched == out->depth)) return SL_OK;
-    const sl_tune_asked asked = {.ef = out->point.at, .watched = out->depth, .only = 1};
+    const sl_pass_settings asked = {.ef = out->point.at, .watched = out->depth, .only = 1};
     sl_tune_point again;
     return sl_tune_pass(&tune->task, &asked, &again);
 }
 
-sl_status sl_tune_settle(sl_tune *tune, size_t t) {
+sl_status sl_tune_choose_ef(sl_tune *tune, size_t t) {
     choice kept;
     SL_TRY(close_in(tune, tune->targets[t], &kept));
     if (kept.found) {
         record(tune, t, kept.depth, &kept.point, SL_LIMIT_NONE);
-        sl_tune_step_over(tune, SL_TUNE_ROUNDS + 1);
-        SL_TRY(sl_tune_stop(tune, t, kept.depth));
-        sl_tune_step_over(tune, SL_TUNE_STOP_ROUNDS + 1);
+        sl_tune_end_step(tune, SL_TUNE_ROUNDS + 1);
+        SL_TRY(sl_tune_choose_stop(tune, t, kept.depth));
+        sl_tune_end_step(tune, SL_TUNE_STOP_ROUNDS + 1);
     } else {
         SL_TRY(give_up(tune, t));
-        sl_tune_step_over(tune, SL_TUNE_ROUNDS + 1 + SL_TUNE_STOP_ROUNDS + 1);
+        sl_tune_end_step(tune, SL_TUNE_ROUNDS + 1 + SL_TUNE_STOP_ROUNDS + 1);
     }
     return SL_OK;
 }

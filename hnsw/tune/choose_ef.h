@@ -5,8 +5,8 @@
 #include "hnsw/tune/tuning.h"
 
 /* Follows recall over ef, for all depths at once, until the highest target is met. */
-sl_status sl_tune_follow(sl_tune *tune);
+sl_status sl_tune_measure_ladder(sl_tune *tune);
 /* Finds the cheapest ef and depth for target t, and fills its record. */
-sl_status sl_tune_settle(sl_tune *tune, size_t t);
+sl_status sl_tune_choose_ef(sl_tune *tune, size_t t);
 
 #endif

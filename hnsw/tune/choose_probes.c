@@ -1,8 +1,8 @@
 #include "hnsw/tune/choose_probes.h"
 
-#include "hnsw/search/partition_scan.h"
+#include "hnsw/search/scan_batch.h"
 #include "hnsw/search/scan_params.h"
-#include "hnsw/search/start.h"
+#include "hnsw/search/start_nodes.h"
 
 #include <math.h>
 
@@ -56,7 +56,7 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     uint64_t sum = 0, squares = 0;
     probing->params.probes = probes;
     sl_progress_start(&batch->progress, task->progress.tell ? ask_tuning : NULL, &task->progress, task->nq);
-    SL_TRY(sl_scan_run(batch, &stats));
+    SL_TRY(sl_scan_batch(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {
         uint64_t hits = 0;
@@ -78,7 +78,7 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
     probing->params.rerank = record->rerank;
     for (double before = 0;; low = high, high = 2 * high < all ? 2 * high : all) {
         SL_TRY(measure(probing, high, out));
-        if (out->recall >= sl_tune_aim(record->target, out)) break;
+        if (out->recall >= sl_tune_target_with_margin(record->target, out)) break;
         out->at = 0;
         /* The groups that are looked at hold no more, where the evaluations are as before. */
         if (high == all || out->evaluations > most || out->evaluations == before) return SL_OK;
@@ -88,7 +88,7 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
         size_t middle = low + (high - low) / 2;
         sl_tune_point here;
         SL_TRY(measure(probing, middle, &here));
-        if (here.recall >= sl_tune_aim(record->target, &here)) {
+        if (here.recall >= sl_tune_target_with_margin(record->target, &here)) {
             high = middle;
             *out = here;
         } else {
@@ -137,7 +137,7 @@ static sl_status settle(probing *probing, sl_tuned_record *record, budget budget
 static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_t *from) {
     const sl_graph *graph = probing->batch.graph;
     /* A walk reads what it begins with as a scan for one query does. */
-    double walked = record->evaluations - (double)sl_start_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
+    double walked = record->evaluations - (double)sl_start_nodes_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
     const price price = price_of(graph->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
     sl_tune_point kept;
@@ -181,7 +181,7 @@ static sl_status settle_all(probing *probing) {
     return SL_OK;
 }
 
-sl_status sl_tune_probes(sl_tune *tune) {
+sl_status sl_tune_choose_probes(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
     probing probing = {.tune = tune};
     sl_query_batch *batch = &probing.batch;
@@ -200,7 +200,7 @@ sl_status sl_tune_probes(sl_tune *tune) {
                               .nodes = 1};
     size_t bytes;
     void *ids;
-    if (!sl_scan_serves(batch->graph, batch->params)) return SL_OK;
+    if (!sl_can_scan(batch->graph, batch->params)) return SL_OK;
     if (!sl_mul(task->nq, task->k * sizeof *batch->ids, &bytes))
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
     SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &ids));

@@ -6,6 +6,6 @@
 
 /* Finds how many partitions searches must scan for each target, where that is cheaper than walks, or reaches
  * what walks do not. The numbers go into the records. Errors: SL_ENOMEM, SL_ECANCELED. */
-sl_status sl_tune_probes(sl_tune *tune);
+sl_status sl_tune_choose_probes(sl_tune *tune);
 
 #endif

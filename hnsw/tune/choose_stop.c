@@ -52,7 +52,7 @@ static size_t first_steps(const sl_tune *tune, const sl_curve *curve, double wan
 /* Returns the first point that was measured to reach this recall, or NULL. */
 static const sl_tune_point *first_measured(const sl_curve *curve, double target) {
     for (size_t i = 0; i < curve->count; i++)
-        if (curve->points[i].recall >= sl_tune_aim(target, &curve->points[i])) return &curve->points[i];
+        if (curve->points[i].recall >= sl_tune_target_with_margin(target, &curve->points[i])) return &curve->points[i];
     return NULL;
 }
 
@@ -63,13 +63,13 @@ static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double targ
     sl_tune_point expected;
     size_t next;
     if (!met) {
-        next = last->evaluations < WORTH * dear ? stepped(curve, last, sl_tune_aim(target, last)) : 0;
+        next = last->evaluations < WORTH * dear ? stepped(curve, last, sl_tune_target_with_margin(target, last)) : 0;
     } else if (met == curve->points) {
-        double wanted = sl_tune_aim(target, met);
+        double wanted = sl_tune_target_with_margin(target, met);
         int near = sl_curve_log_odds(curve, met->recall) - sl_curve_log_odds(curve, wanted) < CLOSE_ODDS;
         next = near ? 0 : stepped(curve, met, wanted);
     } else {
-        int close = !sl_tune_meet(curve, target, &expected) || met->evaluations <= (1 + CLOSE) * expected.evaluations;
+        int close = !sl_tune_expect(curve, target, &expected) || met->evaluations <= (1 + CLOSE) * expected.evaluations;
         /* The measurement lies a little further, lest the same place is met from below again and again. */
         next = close ? 0 : expected.at + expected.at / 256;
     }
@@ -77,7 +77,7 @@ static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double targ
 }
 
 static sl_status measure(sl_tune *tune, size_t ef, size_t steps, size_t depth, sl_tune_point *out) {
-    const sl_tune_asked asked = {.ef = ef, .stop = (double)steps * SL_STOP_STEP, .watched = depth, .only = 1};
+    const sl_pass_settings asked = {.ef = ef, .stop = (double)steps * SL_STOP_STEP, .watched = depth, .only = 1};
     SL_TRY(sl_tune_pass(&tune->task, &asked, out));
     out->at = steps;
     return SL_OK;
@@ -93,12 +93,12 @@ static void take(sl_tuned_record *record, size_t ef, size_t depth, const sl_tune
     record->evaluations = point->evaluations;
 }
 
-sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth) {
+sl_status sl_tune_choose_stop(sl_tune *tune, size_t t, size_t depth) {
     sl_tuned_record *record = &tune->records[t];
     sl_tune_task *task = &tune->task;
     sl_curve *curve = &tune->curves[task->depth_count];
     size_t ef = CAP * (size_t)record->ef, steps = 0;
-    if (!sl_accept_stops(&task->index->graph, &(sl_search_params){0})) return SL_OK;
+    if (!sl_may_stop_early(&task->index->graph, &(sl_search_params){0})) return SL_OK;
     if (ef > task->max_ef) ef = task->max_ef;
     if ((double)ef < LEAST_CAP * record->ef) return SL_OK;
     memcpy(tune->alone, task->hits, task->nq * sizeof *task->hits);
@@ -117,6 +117,6 @@ sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth) {
     tune->stop = (double)kept.at * SL_STOP_STEP;
     tune->stop_recall = kept.recall;
     if (steps != kept.at) SL_TRY(measure(tune, ef, kept.at, depth, &kept));
-    if (sl_tune_gate(tune->alone, task->hits, task->nq, task->k)) take(record, ef, task->depths[depth], &kept);
+    if (sl_tune_is_no_worse(tune->alone, task->hits, task->nq, task->k)) take(record, ef, task->depths[depth], &kept);
     return SL_OK;
 }

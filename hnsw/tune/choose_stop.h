@@ -6,6 +6,6 @@
 
 /* Takes a stop for target t in place of ef alone, where that is cheaper and no worse. The record of ef alone
  * and the hits of its pass are there. */
-sl_status sl_tune_stop(sl_tune *tune, size_t t, size_t depth);
+sl_status sl_tune_choose_stop(sl_tune *tune, size_t t, size_t depth);
 
 #endif

@@ -74,7 +74,7 @@ static int keeps_tails(const sample *sample, double errors) {
 }
 
 /* A half of the queries gets twice the tolerance: six things are asked of the halves, and chance is against each. */
-int sl_tune_gate(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
+int sl_tune_is_no_worse(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
     for (size_t part = 0; part < 3; part++) {
         const sample sample = {alone, with, nq, k, part ? part - 1 : 0, part ? 2 : 1};
         double errors = part ? 2 : 1;

@@ -52,11 +52,11 @@ typedef struct pass {
 } pass;
 
 /* Returns how many of a query's true neighbours were found. Each is counted in `ranks` too, unless that is NULL. */
-static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_found *found, uint64_t *ranks) {
+static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_results *found, uint64_t *ranks) {
     const size_t k = task->k;
     size_t hits = 0;
     for (size_t place = 0; place < found->count; place++) {
-        size_t rank = sl_tune_true_rank(row, k, sl_tune_node(task, found->nodes[place].id));
+        size_t rank = sl_tune_true_rank(row, k, sl_tune_id_node(task, found->nodes[place].id));
         if (rank == k) continue;
         hits++;
         /* The first j results are those of a search for j. This is a hit of that search where both numbers are below
@@ -68,19 +68,19 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
 }
 
 /* Asks one query: one walk, ranked with each depth in turn. All depths beyond what the walk keeps are one depth. */
-static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tally *tally) {
+static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_pass_sums *tally) {
     size_t thread = sl_thread_number(), deepest = pass->last;
     const uint8_t *query = task->queries + q * task->stride;
     const uint64_t *row = task->truth + q * task->k;
     sl_searcher *searcher = task->searchers[thread];
     sl_search_stats stats;
-    sl_found found;
+    sl_results found;
     while (deepest > pass->first && task->depths[deepest - 1] >= pass->search.ef)
         deepest--;
     SL_TRY(sl_searcher_find(searcher, (sl_query){query, task->dtype}, pass->results, &pass->search, &found, &stats));
     for (size_t d = pass->last + 1; d-- > pass->first;) {
         int watched = d == pass->watched;
-        if (d < deepest) sl_searcher_rerank(searcher, query, pass->results, task->depths[d], &found);
+        if (d < deepest) sl_rerank_again(searcher, query, pass->results, task->depths[d], &found);
         size_t hits = count_hits(task, row, &found, watched ? task->ranks + thread * task->k : NULL);
         tally->hits[d] += hits;
         tally->squares[d] += hits * hits;
@@ -94,7 +94,7 @@ static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_tune_tal
 static sl_status ask_all(sl_tune_task *task, const pass *pass) {
     const size_t nq = task->nq, threads = task->threads;
     sl_failure bad;
-    sl_tune_tally *sum = task->tallies;
+    sl_pass_sums *sum = task->tallies;
     sl_failure_init(&bad);
     memset(task->ranks, 0, threads * task->k * sizeof *task->ranks);
     memset(task->tallies, 0, threads * sizeof *task->tallies);
@@ -125,11 +125,11 @@ sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t
 }
 
 static sl_tune_point point_of(const sl_tune_task *task, size_t depth) {
-    const sl_tune_tally *sum = task->tallies;
+    const sl_pass_sums *sum = task->tallies;
     return sl_tune_point_of(task, sum->hits[depth], sum->squares[depth], sum->evaluations);
 }
 
-sl_status sl_tune_pass(sl_tune_task *task, const sl_tune_asked *asked, sl_tune_point *out) {
+sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *asked, sl_tune_point *out) {
     pass pass = {.results = task->k, .last = task->depth_count - 1, .watched = asked->watched};
     if (asked->only) pass.first = pass.last = asked->watched;
     sl_search_params_init(&pass.search);

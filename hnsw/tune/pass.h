@@ -9,10 +9,10 @@
 #define SL_TUNE_DEPTHS 13u
 
 /* One thread's finding in a pass. */
-typedef struct sl_tune_tally {
+typedef struct sl_pass_sums {
     uint64_t hits[SL_TUNE_DEPTHS], squares[SL_TUNE_DEPTHS]; /* of a query's hits */
     uint64_t evaluations;
-} sl_tune_tally;
+} sl_pass_sums;
 
 /* The queries, the true answers, and the searchers that ask the queries. */
 typedef struct sl_tune_task {
@@ -27,20 +27,20 @@ typedef struct sl_tune_task {
     sl_searcher **searchers; /* one a thread */
     size_t threads, max_ef;
     /* Findings of the last pass, by the depth it watched. */
-    uint64_t *ranks;        /* k a thread: hits by the smallest k for which they are hits, less one */
-    uint32_t *hits;         /* of each query */
-    sl_tune_tally *tallies; /* one a thread */
+    uint64_t *ranks;       /* k a thread: hits by the smallest k for which they are hits, less one */
+    uint32_t *hits;        /* of each query */
+    sl_pass_sums *tallies; /* one a thread */
     size_t passes;
     sl_progress progress;
 } sl_tune_task;
 
 /* The settings of a pass. */
-typedef struct sl_tune_asked {
+typedef struct sl_pass_settings {
     size_t ef;
     double stop;
     size_t watched; /* the number of a depth */
     int only;       /* that depth alone is measured */
-} sl_tune_asked;
+} sl_pass_settings;
 
 /* Allocates the rest of a task. The caller has set the fields up to depth_count, threads and max_ef; the
  * others are zero. sl_tune_task_free frees the task also where this fails. Errors: SL_ENOMEM. */
@@ -49,7 +49,7 @@ void sl_tune_task_free(sl_tune_task *task);
 
 /* Asks every query once. `out` gets a point for each depth, or one point where `only` is set, without `at`.
  * Errors: those of a search; SL_ECANCELED. */
-sl_status sl_tune_pass(sl_tune_task *task, const sl_tune_asked *asked, sl_tune_point *out);
+sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *asked, sl_tune_point *out);
 /* Returns the smallest k of the last pass from which recall was at least `recall`, up to the task's k.
  * Returns the task's k where recall was less even there. */
 size_t sl_tune_least_k(const sl_tune_task *task, double recall);
@@ -64,7 +64,7 @@ size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node);
 sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t squares, uint64_t evaluations);
 
 /* Returns the node that stands for all nodes of this node's id. */
-static inline uint32_t sl_tune_node(const sl_tune_task *task, uint64_t node) {
+static inline uint32_t sl_tune_id_node(const sl_tune_task *task, uint64_t node) {
     return task->first_of ? task->first_of[node] : (uint32_t)node;
 }
 

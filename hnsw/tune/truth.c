@@ -52,7 +52,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
                                 q, (unsigned long long)id);
                 goto done;
             }
-            sl_top_push(&top, -(double)sl_tune_node(task, node), i);
+            sl_top_push(&top, -(double)sl_tune_id_node(task, node), i);
         }
         SL_TRY_GOTO(take_row(task, q, &top), done);
     }
@@ -130,7 +130,7 @@ static size_t leave_different(const sl_tune_task *task, const uint32_t *nodes, s
         uint64_t *to = ids + q * task->k;
         size_t kept = 0;
         for (size_t i = 0; i < each && kept < task->k; i++) {
-            const uint64_t node = from[i] == SL_NO_ID ? SL_NO_ID : sl_tune_node(task, nodes[from[i]]);
+            const uint64_t node = from[i] == SL_NO_ID ? SL_NO_ID : sl_tune_id_node(task, nodes[from[i]]);
             size_t same = task->first_of && node != SL_NO_ID ? 0 : kept;
             while (same < kept && to[same] != node)
                 same++;
@@ -237,12 +237,12 @@ static sl_status judge_codes(const sl_index *index, double best) {
 }
 
 /* Records of targets that are not reached hold the best recall there was. */
-sl_status sl_tune_judge_truth(const sl_tune *tune) {
+sl_status sl_tune_check_truth(const sl_tune *tune) {
     double best = 0;
     for (size_t t = 0; t < tune->count; t++)
         best = fmax(best, tune->records[t].recall);
     for (size_t t = 0; t < tune->count; t++)
-        if (sl_settings_reach(&tune->records[t])) return SL_OK;
+        if (sl_settings_reached(&tune->records[t])) return SL_OK;
     if (best >= 0.05 || sl_undeleted_count(&tune->task.index->graph) / tune->task.k < 40) return SL_OK;
     SL_TRY(judge_codes(tune->task.index, best));
     return sl_fail(

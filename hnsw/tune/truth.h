@@ -10,7 +10,7 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
 
 /* Returns SL_EINVAL where the given truth cannot be that of the index's vectors. Then no target is reached,
  * and no more of the truth is found than chance finds. Settings from such a truth would tell of a bad graph. */
-sl_status sl_tune_judge_truth(const sl_tune *tune);
+sl_status sl_tune_check_truth(const sl_tune *tune);
 
 /* Tells whether codes lose a tenth of the nearest or more, by a sample. */
 sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *lose);

@@ -131,7 +131,7 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
     sl_tune_report mine = {.targets = tune->count, .first = first, .passes = tune->task.passes};
     for (size_t t = 0; t < tune->count; t++) {
         const sl_tuned_record *record = &tune->records[t];
-        if (!sl_settings_reach(record)) continue;
+        if (!sl_settings_reached(record)) continue;
         double ratio = 2 * record->standard_error / TOLERANCE;
         size_t needed = (size_t)ceil(ratio * ratio * (double)tune->task.nq);
         mine.reached++;
@@ -148,13 +148,13 @@ static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
     sl_renumber_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     SL_TRY(sl_tune_truth(&tune->task, truth, (uint64_t)TRUTH_PASSES * tune->task.nq));
-    sl_tune_step_over(tune, TRUTH_PASSES);
+    sl_tune_end_step(tune, TRUTH_PASSES);
     SL_TRY(sl_tune_task_init(&tune->task));
-    SL_TRY(sl_tune_follow(tune));
+    SL_TRY(sl_tune_measure_ladder(tune));
     for (size_t t = 0; t < tune->count; t++)
-        SL_TRY(sl_tune_settle(tune, t));
-    if (truth) SL_TRY(sl_tune_judge_truth(tune));
-    SL_TRY(sl_tune_probes(tune));
+        SL_TRY(sl_tune_choose_ef(tune, t));
+    if (truth) SL_TRY(sl_tune_check_truth(tune));
+    SL_TRY(sl_tune_choose_probes(tune));
     SL_TRY(sl_progress_end(&tune->task.progress));
     return sl_settings_put(&tune->task.index->graph, tune->records, tune->count, first);
 }

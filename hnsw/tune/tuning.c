@@ -6,20 +6,20 @@
  * this much, so that few queries do not make for dear settings. */
 #define MOST_MARGIN 0.002
 
-void sl_tune_step_over(sl_tune *tune, uint64_t passes) {
+void sl_tune_end_step(sl_tune *tune, uint64_t passes) {
     uint64_t done = tune->task.progress.done;
     tune->planned += passes * tune->task.nq;
     if (done < tune->planned) sl_progress_step(&tune->task.progress, tune->planned - done);
 }
 
-double sl_tune_aim(double target, const sl_tune_point *near) {
+double sl_tune_target_with_margin(double target, const sl_tune_point *near) {
     return fmin(target + fmin(near->error / 2, MOST_MARGIN), 1);
 }
 
-int sl_tune_meet(const sl_curve *curve, double target, sl_tune_point *out) {
+int sl_tune_expect(const sl_curve *curve, double target, sl_tune_point *out) {
     sl_tune_point further;
     if (!sl_curve_find(curve, target, out)) return 0;
-    if (sl_curve_find(curve, sl_tune_aim(target, out), &further)) *out = further;
+    if (sl_curve_find(curve, sl_tune_target_with_margin(target, out), &further)) *out = further;
     return 1;
 }
 

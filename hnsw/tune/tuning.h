@@ -27,12 +27,12 @@ typedef struct sl_tune {
 } sl_tune;
 
 /* Returns the recall to ask for so that other queries meet the target, by the error of a point near it. */
-double sl_tune_aim(double target, const sl_tune_point *near);
+double sl_tune_target_with_margin(double target, const sl_tune_point *near);
 /* Finds where the curve meets the target, with the margin if the curve comes so far. */
-int sl_tune_meet(const sl_curve *curve, double target, sl_tune_point *out);
+int sl_tune_expect(const sl_curve *curve, double target, sl_tune_point *out);
 /* Returns what points are compared by: evaluations, and re-ranked rows as evaluations that they cost. */
 double sl_tune_cost(const sl_tune *tune, size_t depth, size_t ef, double evaluations);
 /* Says that a step of so many passes is over, for the progress. */
-void sl_tune_step_over(sl_tune *tune, uint64_t passes);
+void sl_tune_end_step(sl_tune *tune, uint64_t passes);
 
 #endif

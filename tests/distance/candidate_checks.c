@@ -15,7 +15,7 @@ typedef struct plain {
     int open[ROOM];
     size_t count;
     float floor;
-    float near[SL_NEAR]; /* of all that was ever admitted */
+    float near[SL_BEST_SCORES]; /* of all that was ever admitted */
 } plain;
 
 /* Arrays that end before a page that cannot be touched. */
@@ -63,7 +63,7 @@ static void offer(const sl_kernels *kernels, plain *want, sl_candidates *all, si
         want->ids[want->count] = ids[i];
         want->open[want->count++] = 1;
         float last = scores[i];
-        for (size_t j = 0; j < SL_NEAR; j++) {
+        for (size_t j = 0; j < SL_BEST_SCORES; j++) {
             if (!(last > want->near[j])) continue;
             float moved = want->near[j];
             want->near[j] = last;
@@ -72,8 +72,8 @@ static void offer(const sl_kernels *kernels, plain *want, sl_candidates *all, si
     }
     kernels->walk.admit(all, scores, ids, n);
     size_t wrong = differences(want, all);
-    for (size_t j = 0; j < all->near_count; j++)
-        wrong += want->near[j] != all->near[j];
+    for (size_t j = 0; j < all->best_count; j++)
+        wrong += want->near[j] != all->best_scores[j];
     expect(count, all->count == want->count && !wrong, "%s admits of %zu: %zu there, not %zu; %zu differ",
            sl_isa_name(kernels->isa), n, all->count, want->count, wrong);
 }
@@ -119,10 +119,11 @@ static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all
         wrong += left[i] != sorted[i];
     expect(count, !wrong && (before <= most ? kept == before : kept >= wanted && kept <= most),
            "%s keeps %zu of %zu for %u to %u: %zu wrong", sl_isa_name(kernels->isa), kept, before, wanted, most, wrong);
-    int right = kept == before ? all->floor == want->floor
-                               : all->floor >= sorted[kept] && kept && !(all->floor > left[kept - 1]);
-    expect(count, right, "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before, (double)all->floor);
-    want->floor = all->floor;
+    int right = kept == before ? all->threshold == want->floor
+                               : all->threshold >= sorted[kept] && kept && !(all->threshold > left[kept - 1]);
+    expect(count, right, "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before,
+           (double)all->threshold);
+    want->floor = all->threshold;
     free(left);
 }
 
@@ -133,10 +134,10 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
     for (uint64_t round = 0; round < 60; round++) {
         size_t large = round % 10 == 9 ? 10 : 1;
         kernels->walk.empty(&a.all);
-        a.all.near_count = round % (SL_NEAR + 1);
+        a.all.best_count = round % (SL_BEST_SCORES + 1);
         want.count = 0;
         want.floor = -INFINITY;
-        for (size_t j = 0; j < SL_NEAR; j++)
+        for (size_t j = 0; j < SL_BEST_SCORES; j++)
             want.near[j] = -INFINITY;
         take_best(kernels, &want, &a.all, count);
         for (uint64_t turn = 0; turn < 40 * large; turn++) {

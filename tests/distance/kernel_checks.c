@@ -636,8 +636,8 @@ static void fill_links(uint32_t *links, size_t degree, uint32_t count, int kind)
     if (kind == TWICE) links[at] = links[random_bits() % degree];
 }
 
-static void check_unseen_list(const sl_kernels *kernels, sl_visited *visited, uint32_t *plain_words, uint32_t count,
-                              size_t degree, int kind, check_count *result) {
+static void check_unvisited_list(const sl_kernels *kernels, sl_visited *visited, uint32_t *plain_words, uint32_t count,
+                                 size_t degree, int kind, check_count *result) {
     size_t bytes = ((size_t)visited->mask + 1) * sizeof(uint32_t);
     guarded list = guarded_new(degree * sizeof(uint32_t)), room = guarded_new((degree + 16) * sizeof(uint32_t));
     uint32_t *links = (uint32_t *)(void *)list.end - degree, *found = (uint32_t *)(void *)room.end - (degree + 16);
@@ -652,7 +652,7 @@ static void check_unseen_list(const sl_kernels *kernels, sl_visited *visited, ui
     size_t wanted = 0;
     for (size_t i = 0; i < degree && links[i] != SL_NO_LINK; i++)
         if (links[i] < count && !sl_visited_mark(&reference, links[i])) plain[wanted++] = links[i];
-    size_t kept = kernels->unseen(visited, links, degree, count, found);
+    size_t kept = kernels->unvisited(visited, links, degree, count, found);
     expect(result, kept == wanted && memcmp(found, plain, wanted * sizeof *plain) == 0,
            "%s unseen degree %zu count %u kind %d: %zu ids, not the %zu", sl_isa_name(kernels->isa), degree, count,
            kind, kept, wanted);
@@ -673,7 +673,7 @@ void check_unseen(const sl_kernels *kernels, check_count *count) {
         sl_visited visited = {.words = block, .mask = (uint32_t)words - 1, .shift = tables[t].shift};
         for (size_t degree = 0; degree <= MOST_LINKS; degree++)
             for (int kind = 0; kind < LISTS; kind++)
-                check_unseen_list(kernels, &visited, block + words, tables[t].count, degree, kind, count);
+                check_unvisited_list(kernels, &visited, block + words, tables[t].count, degree, kind, count);
         free(block);
     }
 }

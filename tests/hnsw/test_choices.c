@@ -184,9 +184,9 @@ END_TEST
 START_TEST(tuning_asks_for_a_margin) {
     enum { DIM = 24, N = 3000, QUERIES = 300, K = 10, TARGETS = 8 };
     static const double targets[TARGETS] = {0.7, 0.75, 0.8, 0.83, 0.86, 0.9, 0.92, 0.95};
-    ck_assert_double_eq_tol(sl_tune_aim(0.9, &(sl_tune_point){.error = 0.002}), 0.901, 1e-12);
-    ck_assert_double_eq_tol(sl_tune_aim(0.9, &(sl_tune_point){.error = 0.02}), 0.902, 1e-12);
-    ck_assert_double_eq_tol(sl_tune_aim(0.9999, &(sl_tune_point){.error = 0.02}), 1, 1e-12);
+    ck_assert_double_eq_tol(sl_tune_target_with_margin(0.9, &(sl_tune_point){.error = 0.002}), 0.901, 1e-12);
+    ck_assert_double_eq_tol(sl_tune_target_with_margin(0.9, &(sl_tune_point){.error = 0.02}), 0.902, 1e-12);
+    ck_assert_double_eq_tol(sl_tune_target_with_margin(0.9999, &(sl_tune_point){.error = 0.02}), 1, 1e-12);
     float *x = clusters_make(N + QUERIES, DIM, 0.3, 12);
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_L2);

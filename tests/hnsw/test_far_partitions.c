@@ -50,7 +50,7 @@ START_TEST(centroids_in_bytes_have_the_scores_of_floats) {
     for (size_t q = 0; q < QUERIES; q++) {
         const float *query = x + (HALF + q) * MOST_DIM;
         float centroid[MOST_DIM];
-        sl_walk_ask(&walk, (sl_query){query, SL_F32}, SL_ASK_BOTH);
+        sl_walk_set_query(&walk, (sl_query){query, SL_F32}, SL_ENCODE_BOTH);
         sl_partition_order_make(&order, &walk, (sl_query){query, SL_F32}, scratch);
         const double coarse = sl_dot_double(query, query, MOST_DIM) / 50;
         for (size_t p = 0; p < partitions->count; p++) {

@@ -3,7 +3,7 @@
 #include "hnsw/build/renumber.h"
 #include "hnsw/search/scan_params.h"
 #include "hnsw/search/settings.h"
-#include "hnsw/search/start.h"
+#include "hnsw/search/start_nodes.h"
 #include "tests/support/centroids.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -165,7 +165,7 @@ END_TEST
 /* A walk begins in the nearest partition of the nearest group, having looked at no others. */
 START_TEST(walks_begin_in_a_group) {
     const sl_partitions *partitions = &idx->graph.partitions, *groups = &idx->graph.groups;
-    size_t size = sl_round_up(sl_start_scratch(&idx->graph), 64), most = 0;
+    size_t size = sl_round_up(sl_start_nodes_scratch(&idx->graph), 64), most = 0;
     uint8_t *scratch = aligned_alloc(64, size);
     sl_walk walk;
     ck_assert_ptr_nonnull(scratch);
@@ -174,8 +174,8 @@ START_TEST(walks_begin_in_a_group) {
         if (groups->starts[g + 1] - groups->starts[g] > most) most = groups->starts[g + 1] - groups->starts[g];
     for (size_t q = 0; q < HALF; q++) {
         walk.evaluations = 0;
-        sl_walk_ask(&walk, (sl_query){queries + q * DIM, SL_F32}, SL_ASK_BOTH);
-        sl_range range = sl_start_near(&walk, (sl_query){queries + q * DIM, SL_F32}, scratch);
+        sl_walk_set_query(&walk, (sl_query){queries + q * DIM, SL_F32}, SL_ENCODE_BOTH);
+        sl_range range = sl_start_nodes(&walk, (sl_query){queries + q * DIM, SL_F32}, scratch);
         sl_range near = {0, groups->count};
         near = sl_partition_nodes(groups, centroids_nearest(idx, groups, near, queries + q * DIM), partitions->count);
         size_t p = centroids_nearest(idx, partitions, near, queries + q * DIM);
@@ -442,7 +442,7 @@ START_TEST(settings_keep_their_share) {
     ck_assert_uint_lt((idx->graph.tuned->groups - 1) * before, 7 * now);
     /* An index without groups. */
     sl_partitions none = {0};
-    sl_settings_follow(&idx->graph, &idx->graph.partitions, &none);
+    sl_settings_rescale(&idx->graph, &idx->graph.partitions, &none);
     ck_assert_uint_eq(idx->graph.tuned->groups, 0);
 }
 END_TEST

@@ -269,14 +269,14 @@ START_TEST(found_where_it_lies) {
     ck_ok(sl_searcher_create(index, 512, &searcher));
     for (size_t q = 0; q < Q; q++) {
         sl_search_stats stats, found_stats;
-        sl_found found;
+        sl_results found;
         ck_ok(sl_searcher_search(searcher, queries + q * DIM, SL_F32, K, &params, ids, scores, &stats));
         ck_ok(sl_searcher_find(searcher, (sl_query){queries + q * DIM, SL_F32}, K, &params, &found, &found_stats));
         ck_assert_mem_eq(&stats, &found_stats, sizeof stats);
         ck_assert_uint_eq(found.count, stats.results);
         for (size_t i = 0; i < found.count; i++) {
             ck_assert_uint_eq(sl_id_of(&index->graph, (uint32_t)found.nodes[i].id), ids[i]);
-            ck_assert_float_eq(sl_score_of(&index->graph, found.nodes[i].score), scores[i]);
+            ck_assert_float_eq(sl_public_score(&index->graph, found.nodes[i].score), scores[i]);
         }
     }
     sl_searcher_free(searcher);

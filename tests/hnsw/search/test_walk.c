@@ -54,7 +54,7 @@ static void offer(stage *s, const float *scores, size_t n) {
     for (size_t i = 0; i < n; i++) {
         ids[i] = (uint32_t)(s->offered + i);
         offers[s->offered + i] = (struct offer){scores[i], 0};
-        s->taken += scores[i] > pool->all.floor;
+        s->taken += scores[i] > pool->all.threshold;
     }
     s->offered += n;
     sl_pool_offer(pool, scores, ids, n);
@@ -114,7 +114,7 @@ static void check_pop(stage *s) {
     offers[id].popped = 1;
     ck_assert_float_eq(offers[id].score, best);
     ck_assert(offers[id].score >= last);
-    ck_assert_float_eq(pool->popped, best);
+    ck_assert_float_eq(pool->popped_score, best);
 }
 
 /* Streams of scores: what walks see, and what halving a range of scores is slow or fails at. */
@@ -245,18 +245,18 @@ END_TEST
 
 /* The k-th best so far, or the last that a pool knows. */
 START_TEST(pool_knows_what_is_near) {
-    static const size_t limits[] = {1, 2, 10, SL_NEAR, 100};
+    static const size_t limits[] = {1, 2, 10, SL_BEST_SCORES, 100};
     static float sorted[MOST_OFFERED];
     stage s;
     stage_open(&s, 20);
     for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
-        size_t near = limits[l] < SL_NEAR ? limits[l] : SL_NEAR;
+        size_t near = limits[l] < SL_BEST_SCORES ? limits[l] : SL_BEST_SCORES;
         stage_start(&s, 20);
         sl_pool_start(&s.pool, 20, limits[l]);
         for (size_t turn = 1; turn < 40; turn++) {
             feed(&s, (stream)_i, l, 7 * turn, 1);
             size_t n = sorted_offers(&s, sorted);
-            ck_assert_float_eq(sl_pool_near(&s.pool), n < near ? -INFINITY : sorted[near - 1]);
+            ck_assert_float_eq(sl_pool_kth_score(&s.pool), n < near ? -INFINITY : sorted[near - 1]);
         }
     }
     stage_close(&s);

@@ -1,0 +1,158 @@
+#include "hnsw/search/batch_search.h"
+
+#include "base/failure.h"
+#include "distance/codec/vector_check.h"
+#include "hnsw/graph/vectors.h"
+#include "hnsw/graph/view.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/accessors.h"
+#include "hnsw/search/rerank.h"
+#include "hnsw/search/scan_batch.h"
+#include "hnsw/search/scan_params.h"
+#include "hnsw/search/search_params.h"
+#include "hnsw/search/searcher.h"
+#include "hnsw/search/searcher_pool.h"
+
+/* The parameters of query i: those of the batch, or where each query has a filter, `own`. */
+static const sl_search_params *params_of(const sl_query_batch *batch, size_t i, sl_search_params *own) {
+    if (!batch->params->filters) return batch->params;
+    *own = *batch->params;
+    own->filter = own->filters[batch->first + i];
+    own->filters = NULL;
+    return own;
+}
+
+static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *sum) {
+    sl_search_params own;
+    if (batch->answer) return batch->answer(batch, i, searcher, sum);
+    const sl_search_params *params = params_of(batch, i, &own);
+    SL_TRY(sl_searcher_run(searcher, sl_query_batch_query(batch, i), batch->k, params));
+    sl_query_batch_write(batch, searcher, i);
+    sl_results_add_stats(searcher, sum);
+    return SL_OK;
+}
+
+/* Answers query i on one of the threads. The query itself may be bad, or memory is wanting for an index that has
+ * grown. `bad` keeps the first query that failed. */
+static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
+    if (sl_progress_cancelled(&batch->progress)) return;
+    sl_status status = batch_row(batch, i, batch->searchers[thread], sum);
+    if (status != SL_OK) sl_failure_keep(bad, i, status);
+    sl_progress_step(&batch->progress, 1);
+}
+
+static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *bad) {
+#pragma omp parallel num_threads((int)batch->threads)
+    {
+        size_t thread = sl_thread_number();
+        sl_search_stats mine = {0};
+        sl_numa_pin pin;
+        sl_numa_pin_thread(batch->numa, thread, batch->threads, &pin);
+#pragma omp for schedule(dynamic, 4)
+        for (size_t i = 0; i < batch->nq; i++)
+            batch_step(batch, i, thread, &mine, bad);
+        sl_numa_unpin_thread(batch->numa, &pin);
+#pragma omp critical(sl_query_batch_stats)
+        { sl_search_stats_add(sum, &mine); }
+    }
+}
+
+/* Scans partitions instead of walking, once every query has been checked. */
+static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
+    const sl_codec *codec = &batch->graph->codec;
+    for (size_t i = 0; i < batch->nq; i++) {
+        sl_status status =
+            sl_vector_check(codec->metric, batch->dtype, sl_query_batch_query(batch, i).vector, codec->dim);
+        if (status != SL_OK) return sl_fail_in(status, "query %zu", batch->first + i);
+    }
+    sl_search_stats sum = {0};
+    SL_TRY(sl_scan_batch(batch, &sum));
+    SL_TRY(sl_progress_end(&batch->progress));
+    if (stats) *stats = sum;
+    return SL_OK;
+}
+
+static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
+    sl_failure bad;
+    sl_search_stats sum = {0};
+    sl_failure_init(&bad);
+    /* Entering a parallel region takes as long as a good part of a short search, even with one thread. */
+    if (batch->threads > 1)
+        batch_team(batch, &sum, &bad);
+    else
+        for (size_t i = 0; i < batch->nq; i++)
+            batch_step(batch, i, 0, &sum, &bad);
+    if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", batch->first + bad.at);
+    SL_TRY(sl_progress_end(&batch->progress));
+    if (stats) *stats = sum;
+    return SL_OK;
+}
+
+/* Returns the candidates that a searcher has room for. No walk goes deeper than there are nodes: thousands of small
+ * indexes keep small searchers. */
+static size_t room_of(const sl_query_batch *batch, int scans) {
+    if (batch->answer) return batch->max_ef;
+    const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;
+    if (scans) return sl_rerank_count(batch->graph, batch->k, batch->params);
+    size_t room = sl_search_max_ef(batch->params, batch->k), most = n > least ? n : least;
+    return room < most ? room : most;
+}
+
+sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats) {
+    const sl_graph *graph = batch->graph;
+    const sl_search_params *params = batch->params;
+    sl_searcher *alone = NULL;
+    void *several = NULL;
+    sl_replicas_make(index);
+    if (batch->threads > 1)
+        SL_TRY(sl_mem_alloc(&graph->allocator, batch->threads * sizeof *batch->searchers, &several));
+    batch->searchers = several ? several : &alone;
+    sl_status status = SL_OK;
+    int scans = !batch->answer && batch->nq / batch->threads >= SL_SCAN_MIN_QUERIES && sl_can_scan(graph, params);
+    size_t room = room_of(batch, scans);
+    if (room > SL_MAX_EF) room = SL_MAX_EF;
+    for (size_t t = 0; t < batch->threads && status == SL_OK; t++)
+        status = sl_searcher_pool_take(index, room, &batch->searchers[t]);
+    if (status == SL_OK) status = scans ? batch_scan(batch, stats) : batch_walk(batch, stats);
+    for (size_t t = 0; t < batch->threads; t++)
+        sl_searcher_pool_give(index, batch->searchers[t]);
+    sl_mem_free(&graph->allocator, several, batch->threads * sizeof *batch->searchers);
+    return status;
+}
+
+sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, size_t threads, sl_progress_fn progress,
+                               void *progress_ctx) {
+    const size_t dim = batch->graph->codec.dim;
+    if (!batch->queries) return sl_fail(SL_EINVAL, "queries is NULL");
+    SL_TRY(sl_check_stride(batch->queries, batch->dtype, dim, batch->stride));
+    if (!batch->stride) batch->stride = dim * sl_dtype_size(batch->dtype);
+    batch->numa = index->numa;
+    batch->threads = sl_search_threads(batch->nq, threads);
+    sl_progress_start(&batch->progress, progress, progress_ctx, batch->nq);
+    return SL_OK;
+}
+
+sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
+                          size_t k, const sl_search_params *params, uint64_t *ids, float *scores,
+                          sl_search_stats *stats) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_search_params mine;
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    SL_TRY(sl_search_params_read(graph, nq, k, params, &mine));
+    SL_TRY(sl_search_check(graph, dtype, k, &mine));
+    if (stats) *stats = (sl_search_stats){0};
+    if (nq == 0) return SL_OK;
+    if (!ids) return sl_fail(SL_EINVAL, "ids is NULL");
+    sl_query_batch batch = {.graph = graph,
+                            .queries = queries,
+                            .dtype = dtype,
+                            .nq = nq,
+                            .stride = stride,
+                            .k = k,
+                            .params = &mine,
+                            .ids = ids,
+                            .scores = scores};
+    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
+    return sl_query_batch_run(index, &batch, stats);
+}

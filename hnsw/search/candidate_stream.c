@@ -1,0 +1,253 @@
+#include "hnsw/search/candidate_stream.h"
+
+#include "hnsw/search/allowed.h"
+#include "hnsw/search/filter.h"
+#include "hnsw/search/score_block.h"
+
+/* Candidates that the pool has room for at first. */
+enum { DEPTH = 2048 };
+/* An evaluation of a walk costs as much as so many of a scan, and so many come with each candidate that is settled. */
+enum { WALK_PRICE = 2, EACH = 16 };
+/* Rows that are asked for ahead. */
+enum { AHEAD = 16 };
+/* Places for a block that is filled by words of a bitmap. */
+enum { ROOM = SL_SCORE_BLOCK + 64 };
+
+void sl_candidate_stream_end_query(sl_candidate_stream *stream) {
+    sl_mem_free(&stream->allocator, stream->rest, stream->rest_room * sizeof *stream->rest);
+    stream->rest = NULL;
+    stream->rest_count = stream->rest_room = 0;
+}
+
+void sl_candidate_stream_free(sl_candidate_stream *stream) {
+    sl_candidate_stream_end_query(stream);
+    sl_mem_free(&stream->allocator, stream->settled, stream->room * sizeof *stream->settled);
+    stream->settled = NULL;
+    stream->count = stream->room = 0;
+}
+
+static sl_allowed allowed_in(const sl_candidate_stream *stream, const sl_graph *graph) {
+    return stream->params->filter ? sl_filter_allowed(stream->params->filter, graph) : sl_allowed_all(graph);
+}
+
+sl_status sl_candidate_stream_begin(sl_candidate_stream *stream, sl_walk *walk, const sl_search_params *params,
+                                    sl_range start) {
+    size_t seeds = start.end > start.first ? start.end - start.first : 0;
+    stream->allocator = walk->allocator;
+    stream->params = params;
+    stream->end = SL_STREAM_OPEN;
+    stream->count = stream->rest_count = 0;
+    stream->scanned = 0;
+    SL_TRY(sl_walk_reserve(walk, seeds > DEPTH ? seeds : DEPTH));
+    walk->stop = 0;
+    sl_walk_begin(walk, start, walk->pool_ef, &stream->turn);
+    return SL_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * What is settled
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status make_room(sl_candidate_stream *stream, size_t more) {
+    void *block = stream->settled;
+    size_t need = stream->count + more;
+    if (need <= stream->room) return SL_OK;
+    SL_TRY(sl_mem_grow(&stream->allocator, &block, &stream->room, need > DEPTH ? need : DEPTH, sizeof(uint64_t)));
+    stream->settled = block;
+    return SL_OK;
+}
+
+/* Puts a candidate in its place. Most come in falling order. */
+static void settle(sl_candidate_stream *stream, uint64_t key) {
+    uint64_t *settled = stream->settled;
+    size_t low = 0, high = stream->count;
+    if (high && settled[high - 1] > key) low = high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (settled[middle] > key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(settled + low + 1, settled + low, (stream->count - low) * sizeof *settled);
+    settled[low] = key;
+    stream->count++;
+}
+
+static void settle_allowed(sl_candidate_stream *stream, const sl_graph *graph, uint64_t key) {
+    const sl_search_params *params = stream->params;
+    uint32_t node = sl_pool_id(key);
+    if (!sl_is_allowed(&stream->allowed, node)) return;
+    if (!sl_has_id_filter(params) || sl_accepts_id(params, sl_id_of(graph, node))) settle(stream, key);
+}
+
+/* Tells whether the `wanted` best are settled, where the best of the others has this score. */
+static int is_clear(const sl_candidate_stream *stream, size_t wanted, float score) {
+    return stream->count >= wanted && (!wanted || sl_pool_score(stream->settled[wanted - 1]) >= score);
+}
+
+size_t sl_candidate_stream_take(sl_candidate_stream *stream, sl_walk *walk, size_t most) {
+    size_t count = most < stream->count ? most : stream->count;
+    sl_pool *pool = &walk->pool;
+    stream->count -= count;
+    memcpy(pool->keys, stream->settled, count * sizeof *pool->keys);
+    memmove(stream->settled, stream->settled + count, stream->count * sizeof *stream->settled);
+    pool->size = count;
+    pool->sorted = 1;
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The walk
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Tells whether comparing all costs less than a walk to `wanted` candidates, or than the walk has cost. */
+static int is_dear(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted) {
+    const sl_allowed *allowed = &stream->allowed;
+    sl_filter_strategy strategy = stream->params->strategy;
+    /* max_visits has no room for it. */
+    if (allowed->count > walk->max_evaluations - walk->evaluations) return 0;
+    if (!stream->params->filter) return WALK_PRICE * walk->evaluations >= allowed->count;
+    if (strategy == SL_FILTER_EXACT || strategy == SL_FILTER_WALK) return strategy == SL_FILTER_EXACT;
+    double share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
+    double ahead = stream->count < wanted ? (double)(wanted - stream->count) * EACH : 0;
+    return WALK_PRICE * ((double)walk->evaluations * share + ahead) >= (double)allowed->count * share;
+}
+
+/* Tells how the walk goes on, where its best candidate that is not expanded has this score. */
+static sl_candidate_stream_end look_ahead(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted,
+                                          float score) {
+    if (is_clear(stream, wanted, score)) return SL_STREAM_ENOUGH;
+    if (sl_walk_is_over_budget(walk)) return SL_STREAM_OVER_BUDGET;
+    return is_dear(stream, walk, wanted) ? SL_STREAM_COSTLY : SL_STREAM_OPEN;
+}
+
+/* Chooses the candidate that the walk expands next, and settles it. */
+static int choose(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, uint32_t *next) {
+    sl_pool *pool = &walk->pool;
+    size_t place = sl_pool_pop_place(pool);
+    if (place == SL_NO_PLACE) {
+        stream->end = SL_STREAM_EXHAUSTED;
+        return 0;
+    }
+    const float score = pool->popped_score;
+    *next = pool->all.ids[place];
+    stream->end = look_ahead(stream, walk, wanted, score);
+    if (stream->end == SL_STREAM_OPEN)
+        settle_allowed(stream, walk->graph, sl_pool_key(score, *next));
+    else
+        sl_pool_offer(pool, &score, next, 1);
+    return stream->end == SL_STREAM_OPEN;
+}
+
+/* Makes room for the candidates of two turns, and for one that is offered again. */
+static sl_status room_for_turns(sl_candidate_stream *stream, sl_walk *walk) {
+    SL_TRY(make_room(stream, SL_TURN_WIDTH));
+    if (walk->pool.all.count + 2 * SL_TURN_IDS + 1 <= walk->pool.room) return SL_OK;
+    return sl_walk_grow_pool(walk);
+}
+
+/* Walks on. Nothing is under way when it returns. */
+static sl_status walk_on(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
+    uint32_t next[SL_TURN_WIDTH];
+    sl_status status = SL_OK;
+    size_t wide;
+    do {
+        wide = 0;
+        if (status == SL_OK) status = room_for_turns(stream, walk);
+        while (status == SL_OK && wide < SL_TURN_WIDTH && choose(stream, walk, wanted, &next[wide]))
+            wide++;
+    } while (sl_walk_take_turn(walk, &stream->turn, next, wide));
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * All that the walk has not seen
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void sink(uint64_t *heap, size_t size, size_t at) {
+    uint64_t key = heap[at];
+    for (size_t child; (child = 2 * at + 1) < size; at = child) {
+        if (child + 1 < size && heap[child + 1] > heap[child]) child++;
+        if (heap[child] <= key) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = key;
+}
+
+static uint64_t pop_rest(sl_candidate_stream *stream) {
+    uint64_t best = stream->rest[0];
+    stream->rest[0] = stream->rest[--stream->rest_count];
+    if (stream->rest_count) sink(stream->rest, stream->rest_count, 0);
+    return best;
+}
+
+/* Keeps what the walk has seen and not expanded, and takes all that it has seen out of `left`. A candidate that was
+ * offered again stands twice in the pool. */
+static void keep_open(sl_candidate_stream *stream, const sl_candidates *all, uint64_t *left) {
+    const sl_allowed of = {.bits = left, .n = stream->allowed.n};
+    for (size_t i = 0; i < all->count; i++)
+        if (all->open[i] != -INFINITY && sl_is_allowed(&of, all->ids[i]))
+            stream->rest[stream->rest_count++] = sl_pool_key(all->scores[i], all->ids[i]);
+    for (size_t i = 0; i < all->count; i++)
+        if (all->ids[i] < of.n) left[all->ids[i] / 64] &= ~((uint64_t)1 << all->ids[i] % 64);
+}
+
+/* Scores that are no numbers belong to damaged rows, which are no results. */
+static void keep_scored(sl_candidate_stream *stream, const float *scores, const uint32_t *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (scores[i] == scores[i]) stream->rest[stream->rest_count++] = sl_pool_key(scores[i], nodes[i]);
+}
+
+static void score_left(sl_candidate_stream *stream, sl_walk *walk, const sl_allowed *of) {
+    const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, AHEAD);
+    uint32_t nodes[ROOM + SL_SCORE_PAD] = {0};
+    float scores[ROOM + SL_SCORE_PAD];
+    sl_range left = {0, of->n};
+    while (left.first < left.end) {
+        size_t count = sl_allowed_list(of, &left, nodes, ROOM);
+        sl_score_block(&scorer, nodes, count, count, scores);
+        walk->evaluations += count;
+        keep_scored(stream, scores, nodes, count);
+    }
+}
+
+/* The nodes that are left are noted once: another process may delete some meanwhile. */
+static sl_status scan_left(sl_candidate_stream *stream, sl_walk *walk) {
+    size_t words = (stream->allowed.n + 63) / 64;
+    void *block, *rest = stream->rest;
+    sl_status status;
+    SL_TRY(sl_mem_take(&stream->allocator, words * sizeof(uint64_t), &block));
+    uint64_t *left = block;
+    for (size_t w = 0; w < words; w++)
+        left[w] = sl_allowed_word(&stream->allowed, w);
+    const sl_allowed of = {.bits = left, .n = stream->allowed.n};
+    size_t most = sl_allowed_count(&of, (sl_range){0, of.n});
+    SL_TRY_GOTO(sl_mem_grow(&stream->allocator, &rest, &stream->rest_room, most ? most : 1, sizeof(uint64_t)), end);
+    stream->rest = rest;
+    stream->rest_count = 0;
+    keep_open(stream, &walk->pool.all, left);
+    score_left(stream, walk, &of);
+    for (size_t i = stream->rest_count / 2; i-- > 0;)
+        sink(stream->rest, stream->rest_count, i);
+    stream->scanned = 1;
+end:
+    sl_mem_free(&stream->allocator, block, words * sizeof(uint64_t));
+    return status;
+}
+
+sl_status sl_candidate_stream_settle(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
+    const sl_graph *graph = walk->graph;
+    stream->allowed = allowed_in(stream, graph);
+    if (!stream->scanned) {
+        stream->end = SL_STREAM_OPEN;
+        SL_TRY(walk_on(stream, walk, wanted));
+        if (stream->end == SL_STREAM_ENOUGH || stream->end == SL_STREAM_OVER_BUDGET) return SL_OK;
+        SL_TRY(scan_left(stream, walk));
+    }
+    while (stream->rest_count && !is_clear(stream, wanted, sl_pool_score(stream->rest[0]))) {
+        SL_TRY(make_room(stream, 1));
+        settle_allowed(stream, graph, pop_rest(stream));
+    }
+    return SL_OK;
+}

@@ -1,0 +1,283 @@
+#include "hnsw/graph/vectors.h"
+#include "hnsw/graph/view.h"
+#include "hnsw/search/batch_search.h"
+#include "hnsw/search/filter.h"
+#include "hnsw/search/rerank.h"
+#include "hnsw/search/score_block.h"
+
+#include "base/params.h"
+#include "distance/codec/vector_check.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Nodes from which on a walk is worth more than a comparison with all. */
+enum { FEW = 4096 };
+/* A node that lies in order costs about so much less to compare with than one that a link leads to. */
+enum { SCAN_GAIN = 4 };
+/* Nodes that are found before they are told. */
+enum { SOME = 256 };
+/* Nodes that a searcher keeps the memory for. */
+enum { KEPT = 1 << 17 };
+/* Nodes that tell how far the walk's scores lie from those of results, and how many standard deviations of that count.
+ */
+enum { SAMPLE = 64 };
+#define DEVIATIONS 1.0
+/* Places for a block that is filled by words of the bitmap. */
+enum { ROOM = SL_SCORE_BLOCK + 64 };
+enum { AHEAD = 16 };
+
+/* The question that a range search asks of each query. */
+typedef struct range_question {
+    double radius;
+    const sl_range_params *params;
+    sl_range_fn fn;
+    void *ctx;
+} range_question;
+
+/* One query under way. */
+typedef struct ranging {
+    const range_question *question;
+    sl_searcher *searcher;
+    sl_query query;
+    size_t number;
+    sl_allowed allowed;
+    size_t told; /* nodes of the within that were looked at */
+    size_t results;
+    int ended; /* fn wants no more */
+} ranging;
+
+void sl_range_params_init_sized(sl_range_params *params, size_t struct_size) {
+    const sl_range_params mine = {.struct_size = sizeof mine, .ef = 128, .threads = 1, .slack = 0.015};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static int is_l2(const ranging *r) {
+    return r->searcher->graph->codec.metric == SL_METRIC_L2;
+}
+
+/* Hands those of a block of nodes that are within the radius to the caller. */
+static void tell_block(ranging *r, const uint32_t *nodes, const float *walked, size_t count) {
+    const sl_graph *graph = r->searcher->graph;
+    double scores[SL_RESULT_BLOCK];
+    for (size_t i = 0; i < count; i++)
+        sl_result_prefetch(r->searcher, nodes[i]);
+    sl_result_scores(r->searcher, r->query.vector, nodes, walked, count, scores);
+    for (size_t i = 0; i < count && !r->ended; i++) {
+        float score = sl_public_score(graph, scores[i]);
+        if (!sl_public_score_reaches(graph, score, r->question->radius)) continue;
+        r->results++;
+        r->ended = r->question->fn(r->question->ctx, r->number, sl_id_of(graph, nodes[i]), score) != 0;
+    }
+}
+
+/* Hands over what the within has got since the last time. Deleted nodes, and those that the filter refuses, were steps
+ * of the walk alone. */
+static void tell_found(ranging *r) {
+    const sl_range_hits *hits = &r->searcher->range_hits;
+    uint32_t nodes[SL_RESULT_BLOCK];
+    float walked[SL_RESULT_BLOCK];
+    while (r->told < hits->count && !r->ended) {
+        size_t count = 0;
+        for (; r->told < hits->count && count < SL_RESULT_BLOCK; r->told++) {
+            nodes[count] = hits->ids[r->told];
+            walked[count] = hits->scores[r->told];
+            count += (size_t)sl_is_allowed(&r->allowed, nodes[count]);
+        }
+        tell_block(r, nodes, walked, count);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Comparing with all
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Leaves out nodes that the walk has seen. */
+static size_t leave_seen(const sl_visited *visited, uint32_t *nodes, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = nodes[i];
+        nodes[kept] = node;
+        kept += !sl_visited_has(visited, node);
+    }
+    return kept;
+}
+
+/* Compares with all allowed nodes that the walk has not seen, and hands over those that score above `floor` in the
+ * walk's codes and are within the radius. */
+static void compare_rest(ranging *r, float floor) {
+    sl_walk *walk = &r->searcher->walk;
+    const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, AHEAD);
+    uint32_t nodes[ROOM + SL_SCORE_PAD] = {0};
+    float scores[ROOM + SL_SCORE_PAD];
+    sl_range left = sl_allowed_begin(&r->allowed);
+    while (left.first < left.end && !r->ended) {
+        size_t count = sl_allowed_next(&r->allowed, &left, nodes, ROOM), kept = 0;
+        count = leave_seen(&walk->visited, nodes, count);
+        sl_score_block(&scorer, nodes, count, count, scores);
+        walk->evaluations += count;
+        for (size_t i = 0; i < count; i++) {
+            nodes[kept] = nodes[i];
+            scores[kept] = scores[i];
+            kept += scores[i] > floor || floor == -INFINITY;
+        }
+        for (size_t i = 0; i < kept; i += SL_RESULT_BLOCK)
+            tell_block(r, nodes + i, scores + i, kept - i < SL_RESULT_BLOCK ? kept - i : SL_RESULT_BLOCK);
+    }
+}
+
+static void compare_all(ranging *r) {
+    sl_visited_clear(&r->searcher->walk.visited);
+    compare_rest(r, -INFINITY);
+    r->searcher->used = SL_FILTER_EXACT;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Walking
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The score of a vector at distance 0 under L2, if the walk sees all bits. */
+static double nearest_score(const ranging *r) {
+    return (double)sl_codec_nearest(&r->searcher->graph->codec, r->searcher->walk.query_norm2);
+}
+
+/* The walk's score of a vector at the radius, if the walk sees all bits. */
+static double walk_score(const ranging *r) {
+    double radius = r->question->radius;
+    return is_l2(r) ? nearest_score(r) - radius / 2 : radius;
+}
+
+/* Returns how far the walk's scores lie above those of results, less what they vary. */
+static double difference(const ranging *r) {
+    const sl_searcher *searcher = r->searcher;
+    const sl_range_hits *hits = &searcher->range_hits;
+    uint32_t nodes[SAMPLE];
+    float walked[SAMPLE];
+    double scores[SAMPLE], sum = 0, squares = 0;
+    size_t step = hits->count / SAMPLE + 1, count = 0, taken = 0;
+    double unit = is_l2(r) ? 0.5 : 1, origin = is_l2(r) ? nearest_score(r) : 0;
+    for (size_t i = 0; i < hits->count; i += step, count++) {
+        nodes[count] = hits->ids[i];
+        walked[count] = hits->scores[i];
+    }
+    sl_result_scores(searcher, r->query.vector, nodes, walked, count, scores);
+    for (size_t i = 0; i < count; i++) {
+        double over = (double)walked[i] - (origin + unit * scores[i]);
+        if (!(fabs(over) < INFINITY)) continue;
+        sum += over;
+        squares += over * over;
+        taken++;
+    }
+    if (!taken) return 0;
+    double mean = sum / (double)taken, variance = squares / (double)taken - mean * mean;
+    return mean - DEVIATIONS * sqrt(variance > 0 ? variance : 0);
+}
+
+/* Rounding of a walk's score, of the terms that it is the sum of. A score at distance 0 may be 0 itself. */
+#define ROUNDING (4 * FLT_EPSILON)
+
+/* The least score of the walk that a vector within the radius is likely to have, or one that leads to such. It is below
+ * the score of the query's own copies, and of vectors on the radius itself. */
+static float floor_of(const ranging *r) {
+    const sl_walk *walk = &r->searcher->walk;
+    double at = walk_score(r) + difference(r), origin = (double)walk->origin;
+    double slack = r->question->params->slack,
+           rounding = (double)ROUNDING * (fabs(origin) + fabs(at)) + (double)FLT_MIN;
+    if (walk->graph->codec.metric == SL_METRIC_IP) return (float)(at - slack * fabs(at) - rounding);
+    double distance = origin - at > 0 ? origin - at : 0;
+    return (float)(origin - (1 + slack) * (1 + slack) * distance - rounding);
+}
+
+/* Goes on from what is within the radius, until that costs as much as comparing with the rest. */
+static sl_status walk_on(ranging *r, size_t most) {
+    sl_walk *walk = &r->searcher->walk;
+    sl_range_hits *hits = &r->searcher->range_hits;
+    sl_range_hits_raise_threshold(hits, floor_of(r));
+    for (;;) {
+        tell_found(r);
+        SL_TRY(hits->status);
+        if (r->ended || hits->expanded == hits->count) return SL_OK;
+        if (walk->evaluations >= most) break;
+        sl_walk_range_hits(walk, hits->count + SOME, most);
+    }
+    r->searcher->used = SL_FILTER_EXACT;
+    compare_rest(r, hits->threshold);
+    return SL_OK;
+}
+
+static sl_status walk(ranging *r, size_t most) {
+    sl_searcher *searcher = r->searcher;
+    sl_walk *walk = &searcher->walk;
+    const sl_graph *graph = searcher->graph;
+    sl_range near;
+    searcher->used = SL_FILTER_WALK;
+    SL_TRY(sl_searcher_start_nodes(searcher, r->query, &near));
+    if (near.first >= near.end) near = sl_range_of_id(sl_walk_descend(walk, sl_entry_in(graph, walk->upper), 0));
+    sl_range_hits_start(&searcher->range_hits);
+    walk->stop = 0;
+    walk->range_hits = &searcher->range_hits;
+    sl_walk_layer(walk, 0, near, r->question->params->ef);
+    sl_status status = walk_on(r, most);
+    walk->range_hits = NULL;
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The call
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status answer(const sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *stats) {
+    const range_question *question = batch->ctx;
+    const sl_filter *filter = question->params->filter;
+    ranging r = {.question = question, .searcher = searcher, .query = sl_query_batch_query(batch, i), .number = i};
+    sl_searcher_refresh(searcher);
+    SL_TRY(sl_searcher_prepare(searcher, r.query, &(sl_search_params){.filter = filter}));
+    const sl_graph *graph = searcher->graph;
+    r.allowed = filter ? sl_filter_allowed(filter, graph) : sl_allowed_all(graph);
+    double score = is_l2(&r) ? -question->radius : question->radius;
+    if (score < INFINITY && graph->n) {
+        if (question->params->exact || score == -INFINITY || r.allowed.count <= FEW)
+            compare_all(&r);
+        else
+            SL_TRY(walk(&r, r.allowed.count / SCAN_GAIN));
+    }
+    stats->results += r.results;
+    sl_results_add_work(searcher, stats);
+    if (searcher->range_hits.room > KEPT) sl_range_hits_free(&searcher->range_hits, &graph->allocator);
+    return SL_OK;
+}
+
+static sl_status check(const sl_graph *graph, sl_dtype dtype, const range_question *question) {
+    if (!question->fn) return sl_fail(SL_EINVAL, "fn is NULL; give a function that takes the results");
+    if (isnan(question->radius)) return sl_fail(SL_EINVAL, "radius is NaN; give a score");
+    if (question->params->ef == 0 || question->params->ef > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", question->params->ef, SL_MAX_EF);
+    if (!(question->params->slack >= 0))
+        return sl_fail(SL_EINVAL, "slack is %g; give 0 for none, or more", question->params->slack);
+    return sl_codec_accepts(&graph->codec, dtype);
+}
+
+sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
+                         double radius, const sl_range_params *params, sl_range_fn fn, void *ctx,
+                         sl_search_stats *stats) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    sl_range_params mine;
+    sl_graph view;
+    const sl_graph *graph = sl_view_of(index, &view);
+    sl_range_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_range_params_init"));
+    const range_question question = {radius, &mine, fn, ctx};
+    SL_TRY(check(graph, dtype, &question));
+    if (stats) *stats = (sl_search_stats){0};
+    if (nq == 0) return SL_OK;
+    sl_query_batch batch = {.graph = graph,
+                            .queries = queries,
+                            .dtype = dtype,
+                            .nq = nq,
+                            .stride = stride,
+                            .answer = answer,
+                            .max_ef = mine.ef,
+                            .ctx = &question};
+    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
+    return sl_query_batch_run(index, &batch, stats);
+}

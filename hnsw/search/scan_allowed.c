@@ -1,0 +1,345 @@
+#include "hnsw/search/scan_allowed.h"
+
+#include "hnsw/search/bands.h"
+#include "hnsw/search/partition_order.h"
+#include "hnsw/search/score_block.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Nodes that are scored together, at least, while partitions have few allowed ones; and nodes from which on the spread
+ * of their scores is believed. */
+enum { SOME = 64, BELIEVED = 32 };
+/* The rule that ends the look is asked again when one part in so many more nodes were scored. Asking costs as much as
+ * scoring some hundred nodes. */
+enum { ASKED = 16 };
+/* Nodes from which on the spread is learnt from a part of the nodes. */
+enum { LEARNT = 2048 };
+/* Nodes after which the look first says how many it will need. */
+enum { FORESEEN = 1024 };
+/* Rows that are asked for ahead. */
+enum { AHEAD = 16 };
+/* Places for a block that is filled by words of the bitmap. */
+enum { ROOM = SL_SCORE_BLOCK + 64 };
+#define SQRT2 1.4142135623730951
+
+/* Under IP, the part of the k-th best score that a search looks down to. With PART_MISSED of the k best to be missed it
+ * is PART, and PART_A_FOLD more for e times as many. */
+#define PART        0.75
+#define PART_MISSED 0.01
+#define PART_A_FOLD 0.062
+#define STEP        0.8f
+#define LAST        1e-3f
+
+/* How far scores of nodes lie from those of their centroids, in units of the query's distance from the centroid under
+ * L2. Cosine has no unit. */
+typedef struct spread {
+    double count, sum;
+    double above, squares; /* of those above the mean of all before: how many, and their squared distances from it */
+} spread;
+
+typedef struct seek {
+    sl_walk *walk;
+    const sl_search_params *params;
+    const sl_scan_goal *wanted;
+    sl_allowed allowed;
+    sl_partition_order order;
+    sl_row_scorer scorer;
+
+    /* Nodes that wait to be scored. */
+    uint32_t nodes[ROOM + SL_SCORE_PAD];
+    float node_scores[ROOM + SL_SCORE_PAD];
+    float base[ROOM], unit[ROOM]; /* their centroid's score, and the unit of the spread about it */
+    size_t waiting;
+
+    sl_top best; /* the k best scores; their ids are numbers of nodes in the order of the look */
+    size_t scored;
+    spread spread;
+    size_t to_come;  /* nodes that were foreseen when there were too many */
+    size_t foresees; /* nodes after which the look says how many more it will need; each time twice as many */
+} seek;
+
+size_t sl_scan_allowed_scratch(const sl_graph *graph, size_t k) {
+    return k * sizeof(sl_top_entry) + sl_partition_order_scratch(graph);
+}
+
+/* Leaves out nodes that the search's callback or bitmap refuse, of those that the pool would take. */
+static size_t leave_refused(const sl_walk *walk, const sl_search_params *params, uint32_t *nodes, float *scores,
+                            size_t count) {
+    float floor = walk->pool.all.threshold;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!(scores[i] > floor) || !sl_accepts_id(params, sl_id_of(walk->graph, nodes[i]))) continue;
+        nodes[kept] = nodes[i];
+        scores[kept++] = scores[i];
+    }
+    return kept;
+}
+
+void sl_scan_all_allowed(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed, size_t keep) {
+    const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, AHEAD);
+    uint32_t nodes[ROOM + SL_SCORE_PAD] = {0};
+    float scores[ROOM + SL_SCORE_PAD];
+    sl_range left = sl_allowed_begin(allowed);
+    size_t count = 0;
+    int asks = sl_has_id_filter(params);
+    sl_pool_start(&walk->pool, keep, 0);
+    while ((left.first < left.end && !sl_walk_is_over_budget(walk)) || count) {
+        if (!sl_walk_is_over_budget(walk)) count += sl_allowed_next(allowed, &left, nodes + count, ROOM - count);
+        size_t some = count < SL_SCORE_BLOCK ? count : SL_SCORE_BLOCK, taken = some;
+        sl_score_block(&scorer, nodes, some, count, scores);
+        walk->evaluations += some;
+        uint32_t behind[64];
+        memcpy(behind, nodes + some, (count - some) * sizeof *nodes);
+        if (asks) taken = leave_refused(walk, params, nodes, scores, some);
+        sl_pool_offer(&walk->pool, scores, nodes, taken);
+        count -= some;
+        memcpy(nodes, behind, count * sizeof *nodes);
+    }
+    sl_pool_finish(&walk->pool, keep);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * When to end
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Sums are made in LANES parts, which compilers put into registers. */
+enum { LANES = 8 };
+_Static_assert(ROOM % LANES == 0, "whole lanes");
+
+static float sum_of(const float *parts) {
+    float sum = 0;
+    for (size_t lane = 0; lane < LANES; lane++)
+        sum += parts[lane];
+    return sum;
+}
+
+static void learn_spread(seek *s) {
+    float sums[LANES] = {0}, squares[LANES] = {0}, above[LANES] = {0}, z[ROOM];
+    const size_t count = s->waiting, whole = (count + LANES - 1) / LANES * LANES;
+    for (size_t i = 0; i < count; i++)
+        z[i] = (s->node_scores[i] - s->base[i]) / s->unit[i];
+    memset(z + count, 0, (whole - count) * sizeof *z);
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++)
+            sums[lane] += z[i + lane];
+    s->spread.count += (double)count;
+    s->spread.sum += (double)sum_of(sums);
+    const float mean = (float)(s->spread.sum / s->spread.count);
+    for (size_t i = count; i < whole; i++)
+        z[i] = mean;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t lane = 0; lane < LANES; lane++) {
+            float over = z[i + lane] > mean ? z[i + lane] - mean : 0;
+            squares[lane] += over * over;
+            above[lane] += z[i + lane] > mean ? 1.0f : 0.0f;
+        }
+    s->spread.above += (double)sum_of(above);
+    s->spread.squares += (double)sum_of(squares);
+}
+
+/* Returns how many of a class's nodes that were not looked at are likely above the k-th best. Above their mean scores
+ * are taken for normally distributed; below it, short vectors make a longer tail. `floor`: the least that such a node
+ * scores above its centroid, in units of the deviation, which the caller passes on to tell far classes. */
+static double likely_above(const seek *s, size_t class, double *floor) {
+    const spread *seen = &s->spread;
+    double mean = seen->sum / seen->count, share = seen->above / seen->count;
+    double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0;
+    float middle = sl_partition_class_score(&s->order, s->walk, class);
+    double needed =
+        (s->best.entries[0].score - (double)middle) / (double)sl_partition_spread_unit(s->walk, middle) - mean;
+    *floor = needed / deviation;
+    return s->order.left[class] ? (double)s->order.left[class] * share * erfc(needed / (deviation * SQRT2)) : 0;
+}
+
+/* Classes further than so many deviations have nothing above the k-th best. */
+#define FAR 8
+
+/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. `from`: the
+ * class of the partition that was looked at last. */
+static int few_are_left(const seek *s, size_t from) {
+    double expected = 0, floor = 0;
+    for (size_t c = from; c < SL_PARTITION_CLASSES && !(floor > FAR); c++) {
+        expected += likely_above(s, c, &floor);
+        if (!(expected <= s->wanted->max_missed)) return 0;
+    }
+    return 1;
+}
+
+/* Returns how many nodes are to be looked at before few are left, if the k-th best stays as it is. */
+static size_t nodes_to_come(const seek *s, size_t from) {
+    double above[SL_PARTITION_CLASSES], floor = 0, rest = 0;
+    size_t end = from, count = 0;
+    for (; end < SL_PARTITION_CLASSES && !(floor > FAR); end++)
+        above[end] = likely_above(s, end, &floor);
+    while (end > from && (rest += above[end - 1]) <= s->wanted->max_missed)
+        end--;
+    for (size_t c = from; c < end; c++)
+        count += s->order.left[c];
+    return count;
+}
+
+/* Tells whether the second half of the nodes looked at gave no more of the k best than may be missed. Near neighbours
+ * lie further from their centroids than others, so that the spread alone ends too early. */
+static int is_calm(const seek *s) {
+    size_t late = 0;
+    for (size_t i = 0; i < s->best.size; i++)
+        late += s->best.entries[i].id >= s->scored / 2;
+    return (double)late <= s->wanted->max_missed;
+}
+
+/* The look's next step. */
+typedef enum verdict { GO_ON, ENOUGH, TOO_MANY } verdict;
+
+static verdict judge(seek *s, size_t from) {
+    if (s->best.size < s->wanted->k || s->spread.count < BELIEVED) return GO_ON;
+    if (is_calm(s) && few_are_left(s, from)) return ENOUGH;
+    if (s->scored < s->foresees || s->wanted->max_nodes == SIZE_MAX) return GO_ON;
+    s->foresees = 2 * s->scored;
+    s->to_come = nodes_to_come(s, from);
+    return s->to_come > s->wanted->max_nodes || s->scored / 2 > s->wanted->max_nodes ? TOO_MANY : GO_ON;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * The look at partitions
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Scores the nodes that wait. `learns`: they have a centroid. */
+static void score_waiting(seek *s, int learns) {
+    sl_walk *walk = s->walk;
+    float *scores = s->node_scores;
+    size_t taken = s->waiting;
+    sl_score_block(&s->scorer, s->nodes, s->waiting, s->waiting, scores);
+    walk->evaluations += s->waiting;
+    /* The spread of all nodes changes little once many are known. */
+    if (learns && (s->spread.count < LEARNT || s->scored / SL_SCORE_BLOCK % 4 == 0)) learn_spread(s);
+    if (sl_has_id_filter(s->params)) taken = leave_refused(walk, s->params, s->nodes, scores, taken);
+    sl_pool_offer(&walk->pool, scores, s->nodes, taken);
+    float least = s->best.size == s->wanted->k ? (float)s->best.entries[0].score : -INFINITY;
+    for (size_t i = 0; i < taken; i++) {
+        if (!(scores[i] > least)) continue;
+        sl_top_push(&s->best, (double)scores[i], s->scored + i);
+        if (s->best.size == s->wanted->k) least = (float)s->best.entries[0].score;
+    }
+    s->scored += s->waiting;
+    s->waiting = 0;
+}
+
+/* Lets the allowed nodes of a range wait, and scores them by blocks. */
+static void look_at(seek *s, sl_range range, float base, int learns) {
+    const float unit = sl_partition_spread_unit(s->walk, base);
+    while (range.first < range.end && !sl_walk_is_over_budget(s->walk)) {
+        size_t before = s->waiting;
+        s->waiting += sl_allowed_list(&s->allowed, &range, s->nodes + before, ROOM - before);
+        for (size_t i = before; i < s->waiting; i++) {
+            s->base[i] = base;
+            s->unit[i] = unit;
+        }
+        if (s->waiting >= SL_SCORE_BLOCK) score_waiting(s, learns);
+    }
+}
+
+/* Returns whether the look came to its end. */
+static int look_at_partitions(seek *s) {
+    const sl_partition_order *order = &s->order;
+    size_t asked = SOME;
+    for (size_t i = 0; i < order->count && !sl_walk_is_over_budget(s->walk); i++) {
+        uint32_t partition = order->order[i];
+        size_t class = order->classes[partition];
+        look_at(s, sl_partition_nodes(order->partitions, partition, order->n), order->scores[partition], 1);
+        s->order.left[class] -= sl_partition_allowed(order, partition);
+        if (s->scored + s->waiting < asked && i + 1 < order->count) continue;
+        if (s->waiting) score_waiting(s, 1);
+        asked = s->scored + (s->scored / ASKED > SOME ? s->scored / ASKED : SOME);
+        verdict next = judge(s, class);
+        if (next != GO_ON) return next == ENOUGH;
+    }
+    if (s->waiting) score_waiting(s, 1);
+    return 1;
+}
+
+/* Looks at the bands that may score `least` or more, or at all where that is 0. order.classes counts the bands of each
+ * partition that were looked at before. */
+static void look_down_to(seek *s, float least) {
+    const sl_partition_order *order = &s->order;
+    const sl_partitions *partitions = order->partitions;
+    for (size_t i = 0; i < order->count && !sl_walk_is_over_budget(s->walk); i++) {
+        uint32_t p = order->order[i];
+        size_t bands = SL_PARTITION_BANDS, done = order->classes[p];
+        float score = order->scores[p];
+        if (!(score >= least) && least > 0) continue;
+        if (least > 0) bands = sl_bands_above(partitions->bands + (size_t)p * SL_PARTITION_BANDS, score, least);
+        if (bands <= done) continue;
+        sl_range nodes = sl_partition_nodes(partitions, p, order->n);
+        size_t count = nodes.end - nodes.first;
+        nodes.end = nodes.first + sl_partition_banded(count, bands);
+        nodes.first += sl_partition_banded(count, done);
+        look_at(s, nodes, 0, 0);
+        order->classes[p] = (uint8_t)bands;
+    }
+    if (s->waiting) score_waiting(s, 0);
+}
+
+/* The part of the k-th best score that the rest must be able to reach, to be looked at. The score of a centroid is what
+ * the best vectors there are likely to have; some have more. */
+static float part_of_best(const seek *s) {
+    double part = PART + PART_A_FOLD * log(s->wanted->max_missed / (double)s->wanted->k / PART_MISSED);
+    return part > 0 ? (float)part : 0;
+}
+
+/* Looks at what may score high first: under IP a partition's nodes lie by falling length, in bands. The score that is
+ * looked down to falls by STEP a turn, until it is a part of the k-th best. At LAST of the best it falls to nothing. */
+static void look_at_bands(seek *s) {
+    const float part = part_of_best(s), last = -s->order.nearest * LAST;
+    float least = -s->order.nearest;
+    memset(s->order.classes, 0, s->order.partitions->count);
+    for (;;) {
+        int all = least <= last;
+        look_down_to(s, all ? 0 : least);
+        float enough = s->best.size == s->wanted->k ? (float)s->best.entries[0].score * part : 0;
+        if (all || least <= enough || sl_walk_is_over_budget(s->walk)) return;
+        least = least * STEP > enough ? least * STEP : enough;
+    }
+}
+
+size_t sl_scan_allowed_partitions(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
+                                  const sl_scan_goal *wanted, sl_query query, uint8_t *scratch) {
+    const sl_graph *graph = walk->graph;
+    seek s;
+    s.walk = walk;
+    s.params = params;
+    s.wanted = wanted;
+    s.allowed = *allowed;
+    s.scorer = sl_row_scorer_of(graph->kernels, walk->codec, &walk->query, AHEAD);
+    s.waiting = s.scored = 0;
+    s.spread = (spread){0};
+    s.foresees = FORESEEN;
+    memset(s.nodes, 0, sizeof s.nodes);
+    s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, wanted->k};
+    s.order.allowed = wanted->by_partition;
+    sl_partition_order_make(&s.order, walk, query, (uint8_t *)(s.best.entries + wanted->k));
+    sl_pool_start(&walk->pool, wanted->keep, 0);
+    look_at(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
+    if (s.waiting) score_waiting(&s, 0);
+    int ended = 1;
+    s.to_come = 0;
+    if (graph->codec.metric == SL_METRIC_IP)
+        look_at_bands(&s);
+    else
+        ended = look_at_partitions(&s);
+    sl_pool_finish(&walk->pool, wanted->keep);
+    return ended ? 0 : s.to_come ? s.to_come : 1;
+}
+
+size_t sl_allowed_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, sl_query query,
+                        uint8_t *scratch, uint32_t *seeds) {
+    sl_partition_order order = {.allowed = by_partition};
+    size_t count = 0;
+    sl_partition_order_make(&order, walk, query, scratch);
+    for (size_t i = 0; i < order.count && count < SL_SEEDS; i++) {
+        sl_range range = sl_partition_nodes(order.partitions, order.order[i], order.n);
+        while (range.first < range.end && count < SL_SEEDS)
+            count += sl_allowed_list(allowed, &range, seeds + count, SL_SEEDS + 65 - count);
+    }
+    return count < SL_SEEDS ? count : SL_SEEDS;
+}

@@ -1,0 +1,15 @@
+/*
+ * Many queries at once, without the graph: each looks at the partitions nearest to it. A partition is read once for
+ * all queries that look at it, as products of a tile of its rows with all of them.
+ * A walk reads fewer rows, but each from somewhere else, and for one query alone. From some dozen queries a partition
+ * on, the product is cheaper.
+ */
+#ifndef SL_HNSW_SEARCH_SCAN_BATCH_H
+#define SL_HNSW_SEARCH_SCAN_BATCH_H
+
+#include "hnsw/search/query_batch.h"
+
+/* Writes every query's results, as sl_index_search does. The queries have passed sl_vector_check. Errors: SL_ENOMEM. */
+sl_status sl_scan_batch(sl_query_batch *batch, sl_search_stats *stats);
+
+#endif

@@ -1,0 +1,196 @@
+#include "hnsw/search/scan_tiles.h"
+
+#include "hnsw/graph/partition.h"
+#include "hnsw/search/bands.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A query finds so many times what it keeps before the worst are dropped. */
+enum { KEEP_ROOM = 3, SPARE = 16 };
+
+size_t sl_tile_code_bytes(const sl_scan_rows *ground) {
+    return sl_round_up(4 * sl_tile_steps(ground->codes, ground->dim), SL_ROW_STEP);
+}
+
+size_t sl_scan_hit_room(size_t keep) {
+    return KEEP_ROOM * keep + SL_TILE_ROWS + SPARE;
+}
+
+size_t sl_probe_choice_room(const sl_probe_choice *choice) {
+    return choice->wanted + choice->wanted / 4;
+}
+
+size_t sl_probe_choice_prefixes(const sl_probe_choice *choice) {
+    return choice->parts->count << choice->parts->band_bits;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Queries
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void begin_scan(sl_query_set *set, size_t i, const sl_query_code *query) {
+    const size_t room = sl_scan_hit_room(set->keep);
+    set->scans[i] =
+        (sl_scan){.query = *query, .least = -INFINITY, .ids = set->ids + i * room, .scores = set->scores + i * room};
+}
+
+void sl_query_set_put(sl_query_set *set, size_t i, const sl_query_code *query) {
+    const sl_scan_rows *ground = &set->ground;
+    const uint8_t *from = query->code;
+    size_t bytes = 4 * sl_tile_steps(ground->codes, ground->dim), half = bytes / 2, width = ground->rows->width;
+    uint8_t *to = set->codes + i * sl_tile_code_bytes(ground);
+    memset(to, 0, sl_tile_code_bytes(ground));
+    if (ground->codes == SL_CODES_I4) {
+        memcpy(to, from, half);
+        memcpy(to + half, from + width, half);
+    } else {
+        memcpy(to, from, bytes < width ? bytes : width);
+    }
+    begin_scan(set, i, query);
+    set->scans[i].query.code = to;
+}
+
+void sl_query_set_share(sl_query_set *set, size_t i, const sl_scan *query) {
+    begin_scan(set, i, &query->query);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Tiles
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Makes the factors of deleted rows NaN: scores that are no numbers are not taken. */
+static void leave_out(sl_tile *tile, const uint64_t *dead) {
+    for (size_t i = 0; i < tile->rows; i++)
+        if (sl_is_marked(dead, tile->first + i)) tile->factors[i] = NAN;
+}
+
+/* Names what is read once this tile is scanned: the rows behind it, or the first rows of the next range. */
+static void look_ahead(sl_tile *tile, const sl_code_rows *rows, sl_range behind, sl_range next) {
+    if (behind.first == behind.end) behind = next;
+    size_t n = behind.end - behind.first < SL_TILE_ROWS ? behind.end - behind.first : SL_TILE_ROWS;
+    tile->ahead = n ? rows->base + behind.first * rows->pitch : tile->bytes;
+    tile->ahead_end = n ? tile->ahead + n * rows->pitch : tile->bytes;
+}
+
+/* Returns how many rows of a tile a query looks at. The query looks at `length` rows of a range, `done` of which lie
+ * before the tile. */
+static uint32_t rows_of_tile(size_t length, size_t done, size_t rows) {
+    size_t left = length > done ? length - done : 0;
+    return (uint32_t)(left < rows ? left : rows);
+}
+
+/* Scans a tile for the first n queries in turn, none of which looks at more of it than the one before. Queries that
+ * look at as many sixteens of rows go together: the widest registers hold sixteen. */
+static void scan_tile(sl_tile_scan *tiles, size_t done, size_t rows, size_t n) {
+    sl_tile *tile = &tiles->tile;
+    for (size_t from = 0, to = 0; to < n; from = to) {
+        tile->rows = rows_of_tile(tiles->row_counts[from], done, rows);
+        if (!tile->rows) return;
+        for (; to < n; to++) {
+            uint32_t own = rows_of_tile(tiles->row_counts[to], done, rows);
+            if ((own + 15) / 16 != (tile->rows + 15) / 16) break;
+            tiles->queries[to]->rows = own;
+            tiles->evaluations += own;
+        }
+        tiles->kernels->tile.scan(tile, tiles->queries + from, to - from);
+    }
+}
+
+/* Scans rows from `first` on for the first n queries in turn. `next` is the range that is scanned after them; it may be
+ * empty. */
+static void scan_rows(sl_tile_scan *tiles, const sl_query_set *set, size_t first, sl_range next, size_t n) {
+    const sl_tile_kernels *kernels = &tiles->kernels->tile;
+    const sl_scan_rows *ground = &set->ground;
+    sl_tile *tile = &tiles->tile;
+    tile->codes = ground->codes;
+    tile->steps = sl_tile_steps(ground->codes, ground->dim);
+    size_t all = n ? tiles->row_counts[0] : 0;
+    for (size_t done = 0, rows; done < all; done += rows) {
+        rows = all - done < SL_TILE_ROWS ? all - done : SL_TILE_ROWS;
+        kernels->pack(tile, ground->rows, (uint32_t)(first + done), rows);
+        if (ground->dead) leave_out(tile, ground->dead);
+        look_ahead(tile, ground->rows, (sl_range){first + done + rows, first + all}, next);
+        scan_tile(tiles, done, rows, n);
+        for (size_t i = 0; i < n; i++)
+            if (tiles->queries[i]->count > KEEP_ROOM * set->keep)
+                kernels->best(tiles->queries[i], (uint32_t)set->keep, 0);
+    }
+}
+
+void sl_tile_scan_range(sl_tile_scan *tiles, sl_query_set *set, size_t count, sl_range range) {
+    for (size_t i = 0; i < count; i++) {
+        tiles->queries[i] = &set->scans[i];
+        tiles->row_counts[i] = range.end - range.first;
+    }
+    scan_rows(tiles, set, range.first, (sl_range){0}, count);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Parts that queries chose
+ * ------------------------------------------------------------------------------------------------------------- */
+
+void sl_tile_scan_choose(sl_tile_scan *tiles, sl_probe_choice *choice, size_t i, sl_scan *found) {
+    uint32_t *chosen = choice->chosen + i * sl_probe_choice_room(choice);
+    sl_bands_choose(tiles->kernels, choice->parts, choice->probes, found, tiles->words);
+    memcpy(chosen, found->ids, found->count * sizeof *chosen);
+    choice->counts[i] = found->count;
+}
+
+/* Sorts the first n queries by the band prefixes that they chose in these places. */
+static void pair_up(sl_tile_scan *tiles, const sl_probe_choice *choice, size_t n, sl_choice_span places) {
+    size_t count = sl_probe_choice_prefixes(choice), most = sl_probe_choice_room(choice);
+    memset(tiles->starts, 0, (count + 1) * sizeof *tiles->starts);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = places.from; j < places.to && j < choice->counts[i]; j++)
+            tiles->starts[choice->chosen[i * most + j]]++;
+    uint32_t sum = 0;
+    for (size_t prefix = 0; prefix <= count; prefix++) {
+        sum += tiles->starts[prefix];
+        tiles->starts[prefix] = sum;
+    }
+    for (size_t i = n; i-- > 0;)
+        for (uint32_t j = places.from; j < places.to && j < choice->counts[i]; j++)
+            tiles->pairs[--tiles->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
+}
+
+/* The first band prefix from this one on that a query chose; the number of all where there is none. */
+static size_t chosen_from(const sl_tile_scan *tiles, size_t count, size_t prefix) {
+    while (prefix < count && tiles->starts[prefix] == tiles->starts[prefix + 1])
+        prefix++;
+    return prefix;
+}
+
+/* Makes it the turn of the queries that chose one of these band prefixes of a part, which has so many rows. Returns
+ * how many queries they are. Each query comes once, by its largest prefix. Groups of a damaged file may hold the same
+ * partitions, and a query has room for one tile's rows more than it keeps. */
+static size_t take_turns(sl_tile_scan *tiles, const sl_query_set *set, const sl_probe_choice *choice, sl_range prefixes,
+                         size_t rows) {
+    size_t queries = 0;
+    for (size_t at = tiles->starts[prefixes.first]; at < tiles->starts[prefixes.end]; at++)
+        set->scans[tiles->pairs[at]].rows = 0;
+    for (size_t prefix = prefixes.first; prefix < prefixes.end; prefix++)
+        for (size_t at = tiles->starts[prefix]; at < tiles->starts[prefix + 1]; at++) {
+            sl_scan *scan = &set->scans[tiles->pairs[at]];
+            if (scan->rows) continue;
+            scan->rows = 1; /* until its tile is scanned */
+            tiles->queries[queries] = scan;
+            tiles->row_counts[queries++] = sl_partition_prefix_rows(choice->parts, prefix, rows);
+        }
+    return queries;
+}
+
+void sl_tile_scan_chosen(sl_tile_scan *tiles, sl_query_set *set, size_t count, size_t n, const sl_probe_choice *choice,
+                         sl_choice_span places) {
+    const sl_partitions *parts = choice->parts;
+    const size_t all = sl_probe_choice_prefixes(choice);
+    pair_up(tiles, choice, count, places);
+    for (size_t prefix = chosen_from(tiles, all, 0), behind; prefix < all; prefix = behind) {
+        size_t p = prefix >> parts->band_bits, end = (p + 1) << parts->band_bits;
+        behind = chosen_from(tiles, all, end);
+        sl_range next = behind < all ? sl_partition_prefix(parts, behind, n) : (sl_range){0};
+        sl_range range = sl_partition_nodes(parts, p, n);
+        size_t queries = take_turns(tiles, set, choice, (sl_range){prefix, end}, range.end - range.first);
+        scan_rows(tiles, set, range.first, next, queries);
+    }
+}

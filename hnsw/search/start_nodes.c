@@ -1,0 +1,72 @@
+#include "hnsw/search/start_nodes.h"
+
+#include "hnsw/graph/partition.h"
+#include "hnsw/search/score_block.h"
+
+#include <math.h>
+
+/* Centroids without groups, at most. */
+enum { UNGROUPED = SL_SCORE_BLOCK };
+
+/* Bytes of codes that are read, of 16 rows at least; more cost more than they help. The width of a row counts: its
+ * pitch is another in a record, and a search begins at the same nodes wherever they lie. */
+#define MOST_BYTES ((size_t)32 * 1024)
+
+/* Tells whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be,
+ * or has outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong
+ * to a file made before groups existed. Looking at all of them takes longer than the way down. */
+static int serves(const sl_graph *graph) {
+    size_t partitions = graph->partitions.count;
+    return partitions && graph->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
+           (graph->groups.count || partitions <= UNGROUPED);
+}
+
+static size_t query_bytes(const sl_graph *graph) {
+    return sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE);
+}
+
+size_t sl_start_nodes_scratch(const sl_graph *graph) {
+    return serves(graph) ? query_bytes(graph) + graph->codec.dim * sizeof(float) : 0;
+}
+
+/* Returns how many nodes a walk begins at, at most. */
+static size_t most_nodes(const sl_codec *walked) {
+    size_t most = MOST_BYTES / walked->rows.width;
+    return most > 16 ? most : 16;
+}
+
+size_t sl_start_nodes_evaluations(const sl_graph *graph) {
+    const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
+    if (!serves(graph)) return 0;
+    size_t mean = graph->n / partitions->count, most = most_nodes(sl_codec_of_walks(graph));
+    size_t centroids = groups->count ? groups->count + partitions->count / groups->count : partitions->count;
+    return centroids + (mean < most ? mean : most);
+}
+
+/* Returns the nearest of a range of centroids. It is the first of them where no score is a number, as in a damaged
+ * file. */
+static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
+    const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, &of->codec, code, 0);
+    sl_scored best = {-INFINITY, (uint32_t)range.first};
+    sl_score_best_in(&scorer, range.first, range.end, &best);
+    walk->evaluations += range.end - range.first;
+    return best.id;
+}
+
+sl_range sl_start_nodes(sl_walk *walk, sl_query query, uint8_t *scratch) {
+    const sl_graph *graph = walk->graph;
+    const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
+    sl_range range = {0, partitions->count};
+    sl_query_code code;
+    if (!serves(graph)) return (sl_range){0, 0};
+    sl_walk_partition_query(walk, query, scratch, (float *)(void *)(scratch + query_bytes(graph)), &code);
+    if (groups->count) {
+        size_t group = nearest(walk, groups, (sl_range){0, groups->count}, &code);
+        range = sl_partition_nodes(groups, group, partitions->count);
+    }
+    if (range.first == range.end) return range;
+    range = sl_partition_nodes(partitions, nearest(walk, partitions, range, &code), graph->n);
+    size_t most = most_nodes(walk->codec);
+    if (range.end - range.first > most) range.end = range.first + most;
+    return range;
+}
