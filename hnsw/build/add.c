@@ -35,7 +35,7 @@ static const void *row_of(const sl_build *build, size_t i) {
     return build->vectors + i * build->stride;
 }
 
-/* Checks rows on all threads. The first bad row is the failure. */
+/* Checks rows on all threads. The first bad row gives the error. */
 static sl_status check_rows(const sl_build *build) {
     sl_metric metric = build->index->graph.codec.metric;
     size_t dim = build->index->graph.codec.dim;
@@ -74,7 +74,7 @@ static void encode_vector(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->graph.codec, sl_row(&index->graph, node), floats, (void *)to);
 }
 
-/* A row that lies in a record has no padding. */
+/* A row in a record has no padding, so the rest of a padded row is zeroed. */
 static void copy_row(const sl_build *build, size_t i) {
     const sl_graph *graph = &build->index->graph, *from = build->copied->graphs[build->copied->of[i]];
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
@@ -87,7 +87,7 @@ static void copy_row(const sl_build *build, size_t i) {
     }
 }
 
-/* All rows of the node, for its id is there already. */
+/* Writes all rows of a node, whose id is already there. */
 static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
     uint32_t node = (uint32_t)(build->first + i);
@@ -100,7 +100,7 @@ static void encode_row(sl_build *build, size_t i, size_t thread) {
             sl_array_lines[kind].derive(&index->graph, node, sl_array_row(&index->graph, kind, node));
 }
 
-/* All rows of nodes [first, first + n) but for those that are made later. */
+/* Marks all rows of nodes [first, first + n) as changed, except rows that are made later. */
 static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!(sl_array_lines[kind].flags & SL_ARRAY_ADDED)) continue;
@@ -121,12 +121,13 @@ static void encode_rows(sl_build *build) {
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
 }
 
-/* Whole proofs for batches of a sixteenth or more read each link a bounded number of times, however vectors come. */
+/* A batch of a sixteenth or more gets the whole proof. However vectors come, such proofs read each link a bounded
+ * number of times. */
 static int is_small(const sl_build *build) {
     return build->n < build->first / 16;
 }
 
-/* Watches what lists give up while few nodes are inserted into an index of which all nodes can be reached. */
+/* Watches the links that lists drop, while few nodes are inserted and all nodes of the index were reachable before. */
 static void watch_lists(sl_build *build) {
     const sl_index *index = build->index;
     if (index->unverified || !is_small(build)) return;
@@ -140,8 +141,8 @@ static void stop_watching(sl_build *build) {
         build->inserts[t].detours.watches = 0;
 }
 
-/* Proves that all nodes can be reached where the lists were watched. Else the whole proof is owed.
- * Parameters: `before`, the entry point before the add. */
+/* Proves that all nodes are reachable, if the lists were watched. Otherwise the whole proof is owed. `before`: the
+ * entry point before the add. */
 static void prove_watched(sl_build *build, sl_entry before) {
     sl_index *index = build->index;
     sl_insert *insert = &build->inserts[0];
@@ -191,7 +192,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     return status;
 }
 
-/* Proves reachability where a proof is owed. sl_index_sync, sl_index_save and sl_index_check ask for it again. */
+/* Proves reachability if a proof is owed. If that fails, sl_index_sync, sl_index_save and sl_index_check try again. */
 static void settle_if_owed(sl_index *index) {
     if (sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
@@ -209,7 +210,7 @@ static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtyp
     return check_limit(graph, n);
 }
 
-/* Doubles the room when it runs out, so that adding a few at a time copies each vector a bounded number of times. */
+/* Doubles the capacity when it runs out, so adding a few at a time copies each vector a bounded number of times. */
 static sl_status grow_capacity(sl_index *index, size_t n) {
     size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
     if (need <= index->graph.capacity) return SL_OK;
@@ -218,14 +219,14 @@ static sl_status grow_capacity(sl_index *index, size_t n) {
     return sl_index_reserve(index, need);
 }
 
-/* Leaves number nodes before they link them. */
+/* Linking from leaves numbers the nodes first. That time counts as numbering. */
 static void report_times(const sl_build *build, int64_t start, int64_t linked, sl_add_times *out) {
     const sl_add_times mine = {.linking = 1e-9 * (double)(linked - start - build->numbering_ns),
                                .numbering = 1e-9 * (double)(sl_now_ns() - linked + build->numbering_ns)};
     if (out) sl_params_out(out, &mine, sizeof mine);
 }
 
-/* Checks the rows of a build that has them, and links them, with these ids. */
+/* Checks the build's rows, and adds them with these ids. */
 static sl_status alloc_and_build(sl_build *build, const uint64_t *ids) {
     if (!build->copied) SL_TRY(check_rows(build));
     SL_TRY(grow_capacity(build->index, build->n));
@@ -235,7 +236,7 @@ static sl_status alloc_and_build(sl_build *build, const uint64_t *ids) {
     return status;
 }
 
-/* Adds the rows of a build that has them, with these ids. */
+/* Adds the build's rows with these ids: checks, links, proves and renumbers. */
 static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_params *params) {
     sl_index *index = build->index;
     const int64_t start = sl_now_ns();
@@ -250,8 +251,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     sl_status status = alloc_and_build(build, ids);
     const int64_t linked = sl_now_ns();
     if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
-    /* Renumbers where half of the nodes are new, so that each vector is moved a bounded number of times however it
-     * came. */
+    /* Renumbers if half of the nodes are new. However vectors come, each is moved a bounded number of times. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
     if (status == SL_OK) report_times(build, start, linked, params->times);

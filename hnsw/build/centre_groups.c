@@ -6,15 +6,15 @@
 
 #include <string.h>
 
-/* Centres of a group, and groups that a row looks at. Up to FLAT heads, a row is compared with all. */
+/* Centres of a group, and groups that a row probes. A row is compared with all heads, up to FLAT_HEADS of them. */
 enum { GROUP_CENTRES = 48, PROBED = 12, FLAT_HEADS = 2048 };
 
-/* Returns 0 for heads that are compared with all rows. */
+/* Returns 0 for heads that each row is compared with. */
 static size_t group_count(size_t centres, int are_heads) {
     return are_heads && centres <= FLAT_HEADS ? 0 : centres / GROUP_CENTRES + 1;
 }
 
-/* A group's last tile is full in part. */
+/* The last tile of a group is partly empty. */
 static size_t columns_room(size_t centres, size_t groups) {
     return centres + groups * SL_COLUMNS_TILE;
 }
@@ -115,7 +115,7 @@ static uint32_t row_of(const sl_centre_groups *groups, size_t centre) {
     return groups->rows ? groups->rows[centre] : (uint32_t)centre;
 }
 
-/* Puts each centre into the group of the head nearest to it, on one thread of several. */
+/* Puts each centre into the group of the nearest head, on one thread of several. */
 static sl_status assign_some_centres(sl_centre_groups *groups) {
     const sl_codec *codec = groups->codec;
     sl_top_centres top;
@@ -127,12 +127,12 @@ static sl_status assign_some_centres(sl_centre_groups *groups) {
         for (size_t i = 0; i < count; i++) {
             sl_query_code query;
             sl_row_as_query(codec, codec->rows.base + (size_t)row_of(groups, first + i) * codec->rows.pitch,
-                            top.top.buffer, &query);
+                            top.best.buffer, &query);
             sl_top_centres_query(&top, i, &query);
         }
         sl_top_centres_scan(&top, groups->heads, count);
         for (size_t i = 0; i < count; i++)
-            groups->group_of[first + i] = top.top.scans[i].count ? top.top.scans[i].ids[0] : 0;
+            groups->group_of[first + i] = top.best.scans[i].count ? top.best.scans[i].ids[0] : 0;
     }
     sl_top_centres_free(&top);
     return status;
@@ -146,7 +146,7 @@ static sl_status assign_centres(sl_centre_groups *groups) {
     return sl_failure_pass(&failed);
 }
 
-/* Packs a group's centres, whose rows may be any. */
+/* Packs the centres of a group. Their rows may be any. */
 static void append_group(sl_centre_groups *groups, size_t first, size_t end) {
     for (size_t i = first; i < end && groups->rows; i++)
         groups->group_of[i] = row_of(groups, groups->order[i]);
@@ -186,7 +186,7 @@ sl_status sl_top_centres_init(sl_top_centres *top, const sl_centre_groups *group
         top->tile_queries = sl_mem_array(&top->allocator, top->tiles, sizeof *top->tile_queries, &status);
         top->heads = sl_mem_array(&top->allocator, 1, sizeof *top->heads, &status);
     }
-    if (status == SL_OK) status = sl_top_columns_init(&top->top, groups->graph, groups->codec, keep);
+    if (status == SL_OK) status = sl_top_columns_init(&top->best, groups->graph, groups->codec, keep);
     return status == SL_OK && groups->count ? sl_top_centres_init(top->heads, groups->heads, PROBED) : status;
 }
 
@@ -194,19 +194,19 @@ void sl_top_centres_free(sl_top_centres *top) {
     if (top->heads) sl_top_centres_free(top->heads);
     sl_mem_free(&top->allocator, top->heads, sizeof *top->heads);
     sl_mem_free(&top->allocator, top->tile_queries, top->tiles * sizeof *top->tile_queries);
-    if (top->top.block) sl_top_columns_free(&top->top);
+    if (top->best.block) sl_top_columns_free(&top->best);
 }
 
 void sl_top_centres_query(sl_top_centres *top, size_t place, const sl_query_code *query) {
     if (top->heads) sl_top_centres_query(top->heads, place, query);
-    sl_top_columns_query(&top->top, place, query, -INFINITY);
+    sl_top_columns_query(&top->best, place, query, -INFINITY);
 }
 
-/* Puts down which queries look at a tile. */
+/* Marks the tiles that each query scans. */
 static void mark_tiles(sl_top_centres *top, const sl_centre_groups *groups, size_t count) {
     memset(top->tile_queries, 0, groups->columns.tiles * sizeof *top->tile_queries);
     for (size_t i = 0; i < count; i++) {
-        const sl_scan *near = &top->heads->top.scans[i];
+        const sl_scan *near = &top->heads->best.scans[i];
         for (uint32_t j = 0; j < near->count; j++)
             for (uint32_t t = groups->tiles[near->ids[j]]; t < groups->tiles[near->ids[j] + 1]; t++)
                 top->tile_queries[t] |= (uint32_t)1 << i;
@@ -215,14 +215,14 @@ static void mark_tiles(sl_top_centres *top, const sl_centre_groups *groups, size
 
 void sl_top_centres_scan(sl_top_centres *top, const sl_centre_groups *groups, size_t count) {
     if (!groups->count) {
-        sl_top_columns_scan(&top->top, &groups->columns, count, NULL);
+        sl_top_columns_scan(&top->best, &groups->columns, count, NULL);
         return;
     }
     sl_top_centres_scan(top->heads, groups->heads, count);
     mark_tiles(top, groups, count);
-    sl_top_columns_scan(&top->top, &groups->columns, count, top->tile_queries);
+    sl_top_columns_scan(&top->best, &groups->columns, count, top->tile_queries);
     for (size_t i = 0; i < count; i++) {
-        const sl_scan *found = &top->top.scans[i];
+        const sl_scan *found = &top->best.scans[i];
         for (uint32_t j = 0; j < found->count; j++)
             found->ids[j] = groups->order[found->ids[j]];
     }

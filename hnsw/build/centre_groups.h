@@ -1,6 +1,10 @@
-/* Groups of many centres. A row is compared with one centre of each group, and then with the centres of the groups
- * nearest to it alone: so an inverted file searches its lists. Heads of many groups are in groups too.
- * A row is then compared with up to 2,048 heads, and with some 576 centres on each level. */
+/*
+ * Groups of many centres, so that a row is compared with some centres, not all. An inverted file searches its lists in
+ * the same way.
+ *
+ * A row is first compared with the head of each group, then with the centres of the nearest groups. Many heads are
+ * grouped themselves. So a row is compared with up to 2,048 heads, and with some 576 centres on each level.
+ */
 #ifndef SL_HNSW_BUILD_CENTRE_GROUPS_H
 #define SL_HNSW_BUILD_CENTRE_GROUPS_H
 
@@ -10,48 +14,50 @@ typedef struct sl_centre_groups sl_centre_groups;
 struct sl_centre_groups {
     sl_allocator allocator;
     const sl_graph *graph;
-    const sl_codec *codec; /* of the rows that centres are, with their base */
-    const uint32_t *rows;  /* centre -> its row; NULL: centres are rows */
+    const sl_codec *codec; /* of the centres' rows, with their base */
+    const uint32_t *rows;  /* centre -> its row; NULL: centre i is row i */
     size_t centres, threads;
     size_t count;            /* groups; 0: a row is compared with all centres */
-    sl_centre_groups *heads; /* one centre of each group; NULL where count is 0 */
-    sl_columns columns;      /* centres, group by group; a group begins with a tile */
-    uint32_t *order;         /* a column's place -> its centre */
-    uint32_t *tiles;         /* group -> its first tile, and one more */
+    sl_centre_groups *heads; /* a centre of each group; NULL if count is 0 */
+    sl_columns columns;      /* centres, group by group; each group begins a tile */
+    uint32_t *order;         /* place of a column -> its centre */
+    uint32_t *tiles;         /* group -> its first tile; one more entry for the end */
     uint32_t *group_of;      /* centre -> its group */
     uint32_t *ends;          /* group -> end of its centres in `order` */
     uint32_t *head_rows;     /* group -> row of its head */
 };
 
-/* Makes room for so many centres, whose rows the codec has. The caller frees, also on failure. Errors: SL_ENOMEM. */
+/* Allocates room for `centres` centres, whose rows the codec has. The caller frees, also on failure. Errors:
+ * SL_ENOMEM. */
 sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph, const sl_codec *codec, size_t centres,
                                 size_t threads);
 void sl_centre_groups_free(sl_centre_groups *groups);
-/* The most bytes that groups take. Their threads have scratch while centres are grouped. */
+/* The most bytes that groups take, with the threads' scratch while centres are grouped. */
 size_t sl_centre_groups_bytes(const sl_codec *codec, size_t centres, size_t threads);
-/* Groups the centres as they are. Errors: SL_ENOMEM. */
+/* Groups the centres as they are now. Errors: SL_ENOMEM. */
 sl_status sl_centre_groups_arrange(sl_centre_groups *groups);
-/* Counts the comparisons of grouping so many centres, and of finding those near to so many rows. */
+/* Number of comparisons for grouping the centres, and for finding the nearest centres of `rows` rows. */
 double sl_centre_groups_comparisons(size_t centres, double rows);
 
 /* One thread's scratch. */
 typedef struct sl_top_centres sl_top_centres;
 struct sl_top_centres {
     sl_allocator allocator;
-    sl_top_columns top;
+    sl_top_columns best;
     sl_top_centres *heads;  /* NULL: a row is compared with all centres */
-    uint32_t *tile_queries; /* for each tile, a bit for each row */
+    uint32_t *tile_queries; /* for each tile, a bit for each query */
     size_t tiles;
 };
 
-/* Makes room for SL_TOP_QUERIES rows that keep so many centres each, of these groups or fewer. The caller frees, also
- * on failure. Errors: SL_ENOMEM. */
+/* Allocates room for SL_TOP_QUERIES queries that keep `keep` centres each, of these groups or fewer. The caller frees,
+ * also on failure. Errors: SL_ENOMEM. */
 sl_status sl_top_centres_init(sl_top_centres *top, const sl_centre_groups *groups, size_t keep);
 size_t sl_top_centres_bytes(const sl_codec *codec, size_t centres, size_t keep);
 void sl_top_centres_free(sl_top_centres *top);
-/* Makes a query the one at `place`, below SL_TOP_QUERIES. */
+/* Sets query number `place`, below SL_TOP_QUERIES. */
 void sl_top_centres_query(sl_top_centres *top, size_t place, const sl_query_code *query);
-/* Finds centres that are near the first `count` queries. finds->finds has them as sl_top_columns_scan leaves them. */
+/* Finds near centres of the first `count` queries. top->best has them as sl_top_columns_scan leaves them, with centres
+ * for ids. */
 void sl_top_centres_scan(sl_top_centres *top, const sl_centre_groups *groups, size_t count);
 
 #endif

@@ -5,13 +5,13 @@
 #include <float.h>
 #include <string.h>
 
-/* Centroids serve to begin at where the index has this share of those that it is to have. */
+/* Centroids are reused if the index has at least this share of the number wanted. */
 enum { REUSED = 3, REUSED_OF = 4 };
-/* A row is asked for so many rows before it is summed. */
+/* Rows are prefetched this many rows ahead. */
 enum { PREFETCH_AHEAD = 4 };
 
-/* Puts the mean of those rows whose squared length is at least `least` into learner->floats. Returns the mean of their
- * squared lengths. Under COSINE rows of nodes have length 1, and under L2 lengths do not count. */
+/* Writes the mean of the rows whose squared length is at least `least` into learner->floats. Returns the mean of their
+ * squared lengths. Nodes have length 1 under COSINE, and their lengths don't matter under L2; they count as 1. */
 static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *cell, size_t count,
                       double least) {
     const int measured = kmeans->grouped || kmeans->graph->codec.metric == SL_METRIC_IP;
@@ -33,8 +33,8 @@ static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const 
     return norm2 / (double)counted;
 }
 
-/* Makes the mean as long as its members are. Queries by inner product look at lengths, and a mean of several
- * directions is shorter than they are. */
+/* Makes the mean as long as its rows are. Inner products depend on length, and the mean of several directions is
+ * shorter than the rows. */
 static void stretch_mean(const sl_kmeans *kmeans, const sl_learner *learner, double norm2) {
     size_t dim = kmeans->codec.dim;
     double own = sl_dot_double(learner->floats, learner->floats, dim);
@@ -50,8 +50,8 @@ static void encode_mean(const sl_kmeans *kmeans, const sl_learner *learner, size
                   NULL);
 }
 
-/* Returns a squared length that about a quarter of the rows reach, if lengths are spread normally. At least one row
- * reaches it. */
+/* Returns a squared length that about a quarter of the rows reach, if lengths are normally distributed. At least one
+ * row reaches it. */
 static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *cell, size_t count) {
     double sum = 0, squares = 0, most = 0;
     for (size_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ static double long_quarter(const sl_kmeans *kmeans, const sl_learner *learner, c
     return least < most ? least : most;
 }
 
-/* Returns the mean of the biases of centroids. */
+/* Returns the mean of the centroids' biases. */
 static double mean_reach(const sl_kmeans *centroids, const uint32_t *cell, size_t count) {
     const sl_code_rows *rows = &centroids->codec.rows;
     double sum = 0;
@@ -75,14 +75,14 @@ static double mean_reach(const sl_kmeans *centroids, const uint32_t *cell, size_
     return sum / (double)count;
 }
 
-/* Returns how far the best of some vectors lie above their mean, which learner->floats holds. That is three deviations
- * in one direction, if the vectors spread alike in all. */
+/* Returns how far the best vectors score above their mean, which learner->floats holds. That's three standard
+ * deviations in one direction, if the vectors spread alike in all. */
 static double deviation(const sl_learner *learner, size_t dim, double norm2) {
     double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
     return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;
 }
 
-/* Puts down what a vector in a partition's directions, as long as its longest, is likely to score at best. */
+/* Encodes the likely best score of a partition: that of a vector in its directions, as long as its longest. */
 static void encode_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
                          size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -97,8 +97,8 @@ static void encode_reach(const sl_kmeans *kmeans, const sl_learner *learner, siz
     sl_field_put(row, codec->rows.bias, reach);
 }
 
-/* Puts down what a group is likely to score at best. The best of a group are among its longest centroids, and lie
- * above these as well. */
+/* Encodes the likely best score of a group. The best of a group are among its longest centroids, and score above them
+ * too. */
 static void encode_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
                                size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -110,8 +110,6 @@ static void encode_group_reach(const sl_kmeans *kmeans, const sl_learner *learne
     sl_field_put(row, codec->rows.bias, reach);
 }
 
-/* Moves centroids that no row was nearest to. Each moves to a row of the largest partition, which counts as halved
- * from then on. */
 void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
     memset(kmeans->splits, 0, kmeans->count * sizeof *kmeans->splits);
     for (size_t p = 0; p < kmeans->count; p++) {
@@ -152,8 +150,8 @@ int sl_centroids_reusable(const sl_kmeans *kmeans) {
     return !kmeans->grouped && REUSED_OF * had->count >= REUSED * kmeans->count;
 }
 
-/* Begins at a centroid of the index's partitions. Under IP it is longer than a mean direction. Returns 0 for one that
- * no vectors have, as a damaged file may hold. */
+/* Starts from a centroid of the index's partitions. Under IP it's longer than a mean direction, so it's scaled. Returns
+ * 0 if no vectors can have such a centroid, as in a damaged file. */
 static int begin_at_centroid(const sl_kmeans *kmeans, size_t p, size_t had) {
     const sl_learner *learner = &kmeans->learners[0];
     const sl_codec *codec = &kmeans->codec, *from = &kmeans->graph->partitions.codec;
@@ -166,7 +164,7 @@ static int begin_at_centroid(const sl_kmeans *kmeans, size_t p, size_t had) {
     return 1;
 }
 
-/* Begins at a row of the p-th stretch of the sample. */
+/* Starts from a row of the sample's p-th stretch. */
 static void begin_at_row(const sl_kmeans *kmeans, size_t p) {
     const size_t stretch = kmeans->sampled / kmeans->count;
     const uint32_t row = (uint32_t)(p * stretch + sl_kmeans_random(kmeans, 1, p, stretch));

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Places of the hash table, and ends that may be open. */
+/* Places of the hash table, and the most open ends. */
 enum { PLACES_LOG2 = 12, PLACES = 1 << PLACES_LOG2, MOST_OPEN = 1024 };
 
 sl_status sl_detours_init(sl_detours *detours, const sl_graph *graph) {
@@ -39,7 +39,7 @@ void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to) {
         detours->open[detours->open_count++] = (sl_open_end){from, to};
 }
 
-/* A node that has another's place puts it out. A forgotten node is taken for far away. */
+/* A node replaces another in its place. The replaced node then counts as far away. */
 static uint32_t *place_of(const sl_detours *detours, uint32_t node) {
     return &detours->near[node * 2654435761u >> (32 - PLACES_LOG2)];
 }
@@ -53,7 +53,7 @@ static void prefetch_lists(const sl_graph *graph, const uint32_t *nodes, size_t 
         sl_prefetch(sl_links(graph, nodes[i]), graph->m0 * sizeof *nodes);
 }
 
-/* Fills the table with the nodes that one link leads to from a node, or two. */
+/* Fills the table with the nodes one or two links away from a node. */
 static void fill_near(const sl_detours *detours, uint32_t node) {
     const sl_graph *graph = detours->graph;
     const sl_layer layer = sl_layer_at(graph, 0);
@@ -70,7 +70,7 @@ static void fill_near(const sl_detours *detours, uint32_t node) {
         *place_of(detours, detours->own[i]) = detours->own[i];
 }
 
-/* Two words at a time: a list has an even number. */
+/* Reads two words at a time: a list has an even number. */
 static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     const uint32_t *links = sl_links(graph, from);
     for (size_t i = 0; i < graph->m0; i += 2) {
@@ -80,8 +80,8 @@ static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     return 0;
 }
 
-/* Tells whether a node in the table links to a node, over up to `over` others. Many of those that link to a node are
- * among its own links. */
+/* Whether a node of the table leads to `to`, over up to `over` others. Only links of `to` are tried, since many nodes
+ * that link to it are among them. */
 static int is_linked_from_near(const sl_detours *detours, uint32_t to, unsigned over) {
     const sl_graph *graph = detours->graph;
     const uint32_t *links = sl_links(graph, to);
@@ -102,8 +102,8 @@ static int has_detour(const sl_detours *detours, uint32_t to) {
 void sl_detours_check(sl_detours *detours, uint32_t node) {
     size_t left = 0;
     if (!detours->dropped_count) return;
-    /* The list is written before other lists are read. If two threads each give up the other's way, at least
-     * one of them sees it. */
+    /* The list is written before other lists are read. If two threads each drop the other's path, at least one of them
+     * sees it. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     fill_near(detours, node);
     for (size_t i = 0; i < detours->dropped_count; i++)

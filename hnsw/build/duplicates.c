@@ -20,14 +20,15 @@ static uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size) {
     return hash;
 }
 
-/* Nobody can choose vectors that meet: the process draws the seed. The first of a kind does not depend on the seed. */
+/* Nobody can choose vectors whose hashes collide, since each process draws a seed. The result doesn't depend on the
+ * seed. */
 static uint64_t hash_row(const sl_graph *graph, uint32_t node) {
     const sl_codec *codec = &graph->codec;
     uint64_t hash = hash_bytes(sl_id_seed(), sl_row(graph, node), codec->rows.factor + sizeof(float));
     return codec->rest.pitch ? hash_bytes(hash, sl_rest_row(graph, node), codec->rest.factor + sizeof(float)) : hash;
 }
 
-/* Finds the first of each kind. `table`: places by hash, SL_NONE where free. */
+/* Finds the first of each set of duplicates. `table`: places by hash, SL_NONE if free. */
 static void find_firsts(sl_duplicates *duplicates, const sl_points *points, const uint64_t *hashes, uint32_t *table,
                         size_t places) {
     memset(table, 0xff, places * sizeof *table);
@@ -83,7 +84,8 @@ void sl_duplicates_free(sl_duplicates *duplicates) {
     *duplicates = (sl_duplicates){0};
 }
 
-/* Puts the neighbours in a chain behind the first links of the kind. */
+/* Writes the list of a point: the links of its first, then its neighbours in the chain. chain: the duplicates before
+ * and behind it. */
 static void write_list(const sl_duplicates *duplicates, const uint32_t *own, size_t degree, const uint32_t *chain,
                        uint32_t *to) {
     const size_t before = chain[0] != SL_NONE, behind = chain[1] != SL_NONE, chained = before + behind;
@@ -99,8 +101,8 @@ static void write_list(const sl_duplicates *duplicates, const uint32_t *own, siz
 sl_status sl_duplicates_link(const sl_duplicates *duplicates, size_t degree, const uint32_t *own, uint32_t *links) {
     sl_status status = SL_OK;
     uint32_t *last = sl_mem_array(&duplicates->allocator, duplicates->distinct, sizeof *last, &status);
-    uint32_t *chains =
-        sl_mem_array(&duplicates->allocator, 2 * duplicates->n, sizeof *chains, &status); /* before and behind */
+    uint32_t *chains = sl_mem_array(&duplicates->allocator, 2 * duplicates->n, sizeof *chains,
+                                    &status); /* each point's duplicates before and behind it */
     if (status == SL_OK) {
         memset(last, 0xff, duplicates->distinct * sizeof *last);
         memset(chains, 0xff, 2 * duplicates->n * sizeof *chains);

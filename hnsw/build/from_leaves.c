@@ -16,22 +16,22 @@
 
 #include <string.h>
 
-/* Of ef_construction: leaves of one partitioning that a node is in. */
+/* The fan-out is ef_construction over this. */
 enum { EF_PER_LEAF = 50 };
-/* The largest sample is all nodes, halved so often. */
+/* The largest sample has all nodes, halved this many times. */
 enum { FIRST_HALVINGS = 3 };
 enum { MIN_FAN_OUT = 4, MIN_M = 16, MAX_M = 24 };
 
-/* The rows that are compared: the index's own where those have the codes of a comparison, else copies. */
+/* The rows that are compared: the index's own if they have the right codes, else copies in these codes. */
 typedef struct compared_rows {
-    sl_graph graph; /* with these rows for its codes */
-    void *rows;     /* NULL: the index's own */
+    sl_graph graph; /* the index's graph, with these rows for its codes */
+    void *rows;     /* copies; NULL: the index's own */
     size_t size;
-    int is_coarser; /* the rows are bytes, and the index's own codes are finer */
+    int is_coarser; /* the rows are I8, and the index's own codes are finer */
     int is_too_coarse;
 } compared_rows;
 
-/* A build in bytes begins again in floats where it cannot tell more than one node in this many from its neighbours. */
+/* A build in I8 starts again in F32 if I8 can't tell more than one node in this many from its neighbours. */
 enum { CLOSE_SHARE = 1024 };
 
 static size_t fan_out_of(const sl_graph *graph) {
@@ -39,7 +39,7 @@ static size_t fan_out_of(const sl_graph *graph) {
     return fan_out > SL_MAX_FAN_OUT ? SL_MAX_FAN_OUT : fan_out ? fan_out : 1;
 }
 
-/* Tells whether the build's nodes have lists in the graphs that they come from. */
+/* Whether the lists of the graphs that the nodes come from are joined. */
 static int is_joined(const sl_build *build) {
     return build->copied && build->copied->joins != SL_JOIN_NONE && build->builder == SL_BUILDER_AUTO;
 }
@@ -88,8 +88,8 @@ static sl_status compared_rows_init(compared_rows *c, const sl_build *build, sl_
     return graph->codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
 }
 
-/* Ends the pass where bytes fail to tell `close` of n nodes from their neighbours. No error message is set: the caller
- * links again, in floats. */
+/* Ends a pass in I8 that can't tell `close` of n nodes from their neighbours. It sets no message, since the caller
+ * links again in F32. */
 static sl_status check_close(compared_rows *c, size_t close, size_t n) {
     c->is_too_coarse = close > n / CLOSE_SHARE;
     return c->is_too_coarse ? SL_EUNSUPPORTED : SL_OK;
@@ -99,7 +99,7 @@ static void compared_rows_free(compared_rows *c) {
     sl_mem_free(&c->graph.allocator, c->rows, c->size);
 }
 
-/* Lists the nodes of a layer above 0, and their slots. Returns how many they are. */
+/* Lists the nodes of an upper layer and their slots. Returns how many there are. */
 static size_t list_nodes(const sl_upper *upper, uint32_t level, uint32_t *nodes, uint32_t *slots) {
     size_t count = 0;
     for (uint32_t slot = 0; slot < upper->count; slot++)
@@ -118,8 +118,8 @@ static size_t reverse_width(size_t degree) {
     return 3 * degree / 2;
 }
 
-/* Makes the lists of members that all differ. `links`: the degree times entries a member, which get numbers of members.
- * `close`: the nodes that bytes have failed to tell apart so far, of those that the build links; NULL: not counted. */
+/* Makes the lists of points without duplicates. `links`: `degree` places a point. *close: points of the build that I8
+ * was already found to make alike; NULL: points that are too close aren't counted. */
 static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_points *points, size_t degree,
                                uint32_t *links, const size_t *close) {
     const sl_graph *graph = &build->index->graph;
@@ -140,7 +140,7 @@ static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_point
     return status;
 }
 
-/* Counts the members that bytes make alike with many others, which their own codes tell apart. */
+/* Counts the points that their own codes tell apart, but that I8 makes alike with many others. */
 static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplicates, const sl_points *points,
                               size_t *merged) {
     sl_status status = SL_OK;
@@ -151,13 +151,14 @@ static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplic
         others[duplicates->of[i]] +=
             !sl_is_duplicate(graph, duplicates->rows[duplicates->of[i]], sl_point_row(points, i));
     *merged = 0;
-    for (size_t kind = 0; kind < duplicates->distinct; kind++)
-        if (others[kind] >= SL_CLOSE_NEIGHBOURS) *merged += others[kind];
+    for (size_t i = 0; i < duplicates->distinct; i++)
+        if (others[i] >= SL_CLOSE_NEIGHBOURS) *merged += others[i];
     sl_mem_free(&graph->allocator, others, duplicates->distinct * sizeof *others);
     return SL_OK;
 }
 
-/* The same for members of which some are alike. `is_counted`: those that bytes fail to tell apart are counted. */
+/* Makes the lists of points. Duplicates chain up behind their firsts. `is_counted`: points that I8 can't tell from
+ * their neighbours are counted. */
 static sl_status link_points(sl_build *build, compared_rows *c, const sl_points *points, size_t degree, uint32_t *links,
                              int is_counted) {
     const sl_graph *graph = &build->index->graph;
@@ -171,11 +172,11 @@ static sl_status link_points(sl_build *build, compared_rows *c, const sl_points 
         return status == SL_OK ? link_distinct(build, c, points, degree, links, counts ? &close : NULL) : status;
     }
     if (counts) status = count_merged(graph, &duplicates, points, &close);
-    sl_points kinds = *points;
-    kinds.n = duplicates.distinct;
-    kinds.rows = duplicates.rows;
+    sl_points distinct = *points;
+    distinct.n = duplicates.distinct;
+    distinct.rows = duplicates.rows;
     uint32_t *own = sl_mem_array(allocator, duplicates.distinct * degree, sizeof *own, &status);
-    if (status == SL_OK) status = link_distinct(build, c, &kinds, degree, own, counts ? &close : NULL);
+    if (status == SL_OK) status = link_distinct(build, c, &distinct, degree, own, counts ? &close : NULL);
     if (status == SL_OK) status = sl_duplicates_link(&duplicates, degree, own, links);
     sl_mem_free(allocator, own, duplicates.distinct * degree * sizeof *own);
     sl_duplicates_free(&duplicates);
@@ -210,7 +211,7 @@ static sl_status link_upper(sl_build *build, compared_rows *c, uint32_t level, u
     return SL_OK;
 }
 
-/* Links layers from 1 up. The first node of the highest is the entry point. */
+/* Links layers from 1 up. The first node of the top layer becomes the entry point. */
 static sl_status link_all_upper(sl_build *build, compared_rows *c) {
     const sl_graph *graph = &build->index->graph;
     const size_t count = graph->upper.count, m = graph->m;
@@ -238,13 +239,14 @@ static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings, un
     return sl_random_at(graph->seed ^ purpose, node) >> (64 - halvings) == 0;
 }
 
-/* Samples of one size. Only samples in which a cluster has few nodes lead out of it: the larger clusters are, the
- * smaller. So small samples are drawn more often. Twice as many of a quarter the size take half the time. */
+/* Number of samples of one size. Samples lead out of a cluster only if few of its nodes are in them: larger clusters
+ * need smaller samples. So small samples are drawn more often. Twice as many of a quarter the size take half the
+ * time. */
 static unsigned draws_of(unsigned halvings) {
     return 1u << (halvings - FIRST_HALVINGS) / 2;
 }
 
-/* Links the nodes of a sample among themselves, beside the links that they have. */
+/* Links the nodes of a sample with each other. The links come behind those they have. */
 static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0;
@@ -259,8 +261,8 @@ static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes,
     return status;
 }
 
-/* Gives layer 0 links that lead out of clusters: ever smaller samples of the new nodes are linked. Each is a sample of
- * its own, so that more nodes get such links. The first nodes have these links where nodes are inserted. */
+/* Gives layer 0 links that lead out of clusters: links ever smaller samples of the new nodes. Each sample is drawn
+ * anew, so that more nodes get such links. When nodes are inserted, the first ones have them. */
 static sl_status link_samples(sl_build *build, compared_rows *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;
@@ -278,7 +280,7 @@ static sl_status link_samples(sl_build *build, compared_rows *c) {
     return status;
 }
 
-/* Links samples where walks lose many of the new nodes. `entry`: where walks begin, as of sl_graph. */
+/* Links samples if walks miss many of the new nodes. `entry`: the entry point of these walks, as in sl_graph. */
 static sl_status link_samples_if_lost(sl_build *build, compared_rows *c, uint64_t entry) {
     sl_graph walked = c->graph;
     int many_lost;
@@ -287,7 +289,7 @@ static sl_status link_samples_if_lost(sl_build *build, compared_rows *c, uint64_
     return many_lost ? link_samples(build, c) : SL_OK;
 }
 
-/* Makes the lists of layer 0 from those of the graphs that are joined. The build's own nodes begin at `first`. */
+/* Makes the lists of layer 0 from those of the joined graphs. `first`: the build's first own node. */
 static sl_status link_joined(compared_rows *c, const sl_points *points, const sl_copied *joined, const sl_graph *own,
                              size_t first) {
     const sl_graph *graph = &c->graph;
@@ -305,14 +307,14 @@ static sl_status link_joined(compared_rows *c, const sl_points *points, const sl
         status = check_close(c, sl_count_close_points(&neighbours, points, own, first), points->n - first);
     if (status == SL_OK) sl_join_append_old(&join, graph->m0, lists.links);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &neighbours);
-    /* Long links, which a choice leaves out, lead out of clusters. */
+    /* The selection drops long links, which lead out of clusters. */
     if (status == SL_OK) sl_join_append_old(&join, graph->m0, lists.links);
     sl_neighbour_lists_free(&neighbours);
     sl_join_free(&join);
     return status;
 }
 
-/* Links all nodes, of graphs that are joined or without lists. */
+/* Links all nodes of a first build, by joining graphs or from leaves. */
 static sl_status link_all(sl_build *build, compared_rows *c) {
     sl_graph *graph = &build->index->graph;
     sl_points points = points_of(build, c, NULL, c->graph.n);
@@ -332,11 +334,12 @@ static sl_status link_all(sl_build *build, compared_rows *c) {
  * A batch beside nodes that are there
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The lists as they are before the batch is joined, and two graphs of them: the old nodes' and the new ones'. */
+/* A batch beside nodes of the index. It keeps the lists from before the batch, as two graphs: of the old nodes and of
+ * the new ones. */
 typedef struct batch {
     sl_build *build;
     sl_graph old, added;
-    uint32_t *links; /* of layer 0, of all nodes */
+    uint32_t *links; /* of layer 0, for all nodes */
     uint32_t *upper; /* of the upper layers */
     sl_entry entry;
     uint32_t *of, *nodes;
@@ -382,7 +385,8 @@ static void restore_lists(const batch *b) {
     sl_entry_set(b->build->index, b->entry.level, b->entry.level ? b->entry.slot : b->entry.node);
 }
 
-/* Links the new nodes of layer 0 among themselves. They have no upper layers yet: walks begin at the first of them. */
+/* Links the new nodes of layer 0 with each other. They have no upper layers yet, so walks enter at the first of
+ * them. */
 static sl_status link_added(batch *b, compared_rows *c) {
     sl_build *build = b->build;
     const sl_graph *graph = &build->index->graph;
@@ -401,7 +405,8 @@ static sl_status link_added(batch *b, compared_rows *c) {
     return SL_OK;
 }
 
-/* The new nodes have no upper layers yet: they walk over the old graph, and not the other way. */
+/* Joins the two graphs. The new nodes have no upper layers yet, so they walk over the old graph, and the old ones don't
+ * walk. */
 static sl_status join_added(batch *b, compared_rows *c) {
     const sl_graph *graph = &b->build->index->graph, *graphs[] = {&b->old, &b->added};
     const sl_copied joined = {
@@ -442,7 +447,8 @@ static sl_status link_first(sl_build *build, compared_rows *c) {
     return status;
 }
 
-/* Numbers of nodes by partition lie together for leaves, and so do the rows and lists that choosing links reads. */
+/* Numbers nodes by partition. Points of a leaf then lie close together, and so do the rows and lists that selection
+ * reads. */
 static void number_by_partition(sl_build *build) {
     sl_index *index = build->index;
     const int64_t start = sl_now_ns();
@@ -453,7 +459,7 @@ static void number_by_partition(sl_build *build) {
     build->numbering_ns += sl_now_ns() - start;
 }
 
-/* Links the new nodes, which are compared in these codes. `again`: bytes do not tell them apart; nothing is linked. */
+/* Links the new nodes, compared in these codes. *again: I8 can't tell them apart, and nothing was linked. */
 static sl_status link_in_codes(sl_build *build, sl_codes codes, int *again) {
     compared_rows c;
     sl_status status = compared_rows_init(&c, build, codes);
@@ -475,7 +481,7 @@ sl_status sl_from_leaves_link(sl_build *build) {
     index->graph.bytes_are_coarse = 1;
     index->ordered = build->first ? index->ordered : 0;
     __atomic_store_n(&build->progress.done, done, __ATOMIC_RELAXED);
-    number_by_partition(build); /* the centroids too become floats */
+    number_by_partition(build); /* the centroids become F32 too */
     return link_in_codes(build, SL_CODES_F32, &again);
 }
 
@@ -492,7 +498,7 @@ static size_t distinct_bytes(const sl_points *points, size_t fan_out, size_t deg
     return sl_larger(leaves.most, leaves.kept + sl_larger(neighbours.most, selecting));
 }
 
-/* Bytes of linking where vectors are compared in these codes. */
+/* Bytes of linking, if vectors are compared in these codes. */
 static sl_status bytes_in_codes(const sl_graph *graph, size_t threads, int alike, sl_codes codes, size_t *bytes) {
     const size_t n = graph->n, dim = graph->codec.dim, degree = graph->m0;
     sl_codec codec = graph->codec;
@@ -511,7 +517,7 @@ static sl_status bytes_in_codes(const sl_graph *graph, size_t threads, int alike
     return SL_OK;
 }
 
-/* Only a build knows whether bytes tell the vectors apart. */
+/* Only a build learns whether I8 tells the vectors apart. */
 sl_status sl_from_leaves_bytes(const sl_graph *graph, size_t threads, int alike, size_t *bytes) {
     size_t floats = 0;
     SL_TRY(bytes_in_codes(graph, threads, alike, SL_CODES_I8, bytes));

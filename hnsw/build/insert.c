@@ -51,7 +51,8 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     }
 }
 
-/* Returns the id on a layer of a node that came from there. Slots are in node order, so that halving finds them. */
+/* Returns a node's id on a layer. The node came from that layer. Slots are in node order, so a binary search finds
+ * one. */
 static uint32_t id_on(const sl_layer *layer, uint32_t node) {
     return layer->level ? sl_slot_of(layer->graph, node) : node;
 }
@@ -70,7 +71,7 @@ static int is_selected(const sl_selection *selection, uint32_t node) {
     return 0;
 }
 
-/* Notes which links of layer 0 a list gives up for its new selection. `node` was no link before. */
+/* Notes the links of layer 0 that a list's new selection drops. `node` wasn't a link before. */
 static void note_dropped(sl_insert *insert, uint32_t node) {
     const sl_selection *selection = &insert->selection;
     sl_detours *detours = &insert->detours;
@@ -80,7 +81,7 @@ static void note_dropped(sl_insert *insert, uint32_t node) {
             detours->dropped[detours->dropped_count++] = selection->candidates[i];
 }
 
-/* Puts a link into a free place. Returns 0 where there is none. */
+/* Puts a link into a free place. Returns 0 if there is none. */
 static int append_link(const sl_insert *insert, const sl_layer *layer, uint32_t *links, uint32_t id) {
     size_t at = 0;
     while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
@@ -91,8 +92,8 @@ static int append_link(const sl_insert *insert, const sl_layer *layer, uint32_t 
     return 1;
 }
 
-/* Puts back what a list gave up and no other way leads to. A link that finds no place stays open. In persistent memory
- * a list has no gap at any time. */
+/* Puts back each dropped link whose end no other path reaches. A link that finds no place stays open. In persistent
+ * memory a list never has a gap. */
 static void restore_unreached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_detours *detours = &insert->detours;
     sl_detours_check(detours, node);
@@ -103,8 +104,8 @@ static void restore_unreached(sl_insert *insert, const sl_layer *layer, uint32_t
     }
 }
 
-/* Chooses the list of a full node anew among what it holds and one more. A file that is written in place was not
- * checked before: what is no id of the layer is left out. Returns whether the one more was chosen. */
+/* Selects a full node's list again, among its links and one more. A file written in place wasn't checked before, so ids
+ * outside the layer are left out. Returns whether the one more was selected. */
 static int select_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
     sl_selection *selection = &insert->selection;
     const int watches = insert->detours.watches && layer->level == 0;
@@ -143,8 +144,8 @@ int sl_insert_reverse_link(sl_insert *insert, const sl_layer *layer, uint32_t to
     return has;
 }
 
-/* Writes a node's own list. A node that is linked anew is in the graph already, and other threads write back links
- * into its list meanwhile. */
+/* Writes a node's own list. A node that's linked anew is already in the graph, and other threads may write reverse
+ * links into its list meanwhile. */
 static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
@@ -152,8 +153,8 @@ static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t no
     sl_spin_unlock(lock);
 }
 
-/* Goes over levels from the top down. A layer's candidates, found from the best of the layer above, become the node's
- * list. */
+/* Searches each level from the top down, starting at the best node of the level above. The candidates found there
+ * become the node's list. */
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
@@ -173,7 +174,8 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     }
 }
 
-/* Gives a node that no old node links to a free place in the list of an old one among its own `count` links. */
+/* Links to a node that no old node links to: takes a free place in the list of an old node among its own `count`
+ * links. */
 static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     for (size_t i = 0; i < count; i++) {
@@ -188,8 +190,8 @@ static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
     sl_detours_open(&insert->detours, SL_NONE, node);
 }
 
-/* Links back from layer 0 up. A layer's list is copied before its first back link goes out. From then on other threads
- * come upon the node there and may change the list. */
+/* Writes reverse links, from layer 0 up. A layer's list is copied before its first reverse link is written. From then
+ * on other threads find the node there, and may change its list. */
 static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
     for (uint32_t level = 0; level <= top; level++) {
         sl_layer layer = sl_layer_at(&insert->index->graph, level);

@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-/* LISTED: the nearest that a node takes from a much larger graph. LESS: how many fewer it takes from one of its own
- * graph's size, whose nodes tell it as many. KEPT: a walk's pool over what the walk is to find. */
+/* MOST_HITS: neighbours that a node takes from a much larger graph. FEWER_HITS: it takes this many fewer from a graph
+ * of its own size, since that graph's nodes find it too. POOL_FACTOR: candidates of a walk's pool for each hit. */
 enum { MOST_HITS = 40, FEWER_HITS = 30, POOL_FACTOR = 2 };
 /* Nodes that a thread takes at once. */
 enum { NODES_AT_ONCE = 64 };
 
-/* Walks that joining graphs takes, of which so many nodes each are copied. */
+/* Number of walks for joining graphs, of which copied_nodes[] nodes each are copied. */
 static uint64_t walk_count(const size_t *copied_nodes, size_t count) {
     uint64_t walks = 0;
     for (size_t a = 0; a < count; a++)
@@ -78,7 +78,7 @@ sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *
     return SL_OK;
 }
 
-/* Tells whether nodes of graph a walk over graph b. The first counts as the larger of two of one size. */
+/* Whether nodes of graph a walk over graph b. If two graphs have one size, the first counts as the larger. */
 static int walks_over(const sl_join *join, size_t a, size_t b) {
     if (join->copied->joins == SL_JOIN_OVER_FIRST) return a != 0 && b == 0;
     return a != b &&
@@ -92,8 +92,8 @@ static int walks_over(const sl_join *join, size_t a, size_t b) {
 /* One thread's scratch. */
 typedef struct join_scratch {
     const sl_join *join;
-    sl_walk *walks;   /* over each graph that is walked over */
-    uint32_t *starts; /* of each graph: where the next walk begins; SL_NONE: at the end of the way down */
+    sl_walk *walks;   /* one for each graph that is walked over */
+    uint32_t *starts; /* for each graph: where the next walk starts; SL_NONE: at the end of a descent */
     sl_similarity similarity;
     sl_seen seen;
     size_t count, room; /* candidates */
@@ -102,7 +102,7 @@ typedef struct join_scratch {
     sl_neighbour *entries;
 } join_scratch;
 
-/* Candidates of a node: what walks find, and what is behind all links. The graphs have one m. */
+/* Most candidates of a node: the hits of its walks, and all neighbours of its links. All graphs have the same m. */
 static size_t candidates_room(const sl_join *join) {
     const size_t degree = join->points->graph->m0;
     return join->copied->count * MOST_HITS + degree * degree;
@@ -151,7 +151,7 @@ static size_t hits_wanted(const sl_join *join, size_t from, size_t over) {
     return MOST_HITS - (walking < walked ? FEWER_HITS * walking / walked : FEWER_HITS);
 }
 
-/* Walks over another graph to what is near to a node. The walk begins where that of the node before ended. */
+/* Walks over another graph to a node's nearest. The walk starts where the walk of the node before ended. */
 static void walk_over(join_scratch *j, size_t from, uint32_t node, size_t over) {
     const sl_graph *graph = j->join->copied->graphs[over];
     const size_t hits = hits_wanted(j->join, from, over);
@@ -170,7 +170,7 @@ static void walk_over(join_scratch *j, size_t from, uint32_t node, size_t over) 
     j->starts[over] = best ? sl_pool_id(best) : SL_NONE;
 }
 
-/* Offers what is linked to linked nodes that were not copied. */
+/* Offers the neighbours of links that weren't copied. */
 static void offer_behind_gaps(join_scratch *j, size_t g, uint32_t node) {
     const sl_graph *graph = j->join->copied->graphs[g];
     const sl_layer layer = sl_layer_at(graph, 0);
@@ -184,7 +184,7 @@ static void offer_behind_gaps(join_scratch *j, size_t g, uint32_t node) {
     }
 }
 
-/* Lists the nearest of the candidates. */
+/* Lists the nearest candidates. */
 static void list_nearest(join_scratch *j, sl_neighbour_lists *neighbours, uint32_t point) {
     const sl_points *points = j->join->points;
     const float shift = sl_neighbour_shift(points->codec, sl_point_row(points, point));
@@ -217,7 +217,7 @@ static void join_chunk(join_scratch *j, sl_neighbour_lists *neighbours, size_t g
         join_node(j, neighbours, g, (uint32_t)node);
 }
 
-/* Does so for the nodes of all graphs, chunk by chunk: where walks begin does not depend on the threads then. */
+/* Lists the candidates of all graphs' nodes, chunk by chunk. So a walk's start doesn't depend on the threads. */
 static sl_status join_all(const sl_join *join, sl_neighbour_lists *neighbours) {
     const sl_points *points = join->points;
     sl_failure failed;
@@ -255,7 +255,8 @@ sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours
  * Lists that are there
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The list becomes no longer than it was or is: an index that is merged again and again would else have full lists. */
+/* A list gets no longer than it was or already is. Otherwise an index that's merged again and again would have full
+ * lists. */
 static void append_old_list(const sl_join *join, size_t point, uint32_t *links) {
     const size_t g = join->copied->of[point];
     const sl_graph *graph = join->copied->graphs[g];
@@ -277,7 +278,7 @@ void sl_join_append_old(const sl_join *join, size_t degree, uint32_t *links) {
  * Partitions that are there
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Puts a graph's centroids behind those that are there. `floats`: twice a vector of scratch. */
+/* Appends a graph's centroids to those already there. `floats`: scratch for two vectors. */
 static void append_centroids(const sl_partitions *from, const sl_partitions *out, float *floats) {
     const sl_codec *codec = &out->codec;
     for (size_t p = 0; p < from->count; p++) {
@@ -292,8 +293,8 @@ static void append_centroids(const sl_partitions *from, const sl_partitions *out
     }
 }
 
-/* Puts a graph's partitions behind those that are there. Its nodes are rows *row and those that follow; *row becomes
- * the first behind them. */
+/* Appends a graph's partitions to those already there. Its nodes begin at row *row; *row becomes the first row after
+ * them. */
 static void append_partitions(const sl_copied *copied, size_t g, size_t n, size_t *row, sl_partitions *out) {
     const sl_graph *graph = copied->graphs[g];
     const sl_partitions *from = &graph->partitions;

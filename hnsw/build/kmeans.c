@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    FIRST_ROWS = 16, /* rows a centroid is learnt from in the first turn, twice as many in the next, and so on */
-    MOST_ROWS = 256, /* most rows a centroid */
+    FIRST_ROWS = 16, /* training rows a centroid in the first iteration; each next iteration has twice as many */
+    MOST_ROWS = 256, /* training rows a centroid at most */
     TURNS = 7,
-    REUSED_FROM = 2, /* turns where centroids serve to begin at */
+    REUSED_FROM = 2, /* iterations from here to REUSED_END, if centroids of the index's partitions are reused */
     REUSED_END = 4,
     CHUNK = 64 /* rows a thread takes at once */
 };
@@ -96,7 +96,6 @@ void sl_kmeans_free_groups(sl_kmeans *groups) {
     sl_kmeans_free_centroids(groups);
 }
 
-/* The caller frees the groups with sl_kmeans_free_groups, also on failure. */
 sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, size_t count) {
     const sl_allocator *allocator = &grouped->graph->allocator;
     *groups = (sl_kmeans){.graph = grouped->graph,
@@ -113,14 +112,14 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
     return sl_kmeans_alloc_centroids(groups);
 }
 
-/* Tells whether a node's codes are those of a query that is compared with centroids. */
+/* Whether a node's codes can be compared with centroids as they are. */
 static int has_query_codes(const sl_kmeans *kmeans) {
     const sl_codec *codec = &kmeans->graph->codec;
     return !kmeans->grouped && codec->codes == SL_CODES_I8 && kmeans->codec.codes == SL_CODES_I8 &&
            codec->dtype == SL_F32 && codec->metric != SL_METRIC_IP;
 }
 
-/* Makes a row ready to be compared with centroids. Under COSINE its length does not count. */
+/* Makes a row ready to be compared with centroids. Under COSINE its length doesn't count. */
 static void encode_row_query(const sl_kmeans *kmeans, const sl_learner *learner, size_t i, sl_query_code *query) {
     const sl_graph *graph = kmeans->graph;
     float norm2;
@@ -138,7 +137,7 @@ static void encode_row_query(const sl_kmeans *kmeans, const sl_learner *learner,
                     query, &norm2);
 }
 
-/* The best of what was found, the first of equals. Scores that are no numbers find nothing. */
+/* The best result, and the first of equals. Returns 0 if all scores are NaN. */
 static uint32_t best_of(const sl_scan *found) {
     sl_scored best = {-INFINITY, 0};
     sl_score_keep_best(found->ids, found->scores, found->count, &best);
@@ -155,11 +154,11 @@ static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t fir
         }
         sl_top_centres_scan(&learner->top, &kmeans->groups, count);
         for (size_t i = 0; i < count; i++)
-            kmeans->nearest[first + i] = best_of(&learner->top.top.scans[i]);
+            kmeans->nearest[first + i] = best_of(&learner->top.best.scans[i]);
     }
 }
 
-/* Assigns the rows of the sample, and sorts them by centroid. */
+/* Assigns the rows of the sample to centroids, and sorts them by centroid. */
 static sl_status assign_sample(sl_kmeans *kmeans) {
     SL_TRY(sl_centre_groups_arrange(&kmeans->groups));
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)

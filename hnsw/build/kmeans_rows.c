@@ -4,18 +4,17 @@
 #include "distance/codec/encode.h"
 #include "hnsw/graph/vectors.h"
 
-/* A number from 0 to below - 1. */
 size_t sl_kmeans_random(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below) {
     return (size_t)(sl_random_at(kmeans->graph->seed ^ 0x7061727469746eu ^ purpose << 56, i) % below);
 }
 
-/* Returns the node of the i-th row of the sample: one of each stretch of nodes of equal length. */
+/* Draws one node from each of `sampled` equal stretches. */
 uint32_t sl_kmeans_node(const sl_kmeans *kmeans, size_t i) {
     uint64_t n = kmeans->graph->n, first = i * n / kmeans->sampled, end = (i + 1) * n / kmeans->sampled;
     return (uint32_t)(first + sl_kmeans_random(kmeans, 0, i, end - first));
 }
 
-/* Under IP lengths are for the bands, so that a partition may be narrow. */
+/* Under IP the bands see to lengths, so a partition may be narrow. */
 double sl_kmeans_vector(const sl_kmeans *kmeans, size_t i, float *out) {
     size_t dim = kmeans->codec.dim;
     if (kmeans->grouped) {

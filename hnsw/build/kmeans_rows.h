@@ -13,23 +13,23 @@ typedef struct sl_learner {
     float *floats; /* a vector, and as much again for encoding it */
     double *sums;
     void *buffer;
-    sl_top_centres top; /* of one centroid a row */
+    sl_top_centres top; /* keeps one centroid a row */
 } sl_learner;
 
 typedef struct sl_kmeans sl_kmeans;
 struct sl_kmeans {
     const sl_graph *graph;
-    const sl_kmeans *grouped; /* k-means whose centroids are clustered here; NULL: nodes of the index are */
-    sl_codec codec; /* codec of the centroids while they are learnt: Euclidean, but under COSINE by their angle */
+    const sl_kmeans *grouped; /* k-means whose centroids are clustered here; NULL: the index's nodes are */
+    sl_codec codec;           /* of the centroids while they're learnt: Euclidean, but under COSINE by angle */
     uint8_t *rows;
     sl_centre_groups groups; /* of the centroids, while rows are compared with them */
-    int in_query_form;       /* the centroids are in the form that queries are compared with */
+    int in_query_form;       /* centroids are encoded as queries are compared with them */
     size_t count, threads;
-    size_t sampled;        /* rows that are looked at: a sample, or all rows */
+    size_t sampled;        /* rows that take part: a sample, or all rows */
     uint32_t *nearest;     /* the centroid nearest to each row */
-    uint32_t *by_centroid; /* places of the rows in the sample, by centroid */
-    uint32_t *ends;        /* end of each centroid's places in `members` */
-    uint32_t *splits;      /* how often each centroid's rows were halved in this turn */
+    uint32_t *by_centroid; /* rows of the sample, by centroid */
+    uint32_t *ends;        /* end of each centroid's rows in `by_centroid` */
+    uint32_t *splits;      /* times that each centroid's rows were halved in this iteration */
     sl_learner *learners;
     sl_progress *progress;
 };
@@ -37,17 +37,17 @@ struct sl_kmeans {
 /* Returns a number from 0 to below - 1, the same for the same seed, purpose and i. */
 size_t sl_kmeans_random(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below);
 
-/* Returns the node of the i-th row of the sample. */
+/* Returns the node of the sample's i-th row. */
 uint32_t sl_kmeans_node(const sl_kmeans *kmeans, size_t i);
 
-/* Puts the vector that is clustered into `out`: a centroid, or a node's own vector. A node's is made unit
- * except under L2; returns what it was divided by. */
+/* Writes the vector to be clustered into `out`: a centroid, or a node's own vector. A node's vector is scaled to unit
+ * length except under L2. Returns its length before that, or 1. */
 double sl_kmeans_vector(const sl_kmeans *kmeans, size_t i, float *out);
 
-/* Asks for the memory that sl_kmeans_vector reads. */
+/* Prefetches the memory that sl_kmeans_vector reads. */
 void sl_kmeans_prefetch(const sl_kmeans *kmeans, size_t i);
 
-/* Returns a centroid's places in `members`. */
+/* Returns the range of a centroid's rows in `by_centroid`. */
 static inline sl_range sl_kmeans_cell(const sl_kmeans *kmeans, size_t p) {
     return (sl_range){p ? kmeans->ends[p - 1] : 0, kmeans->ends[p]};
 }

@@ -5,18 +5,18 @@
 
 #include <string.h>
 
-/* Members that a thread takes at once. */
+/* Points that a thread takes at once. */
 enum { POINTS_AT_ONCE = 64 };
-/* Links that go back to a member are chosen among the nearest so many times the degree of them. */
+/* An overfull list is selected among its links and the nearest reverse links, at most this many times the degree. */
 enum { MOST_REVERSE = 4 };
-/* Tellings that find their places before any is written. */
+/* Edges that get their places before any is written. */
 enum { EDGES_AT_ONCE = 64 };
 
-/* Entries that others tell each member. */
+/* The reverse candidates of each point. */
 typedef struct reverse_lists {
     sl_allocator allocator;
     size_t n, all;
-    uint64_t *starts; /* member -> its first entry, and one more */
+    uint64_t *starts; /* point -> its first entry; one more entry for the end */
     sl_neighbour *entries;
 } reverse_lists;
 
@@ -25,7 +25,8 @@ static void reverse_free(reverse_lists *t) {
     sl_mem_free(&t->allocator, t->entries, t->all * sizeof *t->entries);
 }
 
-/* Calls that go over all pairs of a teller and the member it tells: the i-th member that `from` tells, or SL_NONE. */
+/* The i-th edge of `from`: returns the point it leads to, SL_NONE behind the last. *reverse gets the entry for that
+ * point. */
 typedef uint32_t edge_fn(const void *of, size_t from, size_t i, sl_neighbour *reverse);
 
 static uint32_t edge_of_neighbours(const void *of, size_t from, size_t i, sl_neighbour *reverse) {
@@ -42,7 +43,8 @@ static uint32_t edge_of_links(const void *of, size_t from, size_t i, sl_neighbou
     return i < lists->degree ? lists->links[from * lists->degree + i] : SL_NONE;
 }
 
-/* Writes what a member tells. A locked addition waits for all stores before it, so that the stores come last. */
+/* Writes the edges of a point to the points they lead to. An atomic addition waits for all stores before it, so the
+ * additions of several edges come first. */
 static void write_edges(reverse_lists *t, edge_fn *edge, const void *of, size_t from) {
     sl_neighbour reverse[EDGES_AT_ONCE];
     uint64_t places[EDGES_AT_ONCE];
@@ -57,7 +59,7 @@ static void write_edges(reverse_lists *t, edge_fn *edge, const void *of, size_t 
     }
 }
 
-/* Turns lists round: what each member is told, in no order. */
+/* Reverses edges: gives each point the entries of all edges that lead to it, in no order. */
 static sl_status reverse_edges(reverse_lists *t, const sl_points *points, edge_fn *edge, const void *of) {
     sl_status status = SL_OK;
     *t = (reverse_lists){.allocator = points->graph->allocator, .n = points->n};
@@ -77,7 +79,7 @@ static sl_status reverse_edges(reverse_lists *t, const sl_points *points, edge_f
     }
     t->entries = sl_mem_array(&t->allocator, t->all, sizeof *t->entries, &status);
     SL_TRY(status);
-    /* Filling moves begins to ends, which are the begins of the next. */
+    /* After filling, starts[m] is the end of m; shift by one. */
 #pragma omp parallel for schedule(static) num_threads((int)points->threads) if (points->threads > 1)
     for (size_t from = 0; from < t->n; from++)
         write_edges(t, edge, of, from);
@@ -103,7 +105,7 @@ static size_t most_candidates(const sl_layer_lists *lists, size_t width) {
     return first > back ? first : back;
 }
 
-/* Members are rows of the graph in rising order, so that halving finds a row's member. */
+/* Rows rise with points, so a binary search finds the point of a row. */
 static uint32_t point_of_row(const sl_points *points, uint32_t row) {
     if (!points->rows) return row;
     size_t first = 0, end = points->n;
@@ -136,7 +138,7 @@ static void begin_point(selecting *c, uint32_t point) {
     c->selection.candidate_count = 0;
 }
 
-/* Offers the members of a member's list. Returns how many they are. */
+/* Offers the links of a point. Returns how many there are. */
 static size_t offer_links(selecting *c, uint32_t point) {
     const size_t degree = c->lists->degree;
     const uint32_t *links = c->lists->links + (size_t)point * degree;
@@ -159,7 +161,7 @@ static void select_first(selecting *c, const sl_neighbour_lists *neighbours, rev
     select_links(c, point);
 }
 
-/* Leaves the nearest so many links that go back to a member. */
+/* Keeps the nearest `most` of a point's reverse links. */
 static void keep_nearest(selecting *c, uint32_t point, sl_neighbour *entries, size_t count, size_t most) {
     const sl_points *points = c->lists->points;
     sl_similarity_set(&c->selection.similarity, sl_point_row(points, point));
@@ -174,7 +176,7 @@ static void keep_nearest(selecting *c, uint32_t point, sl_neighbour *entries, si
         entries[i] = sl_neighbour_point(entries[i]);
 }
 
-/* Sorts members by number: links that go back are there in any order. */
+/* Sorts points by number, since threads write reverse links in any order. */
 static void sort_points(sl_neighbour *entries, size_t count) {
     for (size_t i = 1; i < count; i++) {
         sl_neighbour point = entries[i];
@@ -185,7 +187,7 @@ static void sort_points(sl_neighbour *entries, size_t count) {
     }
 }
 
-/* Adds the links that go back to a member to its list, or chooses its list anew where they are too many. */
+/* Adds a point's reverse links to its list. If they don't fit, selects the list again. */
 static void select_with_reverse(selecting *c, reverse_lists *t, uint32_t point) {
     const sl_layer_lists *lists = c->lists;
     const size_t first = t->starts[point], most = MOST_REVERSE * lists->degree;
@@ -220,7 +222,7 @@ static void selecting_free(selecting *c) {
     sl_selection_free(&c->selection);
 }
 
-/* Chooses all lists: the first time with `near`, the second time without, where links go back. */
+/* Selects all lists: the first time among neighbours, the second time, with NULL, among links and reverse links. */
 static sl_status select_all(const sl_layer_lists *lists, const sl_neighbour_lists *neighbours, reverse_lists *t) {
     const sl_points *points = lists->points;
     sl_failure failed;
@@ -245,7 +247,7 @@ static sl_status select_all(const sl_layer_lists *lists, const sl_neighbour_list
     return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
 }
 
-/* Lists that are full tell the most. */
+/* Full lists have the most edges. */
 size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width) {
     const size_t n = lists->points->n, edge = n * sl_larger(width, lists->degree) * sizeof(sl_neighbour);
     const size_t most = most_candidates(lists, width) + 1;

@@ -5,22 +5,21 @@
 #include <string.h>
 
 /* Kinds of notes. */
-enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_ROWS, NOTE_LEAF, NOTE_TARGETS };
-/* Arrays go in pieces of so many bytes. */
+enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_POINTS, NOTE_LEAF, NOTE_TARGETS };
+/* Bytes of an array in one note. */
 enum { PIECE = 1 << 18 };
 
-/* All that leaves and what they tell depend on, but the rows. */
+/* All that leaves and their comparisons depend on, except the rows. It has no padding, which the checksum would see. */
 typedef struct note_key {
     uint64_t n, fan_out, width, seed;
-    uint32_t metric, dim, leaf_points, max_leaf_points, partitionings,
-        method; /* no padding, which the checksum would see */
+    uint32_t metric, dim, leaf_points, max_leaf_points, partitionings, method;
 } note_key;
 
-/* Stands for the way in which leaves are made and compared. A change of it gives another number, so that no build goes
- * on with leaves of another way. */
+/* Version of the method that makes and compares leaves. Raise it with any change to the method, so that no build goes
+ * on from leaves of the old one. */
 enum { METHOD = 3 };
 
-/* The checksums of every other row are the halves of a word. */
+/* The upper half is the checksum of odd rows, the lower half that of even rows. */
 static uint64_t rows_key(const sl_points *points) {
     const sl_code_rows *rows = &points->codec->rows;
     uint32_t crc[2] = {0, 0};
@@ -56,7 +55,7 @@ static sl_status write_array(sl_work *work, uint32_t kind, const void *array, si
     return SL_OK;
 }
 
-/* Room for the members that leaves are compared with, which is full where there are any. */
+/* Bytes of the targets. All places are used, if there are targets. */
 static size_t targets_bytes(const sl_leaves *leaves) {
     return leaves->targets ? leaves->targets_room * sizeof *leaves->targets : 0;
 }
@@ -65,7 +64,7 @@ sl_status sl_leaf_notes_write(sl_work *work, const sl_leaves *leaves) {
     const uint64_t counts[2] = {leaves->count, leaves->places};
     SL_TRY(sl_work_append(work, NOTE_COUNTS, 0, counts, sizeof counts));
     SL_TRY(write_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts));
-    SL_TRY(write_array(work, NOTE_ROWS, leaves->points, leaves->places * sizeof *leaves->points));
+    SL_TRY(write_array(work, NOTE_POINTS, leaves->points, leaves->places * sizeof *leaves->points));
     return write_array(work, NOTE_TARGETS, leaves->targets, targets_bytes(leaves));
 }
 
@@ -79,7 +78,7 @@ static int read_array(sl_work *work, uint32_t kind, void *array, size_t size) {
     return 1;
 }
 
-/* The file is not trusted. */
+/* The file isn't trusted. */
 static int leaves_are_sound(const sl_leaves *leaves) {
     if (leaves->starts[0] != 0 || leaves->starts[leaves->count] != leaves->places) return 0;
     for (size_t i = 0; i < leaves->count; i++)
@@ -107,7 +106,7 @@ int sl_leaf_notes_read(sl_work *work, sl_leaves *leaves) {
         leaves->count = counts[0];
         leaves->places = counts[1];
         is_read = read_array(work, NOTE_STARTS, leaves->starts, (leaves->count + 1) * sizeof *leaves->starts) &&
-                  read_array(work, NOTE_ROWS, leaves->points, leaves->places * sizeof *leaves->points) &&
+                  read_array(work, NOTE_POINTS, leaves->points, leaves->places * sizeof *leaves->points) &&
                   read_array(work, NOTE_TARGETS, leaves->targets, targets_bytes(leaves)) && leaves_are_sound(leaves);
     }
     if (is_read) return 1;
@@ -132,7 +131,7 @@ sl_status sl_leaf_note_write(sl_work *work, size_t leaf, const sl_leaf_note *not
     return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
 }
 
-/* Tells whether the words are those of the leaf's members. */
+/* Whether the words are results of the leaf's points. */
 static int note_fits(const sl_leaf_note *note, const sl_leaves *leaves, size_t leaf, size_t most) {
     const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
     size_t at = 0, targets;

@@ -10,27 +10,27 @@
 
 #include <string.h>
 
-/* Members that the centres are learnt from, a centre. */
+/* Training rows a centre. */
 enum { TRAIN_POINTS = 8 };
-/* Leaves that are too large are parted again, up to so many times. */
+/* Leaves that are too large are divided again, at most this many times. */
 enum { MAX_DEPTH = 3 };
 
 /* One partitioning under way. */
 typedef struct partitioning {
     const sl_points *points;
     sl_leaves *leaves;
-    size_t fan_out, count; /* centres */
+    size_t fan_out, count; /* leaves that a point goes to; centres */
     uint64_t seed;
     sl_codec codec; /* of the centres */
     uint8_t *centres;
-    uint32_t *nearest; /* folds entries a member: the centres nearest to it, the nearest first; SL_NONE behind them */
-    const sl_points *layer; /* all members */
-    const uint32_t *which;  /* numbers in the layer of the members that are parted; NULL: all */
+    uint32_t *nearest; /* the nearest centres of each point, best first; fan_out entries a point, unused ones SL_NONE */
+    const sl_points *layer; /* all points of the layer */
+    const uint32_t *which;  /* layer numbers of the points to divide; NULL: all */
     unsigned depth;
-    uint32_t *sampled; /* members, SAMPLE a centre at most */
-    uint32_t *starts;  /* centre -> first place in the sorted members, and one more */
+    uint32_t *sampled; /* training points; later the points of one leaf */
+    uint32_t *starts;  /* centre -> its first place in `sorted`; one more entry for the end */
     uint32_t *sorted;
-    size_t sample;
+    size_t sample; /* training points */
     sl_centre_groups groups;
 } partitioning;
 
@@ -38,13 +38,13 @@ typedef struct partitioning {
  * Centres
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns one of each stretch of members of equal length. */
+/* Draws one point from the i-th of `of` equal stretches. */
 static uint32_t draw_point(const partitioning *p, uint64_t purpose, size_t i, size_t of) {
     uint64_t n = p->points->n, first = i * n / of, end = (i + 1) * n / of;
     return (uint32_t)(first + sl_random_at(p->seed ^ purpose << 56, i) % (end - first));
 }
 
-/* Takes the nearest centres of some rows, `folds` entries a row. */
+/* Writes the best `fan_out` centres of each query, best first. The first found wins a tie. */
 static void keep_nearest_centres(const sl_top_columns *top, size_t count, size_t fan_out, uint32_t *nearest) {
     for (size_t i = 0; i < count; i++, nearest += fan_out) {
         const sl_scan *scan = &top->scans[i];
@@ -61,19 +61,19 @@ static void keep_nearest_centres(const sl_top_columns *top, size_t count, size_t
             nearest[at] = scan->ids[j];
             kept += kept < fan_out;
         }
-        if (!kept) nearest[kept++] = 0; /* scores that are no numbers, as a damaged row has */
+        if (!kept) nearest[kept++] = 0; /* all scores are NaN, as for a damaged row */
         for (; kept < fan_out; kept++)
             nearest[kept] = SL_NONE;
     }
 }
 
-/* Assigns members to the centres of groups, on one thread of several. */
+/* Assigns points to their nearest centres, on one thread of several. */
 static sl_status assign_some_points(const partitioning *p, const uint32_t *which, size_t n, size_t fan_out,
                                     uint32_t *nearest) {
     const sl_points *points = p->points;
     const sl_codec *rows = points->codec;
-    sl_top_centres top;
-    sl_status status = sl_top_centres_init(&top, &p->groups, fan_out);
+    sl_top_centres centres;
+    sl_status status = sl_top_centres_init(&centres, &p->groups, fan_out);
 #pragma omp for schedule(dynamic, 8)
     for (size_t first = 0; first < n; first += SL_TOP_QUERIES) {
         size_t count = n - first < SL_TOP_QUERIES ? n - first : SL_TOP_QUERIES;
@@ -81,18 +81,18 @@ static sl_status assign_some_points(const partitioning *p, const uint32_t *which
         for (size_t i = 0; i < count; i++) {
             const size_t row = sl_point_row(points, which ? which[first + i] : first + i);
             sl_query_code query;
-            sl_row_as_query(rows, rows->rows.base + row * rows->rows.pitch, top.top.buffer, &query);
-            sl_top_centres_query(&top, i, &query);
+            sl_row_as_query(rows, rows->rows.base + row * rows->rows.pitch, centres.best.buffer, &query);
+            sl_top_centres_query(&centres, i, &query);
         }
-        sl_top_centres_scan(&top, &p->groups, count);
-        keep_nearest_centres(&top.top, count, fan_out, nearest + first * fan_out);
+        sl_top_centres_scan(&centres, &p->groups, count);
+        keep_nearest_centres(&centres.best, count, fan_out, nearest + first * fan_out);
         sl_progress_step(points->progress, 0);
     }
-    sl_top_centres_free(&top);
+    sl_top_centres_free(&centres);
     return status;
 }
 
-/* Assigns members to centres. `which`: numbers of members; NULL: all. Errors: SL_ENOMEM. */
+/* Assigns points to their nearest centres. `which`: numbers of points; NULL: all. Errors: SL_ENOMEM. */
 static sl_status assign_points(partitioning *p, const uint32_t *which, size_t n, size_t fan_out, uint32_t *nearest) {
     const sl_points *points = p->points;
     sl_failure failed;
@@ -103,21 +103,21 @@ static sl_status assign_points(partitioning *p, const uint32_t *which, size_t n,
     return sl_failure_pass(&failed);
 }
 
-/* Sorts places of `to` by centre: p->starts and p->sorted. A place / folds is what was assigned. */
+/* Sorts the places of `nearest` by centre, into p->starts and p->sorted. Place / fan_out is the point. */
 static void sort_by_centre(partitioning *p, const uint32_t *nearest, size_t places) {
     p->starts[0] = 0;
     sl_sort_by_centre(nearest, places, p->count, p->starts + 1, p->sorted);
 }
 
-/* Gives a direction the length that centres have under IP, so that products with them go by the angle. */
+/* Gives a direction the length that all centres have under IP. Products with centres then compare by angle. */
 static void set_length(float *floats, size_t dim, float length) {
     const double own = sqrt(sl_dot_double(floats, floats, dim));
     for (size_t j = 0; j < dim && own > 0; j++)
         floats[j] = (float)(floats[j] * (length / own));
 }
 
-/* Encodes a centre. Integers take the nearest ones; under COSINE, where a length does not count, of a long vector.
- * floats: dim elements, and as many of scratch. */
+/* Encodes a centre. Integer types round each element. Under COSINE the vector is first stretched, since its length
+ * doesn't count. floats: dim elements, and as many of scratch. */
 static void encode_centre(const partitioning *p, size_t c, float *floats) {
     const sl_codec *codec = &p->codec;
     const size_t dim = codec->dim;
@@ -142,7 +142,7 @@ static void decode_point(const partitioning *p, size_t point, float *out) {
     sl_decode_row(codec, codec->rows.base + (size_t)sl_point_row(p->points, point) * codec->rows.pitch, out);
 }
 
-/* Puts each centre on one of the members. */
+/* Puts each centre on a point. */
 static sl_status begin_centres(partitioning *p) {
     const size_t dim = p->codec.dim;
     sl_status status = SL_OK;
@@ -155,7 +155,7 @@ static sl_status begin_centres(partitioning *p) {
     return status;
 }
 
-/* Moves each centre to the mean of the sampled members nearest to it. A centre without any stays. */
+/* Moves each centre to the mean of the training points nearest to it. A centre without any stays. */
 static sl_status move_centres(partitioning *p) {
     const size_t dim = p->codec.dim;
     sl_status status = SL_OK;
@@ -179,7 +179,7 @@ static sl_status move_centres(partitioning *p) {
     return status;
 }
 
-/* Makes centres of members by chance, and moves them once (Lloyd 1982). */
+/* Makes centres: random points, moved by one iteration of k-means (Lloyd 1982). */
 static sl_status make_centres(partitioning *p) {
     SL_TRY(begin_centres(p));
     for (size_t i = 0; i < p->sample; i++)
@@ -195,7 +195,7 @@ static sl_status make_centres(partitioning *p) {
 
 static sl_status partition_points(partitioning *p);
 
-/* Parts members by centres of their own. `which`: their numbers. */
+/* Divides the points of a large leaf by centres of their own. */
 static sl_status divide_again(const partitioning *whole, const uint32_t *which, size_t size) {
     const sl_points *points = whole->layer;
     sl_status status = SL_OK;
@@ -220,7 +220,8 @@ static sl_status divide_again(const partitioning *whole, const uint32_t *which, 
     return status;
 }
 
-/* Makes leaves of some members: one, or several where they are many. Copies cannot be parted, and are cut. */
+/* Makes one leaf of some points, or several if there are too many. Duplicates can't be divided by centres, so they're
+ * cut. */
 static sl_status make_leaf(const partitioning *p, const uint32_t *which, size_t size) {
     if (p->leaves->targets) return sl_leaves_append(p->leaves, which, size);
     if (size > SL_MAX_LEAF_POINTS && p->depth < MAX_DEPTH) return divide_again(p, which, size);
@@ -230,7 +231,7 @@ static sl_status make_leaf(const partitioning *p, const uint32_t *which, size_t 
     return SL_OK;
 }
 
-/* Makes leaves of the members nearest to each centre. */
+/* Makes the leaf of each centre, from the points assigned to it. */
 static sl_status make_leaves(partitioning *p) {
     for (size_t c = 0; c < p->count; c++) {
         const size_t first = p->starts[c], size = p->starts[c + 1] - first;
@@ -243,7 +244,7 @@ static sl_status make_leaves(partitioning *p) {
     return SL_OK;
 }
 
-/* Finds the members that score best for some centres, which are as many rows. */
+/* Finds the targets of the leaves of `count` centres: the points that score best for each centre. */
 static void find_targets(const partitioning *p, sl_top_columns *top, const sl_columns *all, size_t first,
                          size_t count) {
     uint32_t centres[SL_TOP_QUERIES], *targets = p->leaves->targets + (p->leaves->count + first) * SL_LEAF_TARGETS;
@@ -255,7 +256,7 @@ static void find_targets(const partitioning *p, sl_top_columns *top, const sl_co
             *targets++ = j < top->scans[i].count ? top->scans[i].ids[j] : SL_NONE;
 }
 
-/* The same for all centres, on one thread of several. */
+/* Finds the targets of all leaves of the partitioning, on one thread of several. */
 static sl_status find_some_targets(const partitioning *p, const sl_columns *all) {
     sl_progress *progress = p->points->progress;
     sl_top_columns top;
@@ -270,7 +271,7 @@ static sl_status find_some_targets(const partitioning *p, const sl_columns *all)
     return status;
 }
 
-/* Finds for the leaf of each centre the members that its own are compared with. */
+/* Finds the targets of all leaves of the partitioning. */
 static sl_status find_all_targets(const partitioning *p) {
     const sl_points *points = p->points;
     sl_columns all;
@@ -321,7 +322,7 @@ static void partitioning_free(partitioning *p) {
     sl_centre_groups_free(&p->groups);
 }
 
-/* The bytes of parting_alloc and of the threads' scratch. Threads assign, and then find the members that are asked. */
+/* Bytes of partitioning_alloc and of the threads' scratch. Threads first assign points, then find targets. */
 static size_t partitioning_bytes(const sl_points *points, size_t fan_out, size_t count) {
     const sl_codec *codec = points->codec;
     const size_t n = points->n, assigning = points->threads * sl_top_centres_bytes(codec, count, fan_out);
@@ -343,7 +344,7 @@ static sl_status partition_points(partitioning *p) {
     return status;
 }
 
-/* All members are one leaf. */
+/* Makes a single leaf of all points. */
 static sl_status make_one_leaf(sl_leaves *leaves) {
     for (size_t i = 0; i < leaves->n; i++)
         leaves->points[i] = (uint32_t)i;
@@ -354,7 +355,7 @@ static size_t centre_count(size_t n, size_t fan_out) {
     return n * fan_out / SL_LEAF_POINTS + 1;
 }
 
-/* Most leaves are those of one centre. Arrays grow by half. */
+/* Nearly every leaf belongs to one centre. `starts` grows by half. */
 sl_bytes sl_leaves_bytes(const sl_points *points, size_t fan_out) {
     const size_t n = points->n, centres = centre_count(n, fan_out), leaves = SL_PARTITIONINGS * centres + 2;
     const size_t targets =

@@ -1,19 +1,25 @@
-/* Makes leaves: divides the members of a layer, SL_PARTITIONINGS times (PiPNN, arXiv 2602.21247). */
+/* Divides the points of a layer into leaves (PiPNN, arXiv 2602.21247). */
 #ifndef SL_HNSW_BUILD_LEAVES_MAKE_H
 #define SL_HNSW_BUILD_LEAVES_MAKE_H
 
 #include "hnsw/build/leaves.h"
 
-/* Makes leaves. folds: leaves of one partitioning that a member is in, 1 to SL_MAX_FAN_OUT. The result depends on the
- * rows and the graph's seed; the number of threads changes nothing. Leaves that were noted are taken from there. The
- * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
+/*
+ * Makes the leaves of all SL_PARTITIONINGS partitionings, or reads them from points->work.
+ *
+ * Parameters: `fan_out`, the leaves of one partitioning that a point goes to, 1 to SL_MAX_FAN_OUT. The caller frees the
+ * leaves, also on failure. The leaves depend on the rows and the graph's seed, not on the number of threads.
+ *
+ * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO.
+ */
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_points *points, size_t fan_out);
-/* Bytes of leaves. Parting a leaf again is not counted: later steps take more. */
+/* Bytes that leaves keep, and the most that making them takes. Dividing a large leaf again isn't counted, since later
+ * steps take more. */
 sl_bytes sl_leaves_bytes(const sl_points *points, size_t fan_out);
-/* Counts the comparisons of members with centres. Under IP they grow as the square of n: each centre is compared with
- * all members. */
+/* Number of comparisons of points with centres. Under IP they grow with the square of n, since each centre is compared
+ * with all points. */
 double sl_leaves_comparisons(size_t n, size_t fan_out, sl_metric metric);
-/* Counts the comparisons of members with those of their leaves, were every leaf of the usual size. */
+/* Number of comparisons within leaves, if every leaf has SL_LEAF_POINTS points. */
 double sl_leaves_pairs(size_t n, size_t fan_out);
 
 #endif

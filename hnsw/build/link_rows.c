@@ -4,8 +4,8 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/upper.h"
 
-/* The first rows of an empty index are inserted one after another. The many that follow on all threads then have a
- * graph to find their neighbours in. */
+/* The first rows of an empty index are inserted one by one. The other rows, inserted on all threads, then find
+ * neighbours in a graph. */
 enum { ALONE = 256 };
 
 int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n) {

@@ -8,15 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Locks of all lists: a member's is that of its number modulo their count. */
+/* Locks of all lists. List i has lock i % LOCKS. */
 enum { LOCKS = 4096 };
-/* Numbers that are sorted by insertion. */
+/* Runs of this length are sorted by insertion. */
 enum { RUN = 8 };
 
 void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep) {
     size_t first = 0, end = n; /* the boundary lies between them */
     while (end - first > 1) {
-        /* The pivot is never the least: of two numbers it is the larger one. */
+        /* The pivot is never the smallest: of two numbers it's the larger. */
         sl_neighbour a = entries[first], b = entries[first + (end - first) / 2],
                      c = end - first == 2 ? UINT64_MAX : entries[end - 1];
         sl_neighbour pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
@@ -31,7 +31,7 @@ void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep) {
             entries[i] = entries[j];
             entries[j] = swapped;
         }
-        /* [first, j] is no less than the pivot, what follows no larger. */
+        /* [first, j] is at least the pivot; the rest is at most the pivot. */
         if (j + 1 == keep) return;
         if (j + 1 > keep)
             end = j + 1;
@@ -40,7 +40,7 @@ void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep) {
     }
 }
 
-/* Merges two runs of falling numbers, equal ones once, up to `limit` of them. Returns how many they are. */
+/* Merges two descending runs into up to `limit` entries. Equal entries become one. Returns the number of entries. */
 static size_t merge_runs(const sl_neighbour *a, size_t na, const sl_neighbour *b, size_t nb, sl_neighbour *out,
                          size_t limit) {
     size_t i = 0, j = 0, count = 0;
@@ -88,10 +88,10 @@ typedef struct sl_leaf_pairs {
     const sl_leaves *leaves;
     sl_neighbour_lists *lists;
     sl_spin *locks;
-    /* The least score of each full list; -INFINITY for others. A score only rises, so that a column below it is in no
-     * list in the end, whenever a thread reads it. */
+    /* The lowest score of each full list; -INFINITY for other lists. It only rises. A target that scores below it can't
+     * be in the final list, so it doesn't matter when a thread reads it. */
     float *worst;
-    uint64_t *noted; /* a bit for each leaf that need not be compared */
+    uint64_t *noted; /* a bit a leaf: its note is read, so it isn't compared */
 } sl_leaf_pairs;
 
 /* One thread's scratch. */
@@ -101,19 +101,19 @@ typedef struct pairing {
     const sl_leaf_pairs *pairs;
     sl_columns columns;
     sl_top_columns top;
-    uint32_t *rows;                     /* of the members that a leaf's own are compared with */
-    sl_neighbour *found;                /* what one leaf adds: scores, and places in the leaf */
-    sl_neighbour *candidates, *scratch; /* the same as entries of a list, and as much again */
+    uint32_t *rows;      /* of the leaf's targets */
+    sl_neighbour *found; /* a point's top-k in one leaf: rank above the complement of the target's place */
+    sl_neighbour *candidates, *scratch; /* the same as entries of a list; as much again */
     sl_leaf_note note;
-    int is_noted; /* the leaf that is compared */
+    int is_noted; /* the leaf being compared gets a note */
 } pairing;
 
-/* One leaf adds one more than the width, for the member finds itself. */
+/* One more than the width, since a point finds itself. */
 static size_t most_found(size_t width) {
     return width + 1;
 }
 
-/* Equals may come too, up to a quarter more. */
+/* Equal scores may come too, up to a quarter more. */
 static size_t found_room(size_t width) {
     return 2 * most_found(width);
 }
@@ -145,15 +145,15 @@ static void pairing_free(pairing *p) {
     if (p->top.block) sl_top_columns_free(&p->top);
 }
 
-/* A score that every entry exceeds which could come into a list whose worst entry is this one: another entry of the
- * same score could, also of 0. */
+/* Lower bound of scores that can still enter the list. An entry that equals the worst, also 0, can still enter. */
 static float lower_bound(float worst, float shift) {
     const float rounded = 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) + FLT_MIN;
     return worst > -INFINITY ? worst - shift - rounded : worst;
 }
 
-/* Takes the best of what a member found, of equals the first in the leaf. More equals are found where more columns were
- * left out, so they must not count. Returns how many were taken. */
+/* Keeps the best results of a point; of equal scores the first in the leaf. Results must not depend on threads: more
+ * equals come if a lower bound left out more targets, so equals behind the last are dropped. Returns the number
+ * kept. */
 static size_t keep_found(pairing *p, const sl_scan *found) {
     const size_t most = most_found(p->lists->width);
     for (size_t i = 0; i < found->count; i++)
@@ -163,8 +163,8 @@ static size_t keep_found(pairing *p, const sl_scan *found) {
     return most;
 }
 
-/* Makes entries of what a leaf tells about a member, the nearest first. Those that cannot come into its list may lack.
- * `asked`: the members that it was compared with. Returns how many they are. */
+/* Turns a point's results in a leaf into candidates for its list, the nearest first. Results that can't enter the list
+ * are left out. `found`: number of results. Returns the number of candidates. */
 static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *candidates,
                               size_t found) {
     const float shift = sl_neighbour_shift(p->points->codec, sl_point_row(p->points, point));
@@ -181,8 +181,8 @@ static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t poin
     return count;
 }
 
-/* Joins what a leaf tells about a member with the member's list. A member is told of once, and with one nearness
- * wherever it is told of: entries of one member are equal. */
+/* Merges a point's results in a leaf into its list. A pair has the same score in every leaf, so a point found again
+ * gives an equal entry. */
 static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *candidates,
                             size_t found) {
     sl_neighbour_lists *lists = p->lists;
@@ -201,7 +201,7 @@ static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point,
     sl_spin_unlock(lock);
 }
 
-/* The same of what was just found, which is noted too. */
+/* Merges the results just found, and adds them to the note. */
 static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, size_t found) {
     sl_leaf_note *note = &p->note;
     merge_into_list(p, targets, point, p->found, found);
@@ -211,7 +211,7 @@ static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, siz
     note->count += found;
 }
 
-/* Packs the members that a leaf's own are compared with, and returns them. */
+/* Packs the leaf's targets as columns, and returns them. */
 static const uint32_t *pack_targets(pairing *p, const sl_leaves *leaves, size_t leaf) {
     size_t count;
     const uint32_t *targets = sl_leaf_targets(leaves, leaf, &count);
@@ -273,7 +273,7 @@ static sl_status compare_leaves(const sl_leaf_pairs *pairs) {
     return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
 }
 
-/* Joins what noted leaves told. */
+/* Merges the results of noted leaves. */
 static sl_status merge_notes(const sl_leaf_pairs *pairs) {
     const sl_leaves *leaves = pairs->leaves;
     const sl_points *points = pairs->points;

@@ -1,4 +1,4 @@
-/* The nearest members of each member, as its leaves tell them. */
+/* Neighbour lists: the nearest points of each point, found in its leaves. */
 #ifndef SL_HNSW_BUILD_NEIGHBOUR_LISTS_H
 #define SL_HNSW_BUILD_NEIGHBOUR_LISTS_H
 
@@ -6,15 +6,19 @@
 
 #include <string.h>
 
-/* A near member as one number: the larger, the nearer. No two members have the same number in a list, so that a choice
- * never depends on the order of a list. Members of one nearness are in an order by chance, since the first of many
- * copies would else be in every list. */
+/*
+ * A neighbour as one number: the score's rank above a hash of the point. Larger is nearer.
+ *
+ * No two entries of a list are equal, so a choice never depends on the order of a list. The hash shuffles points of
+ * equal score. Without it the first of many duplicates would be in every list.
+ */
 typedef uint64_t sl_neighbour;
 
 #define SL_POINT_HASH   0x9e3779b1u
-#define SL_POINT_UNHASH 0x0e8b2f51u /* SL_POINT_HASH * SL_POINT_UNHASH is 1, modulo 2^32 */
+#define SL_POINT_UNHASH 0x0e8b2f51u /* SL_POINT_HASH * SL_POINT_UNHASH == 1 modulo 2^32 */
 
-/* Rises as the score does: 0 and -0, which a product with zeros gives, are one score. The lower half is zero. */
+/* Maps a score to the upper half of a number, in the same order. 0 and -0 are one score, since products with zeros give
+ * both. The lower half is zero. */
 static inline sl_neighbour sl_neighbour_rank(float score) {
     uint32_t bits;
     score += 0.0f;
@@ -38,35 +42,35 @@ static inline uint32_t sl_neighbour_point(sl_neighbour neighbour) {
     return (uint32_t)neighbour * SL_POINT_UNHASH;
 }
 
-/* The same nearness, told of another member. */
+/* Returns the same score for another point: the reverse candidate. */
 static inline sl_neighbour sl_neighbour_reverse(sl_neighbour neighbour, uint32_t point) {
     return (neighbour >> 32 << 32) | (uint32_t)(point * SL_POINT_HASH);
 }
 
-/* Returns a number to be added to a member's scores for others. Scores of different members then compare: products
+/* Returns a number to add to a point's scores for others. It makes scores of different points comparable: products
  * under L2 lack the constant |q|^2 / 2. */
 static inline float sl_neighbour_shift(const sl_codec *codec, uint32_t row) {
     if (codec->metric != SL_METRIC_L2 || codec->rows.differences) return 0;
     return sl_field_get(codec->rows.base + (size_t)row * codec->rows.pitch, codec->rows.bias);
 }
 
-/* Moves the `keep` largest of n > keep to the front. */
+/* Moves the `keep` largest entries to the front, in no order. 0 < keep < n. */
 void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep);
 
-/* Sorts n different numbers, the largest first. `scratch`: n entries. */
+/* Sorts n distinct entries, the largest first. `scratch`: n entries. */
 void sl_neighbours_sort(sl_neighbour *entries, size_t n, sl_neighbour *scratch);
 
-/* Lists of up to `width` near members for each of n. */
+/* A list of up to `width` neighbours for each of n points. */
 typedef struct sl_neighbour_lists {
     sl_allocator allocator;
     size_t n, width;
-    sl_neighbour *entries; /* width entries a member; those of sl_neighbour_lists_make the nearest first */
-    uint16_t *count;       /* of each member */
+    sl_neighbour *entries; /* width entries a point; sl_neighbour_lists_make sorts them, the nearest first */
+    uint16_t *count;       /* entries of each point */
 } sl_neighbour_lists;
 
-/* Lists the `width` nearest of those that each member is compared with in its leaves. Leaves that were noted are not
- * compared again, and the others are noted. The result depends on the leaves alone. The caller frees, also on failure.
- * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
+/* Compares the points of each leaf with its targets, and lists the `width` nearest of each point. Leaves with a note
+ * aren't compared again; the others are noted. The result depends on the leaves alone. The caller frees, also on
+ * failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
                                   size_t width);
 void sl_neighbour_lists_free(sl_neighbour_lists *lists);

@@ -1,6 +1,4 @@
-/*
- * Partitions of an index's nodes, and their groups: the order of what k-means found.
- */
+/* Partitions of an index's nodes, and their groups, put in order after k-means. */
 #include "hnsw/build/partition_make.h"
 
 #include "hnsw/build/centroid.h"
@@ -14,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More partitions than these are put in groups, for queries to look at. */
+/* With more partitions than this, queries look at groups of them. */
 enum { UNGROUPED = 128 };
 
 size_t sl_partition_count(size_t n) {
@@ -27,7 +25,7 @@ size_t sl_partition_groups(size_t partitions) {
     return partitions > UNGROUPED ? partitions / SL_GROUP_PARTITIONS : 0;
 }
 
-/* Makes the centroids once more, of all rows and in the form that queries are compared with. */
+/* Makes the centroids again, from all rows, in the form that queries are compared with. */
 static sl_status encode_for_queries(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     sl_codec codec;
@@ -42,7 +40,7 @@ static sl_status encode_for_queries(sl_kmeans *kmeans) {
     return SL_OK;
 }
 
-/* Takes partitions without rows out of the groups. */
+/* Removes partitions without rows from the groups. */
 static void leave_out_empty(sl_kmeans *groups) {
     uint32_t kept = 0, from = 0;
     for (size_t g = 0; g < groups->count; g++) {
@@ -56,14 +54,15 @@ static void leave_out_empty(sl_kmeans *groups) {
     }
 }
 
-/* Centroids in the order in which their parts are to lie. */
+/* Centroids in the order of their partitions. */
 typedef struct sl_centroid_list {
     const uint32_t *centroids;
     size_t count;
 } sl_centroid_list;
 
-/* Sorts `order`, which names n things, by their centroids: in the order of `list`, the things of one centroid as they
- * were. Puts the listed centroids and where their things begin into `out`. `scratch`: n entries. Errors: SL_ENOMEM. */
+/* Sorts `order`, which names n items, by centroid: centroids in the order of `list`, items of one centroid in their own
+ * order. Writes the listed centroids and the begin of each one's items to `out`. `scratch`: n entries. Errors:
+ * SL_ENOMEM. */
 static sl_status arrange_by_centroid(const sl_kmeans *kmeans, sl_centroid_list list, uint32_t *order, size_t n,
                                      uint32_t *scratch, sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
@@ -84,8 +83,8 @@ static sl_status arrange_by_centroid(const sl_kmeans *kmeans, sl_centroid_list l
         place_of[list.centroids[i]] = (uint32_t)i + 1;
         memcpy(arranged.rows + i * pitch, kmeans->rows + list.centroids[i] * pitch, pitch);
     }
-    /* starts[] gets sizes, a place further on, and then begins. Filling moves begins to ends: a place further on,
-     * those are begins again. */
+    /* starts[] gets sizes, one place further on, then begins. Filling turns each begin into an end, which is the next
+     * begin. */
     for (size_t i = 0; i < n; i++)
         if (place_of[of[order[i]]] < listed) arranged.starts[place_of[of[order[i]]] + 1]++;
     for (size_t p = 1; p <= listed; p++) {
@@ -103,7 +102,7 @@ done:
     return status;
 }
 
-/* Lists the centroids of n things in the order in which `order` meets them, each once, in `room`. `seen`: zeroes. */
+/* Lists the centroids of n items in the order in which `order` first reaches them, in `room`. `seen`: zeroes. */
 static sl_centroid_list list_in_order(const sl_kmeans *kmeans, const uint32_t *order, size_t n, uint32_t *seen,
                                       uint32_t *room) {
     size_t listed = 0;
@@ -115,7 +114,8 @@ static sl_centroid_list list_in_order(const sl_kmeans *kmeans, const uint32_t *o
     return (sl_centroid_list){room, listed};
 }
 
-/* Sorts nodes by partition, and partitions by group where there are groups; groups lie as they are met first. */
+/* Sorts nodes by partition, and partitions by group if there are groups. Groups lie in the order in which they are
+ * first reached. */
 static sl_status order_nodes(const sl_kmeans *kmeans, const sl_kmeans *groups, const sl_partition_work *work) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t n = kmeans->graph->n, count = kmeans->count, size = 4 * count * sizeof(uint32_t);
@@ -147,7 +147,8 @@ static int longer_first(const void *a, const void *b) {
     return one->place < other->place ? -1 : 1;
 }
 
-/* Puts down how long the longest of each band is. The partition's nodes lie by falling length. */
+/* Writes the length of each band's longest vector, as a share of the partition's longest. Nodes lie by falling
+ * length. */
 static void write_bands(const sl_measured *nodes, size_t count, uint8_t *bands) {
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
         size_t first = sl_partition_banded(count, b);
@@ -157,7 +158,7 @@ static void write_bands(const sl_measured *nodes, size_t count, uint8_t *bands) 
     }
 }
 
-/* Sorts each partition's nodes by falling length, nodes of one length as they were, and makes its bands. */
+/* Sorts each partition's nodes by falling length and makes its bands. Nodes of equal length keep their order. */
 static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *scratch, sl_partitions *out) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t n = kmeans->graph->n, dim = kmeans->codec.dim;
@@ -174,7 +175,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
         if (sl_progress_cancelled(kmeans->progress)) continue;
         for (size_t i = range.first; i < range.end; i++) {
             sl_coded_floats(kmeans->graph, order[i], x);
-            double length = sl_vector_length(x, dim); /* a damaged file may give no number, or too large a one */
+            double length = sl_vector_length(x, dim); /* a damaged file may give NaN, or too large a length */
             nodes[i] = (sl_measured){length <= (double)FLT_MAX ? (float)length : 0, (uint32_t)i};
         }
         qsort(nodes + range.first, range.end - range.first, sizeof *nodes, longer_first);
@@ -194,7 +195,7 @@ static sl_status make_partitions(sl_kmeans *kmeans) {
     return sl_progress_cancelled(kmeans->progress) ? sl_progress_end(kmeans->progress) : encode_for_queries(kmeans);
 }
 
-/* Makes the groups that queries look at, of centroids as queries are compared with them. */
+/* Makes the groups that queries look at, from centroids in their form for queries. */
 static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_init_groups(groups, kmeans, sl_partition_groups(kmeans->count)));
     SL_TRY(sl_kmeans_learn_groups(groups));
@@ -237,7 +238,8 @@ sl_codes sl_partition_codes_at_most(const sl_graph *graph) {
     return sl_is_finer_than_bytes(&graph->codec) ? SL_CODES_F32 : SL_CODES_I8;
 }
 
-/* restate() makes the centroids twice. number() and arrange() have five numbers a partition. */
+/* encode_for_queries() has the centroids twice. order_nodes() and arrange_by_centroid() have five numbers a
+ * partition. */
 sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes) {
     const size_t count = sl_partition_count(graph->n), groups = sl_partition_groups(count);
     const int banded = graph->codec.metric == SL_METRIC_IP;

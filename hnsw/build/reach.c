@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ef of a walk that looks whether a way is left. */
+/* ef of a walk that only looks for a remaining path. */
 enum { NARROW_EF = 16 };
 
 static size_t bit_words(size_t bits) {
@@ -46,7 +46,7 @@ static void mark_tree(sl_reach *reach, size_t link) {
     reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
 }
 
-/* Reaches everything that links lead to from the queue. */
+/* Marks all nodes that links reach from those in the queue. */
 static void follow_links(sl_reach *reach) {
     const sl_graph *graph = reach->graph;
     while (reach->head < reach->tail) {
@@ -73,8 +73,8 @@ size_t sl_reach_from_entry(sl_reach *reach) {
     return reach->tail;
 }
 
-/* Makes `from` link to `to` in a free place. Otherwise, if `replaces` says so, over a link by which no node was reached
- * first: such a link leaves all reached nodes reached. Returns 0 where `from` has no place. */
+/* Makes `from` link to `to`, in a free place. If there is none and `replaces` is set, the link replaces one that isn't
+ * in the tree, so all reached nodes stay reached. Returns 0 if `from` has no place. */
 static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, uint32_t to, int replaces) {
     const sl_graph *graph = reach->graph;
     size_t first = (size_t)from * graph->m0, place = SIZE_MAX;
@@ -84,7 +84,7 @@ static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, ui
             place = i;
             break;
         }
-        /* The last such link is taken: lists are written best first. */
+        /* The last such link is taken, since lists are written best first. */
         if (replaces && !(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
     }
     if (place == SIZE_MAX) return 0;
@@ -95,11 +95,14 @@ static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, ui
     return 1;
 }
 
-/* Attaches a node to one nearby: a search finds it. The search's walk starts on a reached node and ends on reached
- * ones, unless it began below the upper layers. Failing that, any reached node with a place to spare will do. A tree
- * has fewer edges than nodes, so that there always is one.
- * Under IP many short vectors are in no list. The walk finds long ones, whose links all searches go by: links to short
- * vectors do not take their places. */
+/*
+ * Attaches an unreached node to a reached one near it, found by a search. The walk starts on a reached node and ends on
+ * reached ones, unless it began below the upper layers. Failing that, any reached node with a spare place will do. A
+ * tree has fewer edges than nodes, so there always is one.
+ *
+ * Under IP many short vectors are in no list. The walk finds long vectors, whose links all searches use: links to short
+ * vectors don't replace them.
+ */
 static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_graph *graph = reach->graph;
     sl_walk *walk = &insert->walk;
@@ -133,8 +136,8 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
  * Open ends
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends a link to the list of the first of `count` nodes that has a free place. A narrow walk may have passed over a
- * link that is there: nothing is appended then. */
+/* Appends a link to the first of `count` lists that has a free place. Nothing is appended if a list has the link
+ * already, which a narrow walk may have missed. */
 static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t count, uint32_t to) {
     const sl_graph *graph = &index->graph;
     for (size_t i = 0; i < count; i++) {
@@ -152,7 +155,8 @@ static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t co
     return 0;
 }
 
-/* Appends a link to the list of a node that the walk found, the nearest first, or else of one that they link to. */
+/* Appends a link to the list of a node in the walk's pool, the nearest first. If they're all full, appends it to the
+ * list of a node linked from one. */
 static int append_near(sl_insert *insert, uint32_t to) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     sl_pool *pool = &insert->walk.pool;
@@ -168,7 +172,7 @@ static int append_near(sl_insert *insert, uint32_t to) {
     return 0;
 }
 
-/* Tells whether the walk came to a node. Nodes of a large index share marks. */
+/* Whether the walk visited a node. In a large index nodes share visited marks, so there only the pool counts. */
 static int was_visited(const sl_walk *walk, uint32_t node) {
     if (walk->graph->n <= SL_VISITED_MOST) return sl_visited_has(&walk->visited, node);
     for (size_t i = 0; i < walk->pool.size; i++)
@@ -176,15 +180,15 @@ static int was_visited(const sl_walk *walk, uint32_t node) {
     return 0;
 }
 
-/* Walks towards a node. Returns whether the walk came to it, and else leaves in the pool where it came to. */
+/* Walks towards a node. Returns whether the walk reached it; if not, the pool has the nodes it came to. */
 static int walk_reaches(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
     sl_walk_layer(walk, 0, sl_range_of_id(start), ef);
     sl_pool_finish(&walk->pool, ef);
     return was_visited(walk, node);
 }
 
-/* A walk towards the end begins at the node from which it must be reached, and at the entry point. A new node may be
- * reached from any old one. A narrow walk finds most ends. */
+/* Walks towards the end from the node that must reach it, or from the entry point. A new node may be reached from any
+ * old one. A narrow walk finds most ends. */
 static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
     const sl_graph *graph = &insert->index->graph;
     const size_t ef = graph->ef_construction;
@@ -231,7 +235,7 @@ done:
 sl_status sl_reach_settle(sl_index *index) {
     if (index->published) return SL_OK;
     if (!__atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE)) return SL_OK;
-    /* A repair is written to the file itself. A child of fork() may not do that. */
+    /* A repair writes to the file itself. A child of fork() may not do that. */
     if (sl_index_is_direct(index)) SL_TRY(sl_index_writable(index));
     sl_spin_lock_owned(&index->settling);
     sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? prove_all(index) : SL_OK;

@@ -9,13 +9,13 @@
 
 enum {
     SAMPLED = 1024,   /* nodes that walks look for */
-    LOST_SHARE = 512, /* more than this part of them is many */
+    LOST_SHARE = 512, /* more than one in this many is many */
     EF = 200,         /* of a walk */
-    FIRST_LINKS = 8,  /* links of a list that a walk is to find */
+    FIRST_LINKS = 8,  /* first links of a node that its walk should find */
     AT_ONCE = 16      /* nodes that a thread takes at once */
 };
 
-/* Returns one of each stretch of nodes of equal length, from node `from` on. */
+/* Draws one node from the i-th of `of` equal stretches, from node `from` on. */
 static uint32_t draw_node(const sl_graph *graph, size_t from, size_t i, size_t of) {
     const uint64_t n = graph->n - from, first = i * n / of, end = (i + 1) * n / of;
     return (uint32_t)(from + first + sl_random_at(graph->seed ^ 0x6c6f7374u, i) % (end - first));
@@ -27,7 +27,8 @@ static int pool_has(const sl_pool *pool, uint32_t node) {
     return 0;
 }
 
-/* Returns the score of the worst that a walk has found. A short result leaves nothing out. */
+/* Returns the lowest score of a walk's results; -INFINITY if there are fewer than EF, since the walk then left nothing
+ * out. */
 static float worst_score(const sl_pool *pool) {
     float worst = pool->size < EF ? -INFINITY : INFINITY;
     for (size_t i = 0; i < pool->size; i++)
@@ -35,8 +36,8 @@ static float worst_score(const sl_pool *pool) {
     return worst;
 }
 
-/* Tells whether a walk to a node misses more than half of its first links, which are the nearest. A link that scores no
- * better than all that was found is no miss: many copies may be nearer. */
+/* Whether the walk to a node misses more than half of its first links, which are the nearest. A link that scores no
+ * better than the results isn't missed: many duplicates may be nearer. */
 static int is_lost(sl_walk *walk, uint32_t node) {
     const sl_graph *graph = walk->graph;
     const sl_layer layer = sl_layer_at(graph, 0);
@@ -70,7 +71,7 @@ sl_status sl_reachability_sample(const sl_graph *graph, size_t first, size_t thr
                                  int *many_lost) {
     const size_t n = graph->n - first, sampled = n < SAMPLED ? n : SAMPLED;
     size_t lost = 0;
-    (void)threads; /* a build without OpenMP has one */
+    (void)threads; /* a build without OpenMP has one thread */
     sl_failure failed;
     sl_failure_init(&failed);
 #pragma omp parallel num_threads((int)threads) if (threads > 1) reduction(+ : lost)

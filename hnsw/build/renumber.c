@@ -13,17 +13,17 @@
 
 #include <string.h>
 
-/* Everything that is needed before anything is changed. */
+/* Everything needed before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
-    sl_reach reach; /* its queue maps a new number to the old one */
+    sl_reach reach; /* its queue maps new numbers to old ones */
     uint32_t *to;   /* old number -> new number */
     uint32_t *of;   /* old number -> partition */
     sl_partitions partitions, groups;
     uint32_t *slots; /* old slot -> new slot */
     void *row;       /* room for the longest row of any array */
     void *ids;
-    uint64_t *dead; /* NULL where the index has no marks */
+    uint64_t *dead; /* NULL: the index has no tombstones */
     sl_upper upper;
 } sl_order;
 
@@ -86,8 +86,8 @@ static sl_status order_alloc(sl_order *order) {
     return SL_OK;
 }
 
-/* Makes the new numbers: by partition, and in a partition as a breadth-first pass from the entry point meets the
- * nodes. Nodes that the pass cannot reach come last. */
+/* Makes the new numbers: by partition, and within one in the order of a breadth-first pass from the entry point. Nodes
+ * that the pass can't reach come last. */
 static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
     const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
@@ -110,7 +110,7 @@ static void renumber_links(uint32_t *links, const uint32_t *from, size_t degree,
         links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
 }
 
-/* Moves rows into their new places, one cycle after another, so that no second array is needed. */
+/* Moves rows into their new places, one cycle of the permutation after another. So no second array is needed. */
 static void move_rows(sl_order *order, void *array, size_t pitch) {
     const uint32_t *from = order->reach.queue;
     uint64_t *moved = order->reach.reached;
@@ -165,7 +165,7 @@ static void copy_upper(sl_order *order) {
         }
 }
 
-/* Takes the new numbers into use, and leaves the old upper layers to be freed. */
+/* Puts the new numbers into use, and leaves the old upper layers in `order` to be freed. */
 static void adopt_order(sl_order *order) {
     sl_index *index = order->index;
     sl_entry entry = sl_entry_get(&index->graph);

@@ -14,15 +14,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors that are compared with all others, and their nearest that count. */
+/* Vectors that are compared with all others, and the nearest of each that count. */
 enum { SAMPLE = 64, NEAREST = SL_CLOSE_NEIGHBOURS };
-/* Neighbours within this many steps of a code may come in any order. A build then compares in floats. Within half as
- * many, the codes themselves lose the neighbours. */
+/* Neighbours within this many steps of a code may come in any order, so a build compares in F32. Within half as many,
+ * the codes themselves lose neighbours. */
 #define CLOSE_STEPS 8.0
-/* One vector of the sample with such neighbours may be chance. Two are not. */
+/* One vector of the sample with such neighbours may be chance. Two aren't. */
 enum { TOO_MANY = 2 };
 
-/* One thread's nearest vectors of each of the sample. */
+/* One thread's nearest vectors of each vector of the sample. */
 typedef struct nearest {
     sl_top top[SAMPLE];
     sl_top_entry entries[SAMPLE][NEAREST];
@@ -33,7 +33,7 @@ typedef struct sample {
     size_t count, threads;
     uint32_t nodes[SAMPLE];
     sl_query_code queries[SAMPLE];
-    float own[SAMPLE]; /* the score of each itself, which its copies have too */
+    float own[SAMPLE]; /* the score of each for itself, and so for its duplicates */
     uint8_t *codes;
     nearest *nearest; /* one a thread */
     float *floats;
@@ -50,7 +50,7 @@ static void sample_free(sample *s) {
     sl_mem_free(allocator, s->floats, 2 * s->graph->codec.dim * sizeof *s->floats);
 }
 
-/* Draws a vector of each stretch of equal length. */
+/* Draws one vector from each of SAMPLE equal stretches. */
 static sl_status sample_draw(sample *s) {
     const sl_graph *graph = s->graph;
     sl_status status = SL_OK;
@@ -72,7 +72,7 @@ static sl_status sample_draw(sample *s) {
     return SL_OK;
 }
 
-/* Compares a block of vectors with the sample. Copies of a vector are no neighbours. */
+/* Compares a block of vectors with the sample. Duplicates of a vector aren't neighbours. */
 static void compare_block(const sample *s, nearest *mine, size_t first, size_t count) {
     uint32_t numbers[SL_SCORE_BLOCK + SL_SCORE_PAD];
     float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
@@ -102,7 +102,7 @@ static sl_status compare_sample(const sample *s, sl_progress *progress) {
     return sl_progress_cancelled(progress) ? sl_progress_end(progress) : SL_OK;
 }
 
-/* The distance from a vector of the sample to the farthest of its nearest. */
+/* Returns the distance from a vector of the sample to the farthest of its neighbours. */
 static double distance_of(const sample *s, size_t i) {
     const size_t dim = s->graph->codec.dim;
     sl_coded_floats(s->graph, s->nodes[i], s->floats);
@@ -110,24 +110,24 @@ static double distance_of(const sample *s, size_t i) {
     return sqrt(sl_l2_double(s->floats, s->floats + dim, dim));
 }
 
-/* Tells whether the nearest are too close for bytes. */
+/* Whether the neighbours are too close for I8. */
 static int is_close_for_bytes(const sample *s, size_t i) {
     const double distance = distance_of(s, i);
     return distance < CLOSE_STEPS * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
 }
 
-/* Tells whether the nearest are too close for the index's own codes. */
+/* Whether the neighbours are too close for the index's own codes. */
 static int is_unresolved(const sample *s, size_t i) {
     const sl_codec *codec = &s->graph->codec;
     const double factor = (double)sl_field_get(sl_row(s->graph, s->nodes[i]), codec->rows.factor);
-    /* Levels of 4 bits are two factors apart. */
+    /* 4-bit levels are two factors apart. */
     const double step = codec->codes == SL_CODES_I4 ? 2 * factor : factor, distance = distance_of(s, i);
-    /* Scores are differences of products as large as the vector's square, in floats. */
+    /* Scores are differences of products as large as the squared vector, in floats. */
     const double rounding = 4 * sqrt((double)FLT_EPSILON * sl_dot_double(s->floats, s->floats, codec->dim));
     return distance < CLOSE_STEPS / 2 * step || distance < rounding;
 }
 
-/* Finds the nearest of a sample, and counts those that `close` tells. */
+/* Finds the neighbours of a sample, and counts the vectors for which close() holds. */
 static sl_status count_close(const sl_graph *graph, size_t threads, sl_progress *progress,
                              int (*close)(const sample *s, size_t i), sl_resolution *out) {
     sample s = {.graph = graph, .threads = threads};
@@ -144,14 +144,14 @@ int sl_is_finer_than_bytes(const sl_codec *codec) {
     return codec->metric == SL_METRIC_L2 && codec->codes != SL_CODES_I8 && codec->codes != SL_CODES_I4;
 }
 
-/* Tells whether a member's nearest are closer than `step` times CLOSE. Copies of it in `own` are no neighbours. */
+/* Whether a point's neighbours are closer than `step` times CLOSE_STEPS. Its duplicates in `own` aren't neighbours. */
 static int has_close(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own, size_t point,
                      double step) {
     const sl_neighbour *list = neighbours->entries + point * neighbours->width;
     size_t count = neighbours->count[point], close = 0;
     for (size_t i = 0; i < neighbours->count[point]; i++) {
         if (-2 * (double)sl_neighbour_score(list[i]) >= CLOSE_STEPS * CLOSE_STEPS * step * step)
-            continue; /* a score is half the square */
+            continue; /* a score is half the squared distance */
         const uint32_t other = sl_point_row(points, sl_neighbour_point(list[i]));
         const int is_duplicate = sl_is_duplicate(own, sl_point_row(points, point), other);
         close += !is_duplicate;

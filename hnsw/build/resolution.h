@@ -1,4 +1,4 @@
-/* A measure of whether codes tell near vectors apart. */
+/* Measures whether codes tell near vectors apart. */
 #ifndef SL_HNSW_BUILD_RESOLUTION_H
 #define SL_HNSW_BUILD_RESOLUTION_H
 
@@ -6,28 +6,28 @@
 #include "hnsw/build/neighbour_lists.h"
 #include "hnsw/graph/index.h"
 
-/* A vector whose so many nearest all lie within a few steps of a code is not told from its neighbours. */
+/* A vector counts as too close if this many of its nearest lie within a few steps of a code. */
 enum { SL_CLOSE_NEIGHBOURS = 16 };
 
-/* Tells whether an index's own codes may tell vectors apart that 8 bits do not: under L2, codes of more than 12 bits.
- */
+/* Whether an index's own codes may tell vectors apart that 8 bits don't: codes of more than 12 bits under L2. */
 int sl_is_finer_than_bytes(const sl_codec *codec);
 
 /*
- * Chooses the codes in which a build compares vectors: I8, or F32 where 8 bits do not tell neighbours apart. That is so
- * where neighbours lie closer than a few steps of a code, as vectors far from the origin do: a step is a part of a
- * vector's largest element. 64 vectors are compared with all others for this.
+ * Chooses the codes in which a build compares vectors: I8, or F32 if 8 bits don't tell neighbours apart.
  *
- * I8 under other metrics than L2, and for an index whose own codes have no more than 12 bits. The answer depends on the
- * vectors and the seed; threads and instruction set change nothing but equal cases.
+ * That's so if neighbours lie closer than a few steps of a code, as far from the origin: a step is a share of a
+ * vector's largest element. The call compares 64 vectors with all others.
+ *
+ * Under other metrics than L2, and for an index whose own codes have 12 bits or fewer, the codes are I8. The result
+ * depends on the vectors and the seed. Threads and instruction set only change borderline cases.
  *
  * Errors: SL_ENOMEM, SL_ECANCELED.
  */
 sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *progress, sl_codes *codes);
 
-/* Returns how many members from number `first` on have a 16th neighbour in their lists within those few steps. The
- * members are compared under L2 in I8. Copies in `own`, the graph with its own codes, are no neighbours. All members
- * count, and so does a small cluster that the 64 vectors miss. */
+/* Returns the number of points from `first` on whose 16th neighbour in their lists lies within those few steps. Points
+ * are compared under L2 in I8. Duplicates in `own`, the graph with its own codes, aren't neighbours. All points are
+ * looked at, and with them small clusters that the 64 vectors may miss. */
 size_t sl_count_close_points(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own,
                              size_t first);
 

@@ -35,14 +35,14 @@ void sl_selection_free(sl_selection *selection) {
     selection->graph = NULL;
 }
 
-/* Tells which of two candidates of one score comes first: either, by chance, and not the same for every base. The order
- * in which candidates arrive does not count, and the first of many copies is not in every list. */
+/* Which of two candidates of equal similarity comes first: by chance, and differently for each base. So the order of
+ * candidates doesn't matter, and the first of many duplicates isn't in every list. */
 static int comes_first(uint32_t base, uint32_t a, uint32_t b) {
     return sl_random_at(base, a) < sl_random_at(base, b);
 }
 
-/* Sorts candidates by insertion, which is the best of sorts for them: they arrive almost in order, from a walk's pool
- * or an old list. */
+/* Sorts candidates by insertion. That's the fastest here: they come almost in order, from a walk's pool or an old
+ * list. */
 static void sort_candidates(sl_selection *selection, uint32_t base) {
     for (size_t i = 1; i < selection->candidate_count; i++) {
         uint32_t node = selection->candidates[i];
@@ -59,8 +59,8 @@ static void sort_candidates(sl_selection *selection, uint32_t base) {
     }
 }
 
-/* Tells whether a candidate is nearer to one already chosen than to the base, which lies before the chosen. The first
- * few of those cover half the candidates, so that they are looked at some at a time. */
+/* Whether a candidate is nearer to a selected one than to the base, which lies at selected[-1]. The first few cover
+ * half of all candidates, so a block is compared at a time. */
 static int is_covered(sl_selection *selection, uint32_t candidate, float base_unit) {
     const uint32_t *nodes = selection->selected - 1;
     const size_t end = selection->selected_count + 1;
@@ -81,7 +81,8 @@ static uint32_t number_gap(uint32_t a, uint32_t b) {
     return a < b ? b - a : a - b;
 }
 
-/* Keeps the copies whose numbers are nearest to the base's: copies so form a chain, on which each is met. */
+/* Keeps the duplicates whose numbers are nearest to the base's. All duplicates then form a chain, and a walk reaches
+ * each. */
 static size_t keep_duplicate(uint32_t *duplicates, size_t count, size_t most, uint32_t base, uint32_t duplicate) {
     size_t at = count < most ? count : most;
     for (; at > 0 && number_gap(duplicates[at - 1], base) > number_gap(duplicate, base); at--)

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* A row is asked for so many rows before it is scored. */
+/* Rows are prefetched this many rows ahead. */
 enum { PREFETCH_AHEAD = 4 };
 
 size_t sl_similarity_bytes(const sl_graph *graph) {

@@ -14,7 +14,7 @@ void sl_sort_by_centre(const uint32_t *of, size_t n, size_t count, uint32_t *end
         ends[p] = begin;
         begin += size;
     }
-    /* Filling the places moves the begin of each centroid to its end. */
+    /* After filling, ends[p] is the end of centre p, no longer its begin. */
     for (size_t i = 0; i < n; i++)
         if (of[i] != SL_NONE) sorted[ends[of[i]]++] = (uint32_t)i;
 }

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counting sort of the numbers 0 to n - 1 by of[i], in rising order within a centre. Numbers with of[i] == SL_NONE are
- * left out. ends: `count` entries, which get the end of each centre's numbers in `members`. */
+/* Sorts the numbers i from 0 to n - 1 by their centre of[i], rising within a centre. Numbers of centre SL_NONE are left
+ * out. ends: `count` entries; each gets the end of its centre's numbers in `sorted`. */
 void sl_sort_by_centre(const uint32_t *of, size_t n, size_t count, uint32_t *ends, uint32_t *sorted);
 
 #endif

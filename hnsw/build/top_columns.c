@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Rows find so many times what they keep, or so many, before the worst are dropped. */
+/* A query keeps KEEP_ROOM times `keep` results, and at least KEEP_LEAST, before the worst are dropped. SPARE places are
+ * for the kernels. */
 enum { KEEP_ROOM = 2, KEEP_LEAST = 48, SPARE = 16 };
 _Static_assert(SL_TOP_QUERIES == 32, "a bit of a word for each row");
 _Static_assert(SL_COLUMNS_TILE <= SL_TILE_ROWS && SL_COLUMNS_TILE % 16 == 0, "a tile of whole registers");
@@ -83,7 +84,7 @@ static size_t top_room(size_t keep) {
     return most_kept(keep) + SL_COLUMNS_TILE + SPARE;
 }
 
-/* Bytes of a query, and of the ids or scores that a row finds. */
+/* Bytes of a query, and of the ids or the scores of its results. */
 static size_t query_bytes(const sl_codec *codec) {
     return sl_round_up(sl_query_size(codec), SL_CACHE_LINE) + SL_ROW_STEP;
 }
@@ -132,7 +133,7 @@ void sl_top_columns_query(sl_top_columns *top, size_t place, const sl_query_code
     scan->count = 0;
 }
 
-/* Scans a tile for the scans whose bits are set. */
+/* Scans a tile for the queries whose bits are set. */
 static void scan_tile(sl_top_columns *top, const sl_columns *columns, size_t t, uint32_t queries) {
     const sl_tile_kernels *kernels = &columns->kernels->tile;
     sl_scan *scans[SL_TOP_QUERIES] = {NULL};

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Takes links to ids from `first` on out of a list and closes the gaps. Returns whether they were more than half of
+/* Removes links to ids from `first` on from a list, and closes the gaps. Returns whether they were more than half of
  * it. */
 static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uint32_t first) {
     uint32_t keep[2 * SL_MAX_M];
@@ -41,7 +41,7 @@ static void link_anew(sl_build *build) {
     (void)sl_build_link_rows(build);
 }
 
-/* Returns the place of the i-th number that is kept for a while in the lists of nodes from `first` on. */
+/* Returns the place of the i-th number. Lists of nodes from `first` on serve as scratch. */
 static uint32_t *kept_at(const sl_graph *graph, size_t first, size_t i) {
     return sl_links(graph, first + i / graph->m0) + i % graph->m0;
 }
@@ -50,8 +50,8 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
     sl_publish_linked(index, 0);
-    /* The lists of the nodes that go have room for those numbers: each link that is dropped was made for a link of
-     * theirs. A damaged file may hold more. */
+    /* The removed nodes' lists have room for these numbers, since each dropped link was made for a link of theirs. A
+     * damaged file may hold more. */
     size_t poor = 0, room = build->n * index->graph.m0;
     for (uint32_t node = 0; node < first; node++) {
         if (!drop_links(index, sl_links(&index->graph, node), index->graph.m0, first)) continue;

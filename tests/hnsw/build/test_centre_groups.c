@@ -68,15 +68,15 @@ static double found_share(const centres *c) {
         for (size_t i = 0; i < SL_TOP_QUERIES; i++) {
             sl_query_code query;
             rows[i] = (uint32_t)((first + i) * c->n / ASKED);
-            sl_row_as_query(&c->codec, c->rows + rows[i] * c->codec.rows.pitch, top.top.buffer, &query);
+            sl_row_as_query(&c->codec, c->rows + rows[i] * c->codec.rows.pitch, top.best.buffer, &query);
             sl_top_centres_query(&top, i, &query);
         }
         sl_top_centres_scan(&top, &c->groups, SL_TOP_QUERIES);
         sl_top_columns_of_rows(&exact, &all, rows, SL_TOP_QUERIES, NULL);
         for (size_t i = 0; i < SL_TOP_QUERIES; i++)
-            for (size_t j = 0; j < KEEP && j < top.top.scans[i].count; j++)
+            for (size_t j = 0; j < KEEP && j < top.best.scans[i].count; j++)
                 for (size_t k = 0; k < KEEP; k++)
-                    found += top.top.scans[i].ids[j] == exact.scans[i].ids[k];
+                    found += top.best.scans[i].ids[j] == exact.scans[i].ids[k];
     }
     sl_top_centres_free(&top);
     sl_top_columns_free(&exact);
