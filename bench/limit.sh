@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How near a search comes to the time its distances alone would take (--quick, --keep, --clock cpu, --data DIR).
-# Builds the indexes with the command and leaves the numbers of every round in bench/results/limit.json.
+# Builds the indexes with the command and leaves medians, least and most in bench/results/limit.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -92,7 +92,8 @@ def named_after(path, tests):
     if top == "tests":
         return [test for test in tests if stem in test.words and path.startswith(test.folder + "/")]
     if top == "bench":
-        return [test for test in tests if test.name == path.split("/")[1] + "_arithmetic"]
+        name = path.split("/")[1]
+        return [test for test in tests if test.name in (name + "_arithmetic", stem.removeprefix("test_"))]
     others = set().union(*(names for start, names in OTHERS.items() if path.startswith(start)))
     if others:
         return [test for test in tests if test.name in others]

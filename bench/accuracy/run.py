@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import shortlist  # noqa: E402
+import keep  # noqa: E402
 import widedeep  # noqa: E402
 from setting import commit, fact, machine, verdicts  # noqa: E402
 from sets import LARGER_IS_BETTER, SETS, SPECS, labels, measures, read  # noqa: E402
@@ -150,13 +151,13 @@ def main():
     facts = targets(summary)
     print(table(summary, facts, chosen.seeds, chosen.peer_seeds))
     chosen.results.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({
+    keep.record(path, {
         "about": {"shortlist": shortlist.__version__,
                   "peer": {"name": PEER, "tuned": False, "hidden": widedeep.HIDDEN, "epochs_at_most": widedeep.EPOCHS,
                            "regression_epochs_at_most": widedeep.REGRESSION_EPOCHS,
                            "batch": widedeep.BATCH, "validation": widedeep.VALIDATION,
                            "patience": widedeep.PATIENCE}},
-        "measured": measured, "summary": summary, "targets": facts, "runs": runs}, indent=1) + "\n", encoding="utf-8")
+        "measured": measured, "summary": summary, "targets": facts, "runs": runs})
     print(f"\nwritten to {path}")
     return 0 if all(f["met"] for f in facts) else 1
 

@@ -5,6 +5,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
+
 
 def draw(record, path):
     sets = record["summary"]["sets"]
@@ -22,5 +24,4 @@ def draw(record, path):
         axes.grid(True, axis="x", linewidth=0.3)
     figure.suptitle(record["machine"]["cpu"], fontsize=9)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    keep.picture(figure, path)

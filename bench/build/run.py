@@ -14,6 +14,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 
 import curves  # noqa: E402
 import engines  # noqa: E402
+import keep  # noqa: E402
 import lineup  # noqa: E402
 import parts  # noqa: E402
 import plot  # noqa: E402
@@ -109,7 +110,7 @@ def main():
         failed.update({f"{turn.name}: {name}": why for name, why in turn.failed.items()})
     record = {**about, "failed": failed, "summary": report.summarise(events), "events": events}
     path = chosen.results / ("build-part.json" if chosen.quick else "build.json")
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    keep.record(path, record, raw=["events"])
     plot.draw(record, path.with_suffix(".svg"))
     print(report.table(record))
 

@@ -2,7 +2,6 @@
 
 import argparse
 import datetime
-import json
 import os
 import pathlib
 import subprocess
@@ -11,6 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import keep  # noqa: E402
 import report  # noqa: E402
 from setting import commit, machine  # noqa: E402
 
@@ -45,7 +45,7 @@ def main():
     crashes = {layout: run(chosen, "test_crash", chosen.images, TEST_LAYOUT=layout) for layout in report.LAYOUTS}
     summary = report.summarise(chosen.images, crashes,
                                chosen.kills, run(chosen, "test_kill", chosen.kills))
-    (chosen.results / "crash.json").write_text(json.dumps({**about, **summary}, indent=1) + "\n")
+    keep.record(chosen.results / "crash.json", {**about, **summary})
     print(report.table(summary))
     sys.exit(0 if all(fact["met"] for fact in summary["targets"]) else 1)
 

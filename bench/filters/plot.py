@@ -5,6 +5,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
 import report  # noqa: E402
 
 
@@ -38,5 +39,4 @@ def draw(record, path):
     panels[0][0].set_ylabel("µs a query at recall@10 0.95, one core")
     panels[0][-1].legend(fontsize=6, loc="center left", bbox_to_anchor=(1.01, 0.5))
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    keep.picture(figure, path)

@@ -124,6 +124,13 @@ def best_peer(cell):
     return (f"none ({reach['name']} {reach['recall']:.2f})", reach["us"]["median"]) if reach else ("-", 0)
 
 
+def reduced(record):
+    """A record without single rounds, and without the settings tried that were not taken."""
+    return {**record, "cells": [{**{key: value for key, value in cell.items() if key != "rounds"},
+                                 "entries": [{key: value for key, value in of.items() if key != "tried"}
+                                             for of in cell["entries"]]} for cell in record["cells"]]}
+
+
 def line(cell):
     """One cell in a line, as the run goes."""
     ours, of = entry(cell, OURS), cell["ratios"]

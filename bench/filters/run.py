@@ -12,6 +12,7 @@ sys.path[1:1] = [str(HERE.parent / "peers"), str(HERE.parent)]
 
 import cells  # noqa: E402
 import contenders  # noqa: E402
+import keep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 from options import KINDS, SHARES, options  # noqa: E402
@@ -122,7 +123,7 @@ def main():
             (set(SHARES), set(KINDS), True, False, "wall")
         chosen.results.mkdir(parents=True, exist_ok=True)
         path = chosen.results / f"filters-{name}{'' if whole else '-part'}.json"
-        path.write_text(json.dumps(record, indent=1) + "\n")
+        keep.record(path, report.reduced(record))
         plot.draw(record, path.with_suffix(".svg"))
         print(report.table(record))
 

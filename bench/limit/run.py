@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import keep  # noqa: E402
 import report  # noqa: E402
 from setting import commit, machine  # noqa: E402
 
@@ -87,8 +88,7 @@ def main():
     events = [measure(chosen, path) for path in paths]
     indexes = [report.summarise(of) for of in events]
     about["targets"] = report.facts(indexes)
-    (chosen.results / "limit.json").write_text(
-        json.dumps({**about, "bounds": report.BOUNDS, "indexes": indexes, "events": events}, indent=1) + "\n")
+    keep.record(chosen.results / "limit.json", {**about, "bounds": report.BOUNDS, "indexes": indexes})
     print(report.table(about, indexes))
 
 

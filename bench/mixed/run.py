@@ -8,6 +8,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import keep  # noqa: E402
 import report  # noqa: E402
 from setting import commit, machine, options_of, output_of  # noqa: E402
 
@@ -66,7 +67,7 @@ def main():
                  "commit": commit(), "machine": machine()}
         parts[name] = {**about, "events": PARTS[name](chosen, work)}
     summary = report.summarise([event for part in parts.values() for event in part["events"]])
-    path.write_text(json.dumps({"summary": summary, "parts": parts}, indent=1) + "\n")
+    keep.record(path, {"summary": summary, "parts": parts})
     print(report.table(about, summary))
 
 

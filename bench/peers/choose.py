@@ -3,6 +3,7 @@
 import itertools
 
 STEP = 1.03  # between neighbouring values of the setting that is searched
+LEAST_RECALL = 0.8  # of what a picture shows
 
 
 class Sweep:
@@ -86,3 +87,8 @@ def front(points):
             best = point["qps"]
             kept.append(point)
     return kept[::-1]
+
+
+def curve(points):
+    """What a picture shows of all that was tried: [recall, qps] of the front from LEAST_RECALL on."""
+    return [[point["recall"], point["qps"]] for point in front(points) if point["recall"] >= LEAST_RECALL]

@@ -35,6 +35,6 @@ def replaced(results, path, about):
 
 
 def remove(path):
-    """A record and its pictures."""
-    for one in (path, path.with_suffix(".svg"), path.with_name(path.stem + "-bytes.svg")):
+    """A record and its picture."""
+    for one in (path, path.with_suffix(".svg")):
         one.unlink(missing_ok=True)

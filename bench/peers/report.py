@@ -117,7 +117,7 @@ def summarise(data, entries, events, isa=""):
     targets = []
     for name, bound, pair in comparisons(data, entries, found, isa):
         targets.append({**fact(name, bound, pair["ratio"], True), "ours": pair["ours"], "theirs": pair["theirs"]})
-    return {"cells": cells, "targets": targets}
+    return {"cells": cells, "targets": targets, "disturbed": disturbed(events)}
 
 
 def calls(events):

@@ -14,6 +14,7 @@ import builds  # noqa: E402
 import calls  # noqa: E402
 import choose  # noqa: E402
 import engines  # noqa: E402
+import keep  # noqa: E402
 import plot  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
@@ -59,7 +60,7 @@ def reaching(chosen, contender):
 
 
 def swept(chosen, contender):
-    """Settings for each target and mode, chosen on the queries for tuning; all that was measured on the way."""
+    """Settings for each target and mode, chosen on the queries for tuning, and all that was tried."""
     kept = contender.folder.with_suffix(".sweep.json")
     if chosen.keep and kept.exists():
         return json.loads(kept.read_text())
@@ -72,8 +73,7 @@ def swept(chosen, contender):
              for mode in MODES}
     settings = {mode: {f"{target:.2f}": choose.pick(found[mode][target], lambda p, mode=mode: timed[mode](p)["qps"])
                        for target in TARGETS} for mode in MODES}
-    result = {"settings": settings, "tried": tried,
-              "timed": {mode: list(timed[mode].points.values()) for mode in MODES}}
+    result = {"settings": settings, "tried": tried}
     for mode in MODES:
         for target, params in settings[mode].items():
             ends = sweep.ends(params) if params else []
@@ -207,7 +207,8 @@ def record(contender, rows):
             "resident_per_vector": contender.loaded.get("resident", 0) / rows, "load_s": contender.loaded.get("load_s"),
             "no_native": contender.native if isinstance(contender.native, str) else "",
             "executed": executed(contender),
-            **contender.tuned}
+            "settings": contender.tuned["settings"], "pages": contender.tuned["pages"],
+            "curve": choose.curve(contender.tuned["tried"])}
 
 
 def ending(chosen, isa):
@@ -246,12 +247,11 @@ def main():
     summary = {**report.summarise(about["data"], entries, events, isa), "calls": report.calls(called),
                "builds": report.builds(entries, built)}
     chosen.results.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**about, "summary": summary, "contenders": entries, "rounds": events,
-                                "calls": called, "builds": built}, indent=1) + "\n")
+    keep.record(path, {**about, "summary": summary, "contenders": entries})
     for old in records.replaced(chosen.results, path, about):
         note(f"{old} leaves: {path.name} is of the same set and machine")
         records.remove(old)
-    plot.draw(about, entries, summary, path)
+    plot.draw(about, entries, path.with_suffix(".svg"))
     print(report.table(about, entries, summary))
 
 

@@ -118,7 +118,7 @@ def executed(kept):
 
 def notes(record):
     """The notes and tables that a reader of a race needs."""
-    disturbed = report.disturbed(record.get("rounds", []))
+    disturbed = record["summary"].get("disturbed", 0)
     if disturbed >= 0.01:
         yield paragraph("The core did something else for a twentieth of the time or more in "
                         f"{disturbed:.0%} of the timings.")
@@ -140,8 +140,7 @@ def markdown(stem, record):
     lines += [row(record, entry, found) for entry in kept]
     for note in filter(None, [executed(kept), *notes(record)]):
         lines += ["", note]
-    return "\n".join([*lines, "", f"Pictures: [speed over recall]({place}.svg),",
-                      f"[speed over bytes]({place}-bytes.svg).", f"Record: [{stem}.json]({place}.json)."])
+    return "\n".join([*lines, "", f"Picture: [speed over recall]({place}.svg).", f"Record: [{stem}.json]({place}.json)."])
 
 
 def leaders(entries, found):

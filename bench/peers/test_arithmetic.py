@@ -52,6 +52,10 @@ class Choice(unittest.TestCase):
                 below = below[below.index(chosen["ef"]) - 1]
                 self.assertLess(measure({**chosen, "ef": below})["recall"], target)
 
+    def test_a_curve_has_the_front_of_high_recalls(self):
+        points = [{"recall": recall, "qps": qps} for recall, qps in ((0.7, 9.0), (0.8, 5.0), (0.9, 4.0), (0.85, 3.0))]
+        self.assertEqual(choose.curve(points), [[0.8, 5.0], [0.9, 4.0]])
+
     def test_ends_of_what_is_tried(self):
         sweep = choose.Sweep("ef", 1, 1000, rerank=(1, 2), one=(7,))
         self.assertEqual(sweep.ends({"ef": 1000, "rerank": 2, "one": 7}), ["rerank"])
@@ -224,15 +228,16 @@ class Tables(unittest.TestCase):
     def test_what_a_reader_must_know_of_the_run(self):
         self.assertIn("### glove100 on a CPU\n\nThe set has 1,000 vectors of 4 elements, under cosine. The race ran "
                       "on one core on 2026-01-01, at commit cccccccccccc. ", self.markdown())
-        events = [{"name": "us big", "qps": 90.0, "cpu_qps": 100.0}]
-        text = self.markdown(commit="c" * 40 + " with changes", rounds=events,
+        events = [{**event, "cpu_qps": event["qps"] * 2} for event in rounds(SPEEDS)]
+        summary = report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, events)
+        text = self.markdown(commit="c" * 40 + " with changes", summary=summary,
                              machine={"cpu": "a CPU", "generation": "family 25, model 17"})
         self.assertIn("### glove100 on a CPU (family 25, model 17)\n", text)
         self.assertIn("at commit cccccccccccc with changes. ", text)
         self.assertIn("in 100% of the timings.", text)
         held = {**self.record["parameters"], "max_isa": "avx2"}
         self.assertIn("### glove100 on a CPU, ours held to avx2\n", self.markdown(parameters=held))
-        for name in ("peers-glove100.svg", "peers-glove100-bytes.svg", "peers-glove100.json"):
+        for name in ("peers-glove100.svg", "peers-glove100.json"):
             self.assertIn(f"](../bench/results/{name})", text)
 
     def test_paragraphs_are_no_longer_than_a_line_of_text(self):
@@ -367,9 +372,9 @@ class Records(unittest.TestCase):
         self.keep("glove100")
         self.assertEqual(records.replaced(self.folder, self.keep("glove100-part"), self.about), [])
 
-    def test_pictures_leave_with_their_record(self):
+    def test_a_picture_leaves_with_its_record(self):
         old = self.keep("glove100")
-        for name in ("peers-glove100.svg", "peers-glove100-bytes.svg", "peers-glove100-ip.svg"):
+        for name in ("peers-glove100.svg", "peers-glove100-ip.svg"):
             (self.folder / name).touch()
         records.remove(old)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["peers-glove100-ip.svg"])

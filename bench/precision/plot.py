@@ -5,6 +5,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
+
 COLOURS = {"shortlist": "tab:blue", "onnxruntime": "tab:orange", "openvino": "tab:green"}
 
 
@@ -45,4 +47,4 @@ def draw(summary, about, path):
     draw_accuracy(right, tables[0])
     figure.suptitle(about["machine"]["cpu"], fontsize=10)
     figure.tight_layout()
-    figure.savefig(path)
+    keep.picture(figure, path)

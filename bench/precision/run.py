@@ -11,6 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
 
 import accuracy  # noqa: E402
+import keep  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
 import sets  # noqa: E402
@@ -53,7 +54,7 @@ def main():
                  "commit": commit(), "machine": machine(), "rounds": chosen.rounds, "peers": peers.versions()}
         parts[name] = {**about, "events": PARTS[name](chosen, failed), "failed": failed}
     summary = report.summarise([event for part in parts.values() for event in part["events"]])
-    path.write_text(json.dumps({"summary": summary, "parts": parts}, indent=1) + "\n", encoding="utf-8")
+    keep.record(path, {"summary": summary, "parts": parts})
     try:
         import plot
         plot.draw(summary, about, path.with_suffix(".svg"))

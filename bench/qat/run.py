@@ -15,6 +15,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
+import keep  # noqa: E402
 from setting import commit, fact, machine, options_of, output_of, span, spread, verdicts  # noqa: E402
 
 SETS = {"adult": "adult", "movielens_like": "movielens100k"}
@@ -146,9 +147,8 @@ def main():
     for name in [chosen.only] if chosen.only else PARTS:
         parts[name] = PARTS[name](chosen)
     summary = summarise(parts)
-    path.write_text(json.dumps({"about": {"date": datetime.date.today().isoformat(), "commit": commit(),
-                                          "machine": machine(), "seeds": chosen.seeds, "rounds": chosen.rounds},
-                                "summary": summary, "parts": parts}, indent=1) + "\n", encoding="utf-8")
+    keep.record(path, {"about": {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
+                                 "seeds": chosen.seeds, "rounds": chosen.rounds}, "summary": summary, "parts": parts})
     table(summary)
     return 0 if all(told["met"] for told in summary["targets"]) else 1
 

@@ -5,6 +5,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
+
 
 def bars(summary):
     for row in summary["serving"]:
@@ -31,4 +33,4 @@ def draw(summary, about, path):
     axes.set_title(about["machine"]["cpu"], fontsize=10)
     axes.tick_params(axis="y", labelsize=8)
     figure.tight_layout()
-    figure.savefig(path)
+    keep.picture(figure, path)

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import onnxruntime  # noqa: E402
 
+import keep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 from beside_torch import Training, run  # noqa: E402
@@ -86,7 +87,7 @@ def main():
                  "commit": commit(), "machine": machine(), "rounds": chosen.rounds}
         parts[name] = {**about, "events": PARTS[name](chosen)}
     summary = report.summarise([event for part in parts.values() for event in part["events"]])
-    path.write_text(json.dumps({"summary": summary, "parts": parts}, indent=1) + "\n")
+    keep.record(path, {"summary": summary, "parts": parts})
     plot.draw(summary, about, path.with_suffix(".svg"))
     print(report.table(about, summary))
     print(report.markdown(about, summary))

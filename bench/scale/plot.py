@@ -5,6 +5,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
 import laws  # noqa: E402
 
 PANELS = (("processor_s", "processor seconds of a build", True), ("evaluations", "evaluations at recall@10 0.95", False),
@@ -36,5 +37,4 @@ def draw(record, path):
     figure.suptitle(f"synthetic, {record['parameters']['dim']} dimensions, codes i4, {record['machine']['cpu']}",
                     fontsize=9)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    keep.picture(figure, path)

@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import curves  # noqa: E402
+import keep  # noqa: E402
 import parts  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
@@ -89,7 +90,7 @@ def main():
     plans = [planned(chosen, rows) for rows in report.FAR]
     record = {**about, "summary": report.summarise(events, plans), "events": events}
     path = chosen.results / ("scale-part.json" if chosen.quick else "scale.json")
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    keep.record(path, record, raw=["events"])
     plot.draw(record, path.with_suffix(".svg"))
     print(report.text(record))
 

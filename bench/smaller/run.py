@@ -18,6 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
+import keep  # noqa: E402
 from setting import commit, machine  # noqa: E402
 
 LARGE, SMALL = [1024, 512, 256], [448, 192, 96]
@@ -133,10 +134,9 @@ def main():
     made = summary(runs)
     table(made)
     chosen.results.mkdir(parents=True, exist_ok=True)
-    (chosen.results / f"smaller-{chosen.set}.json").write_text(json.dumps({
+    keep.record(chosen.results / f"smaller-{chosen.set}.json", {
         "date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(), "set": chosen.set,
-        "epochs": chosen.epochs, "large": LARGE, "small": SMALL, "bound": BOUND, "share": SHARE, "models": made,
-        "runs": runs}, indent=1) + "\n", encoding="utf-8")
+        "epochs": chosen.epochs, "large": LARGE, "small": SMALL, "bound": BOUND, "share": SHARE, "models": made})
 
 
 if __name__ == "__main__":

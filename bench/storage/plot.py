@@ -5,6 +5,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot  # noqa: E402  the backend is chosen first
 
+import keep  # noqa: E402
+
 
 def bars(axes, names, spreads, label):
     middle = [s["median"] for s in spreads]
@@ -33,4 +35,4 @@ def draw(about, summary, path):
     adding.set_yscale("log")
     figure.suptitle(f"{about['data']['name']}, {about['machine']['cpu']}", fontsize=10)
     figure.tight_layout()
-    figure.savefig(path)
+    keep.picture(figure, path)

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import numpy  # noqa: E402
 
+import keep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 from setting import commit, machine  # noqa: E402
@@ -212,7 +213,7 @@ def main():
     events = stages.open() + stages.media() + stages.procs() + stages.inserts()
     summary = report.summarise(events)
     name = chosen.results / ("storage-part" if chosen.quick else "storage")
-    name.with_suffix(".json").write_text(json.dumps({**about, "summary": summary, "events": events}, indent=1) + "\n")
+    keep.record(name.with_suffix(".json"), {**about, "summary": summary})
     plot.draw(about, summary, name.with_suffix(".svg"))
     print(report.table(about, summary))
     shutil.rmtree(chosen.work)

@@ -9,6 +9,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+import keep  # noqa: E402
 from setting import commit, fact, machine, options_of, output_of, spread, verdicts  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -108,10 +109,9 @@ def main():
     print("\n" + "\n".join(verdicts(facts)))
     chosen.results.mkdir(parents=True, exist_ok=True)
     path = chosen.results / "tables.json"
-    path.write_text(json.dumps({"about": {"date": datetime.date.today().isoformat(), "commit": commit(),
-                                          "machine": machine(), "seeds": chosen.seeds, "rounds": chosen.rounds},
-                                "accuracy": accuracy, "speed": speed, "targets": facts, "trainings": runs,
-                                "times": timed}, indent=1) + "\n", encoding="utf-8")
+    keep.record(path, {"about": {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
+                                 "seeds": chosen.seeds, "rounds": chosen.rounds},
+                       "accuracy": accuracy, "speed": speed, "targets": facts})
     print(f"\nwritten to {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     return 0 if all(f["met"] for f in facts) else 1
 
