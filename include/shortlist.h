@@ -947,7 +947,7 @@ SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_param
  * short.
  * Keep the file and its log (its name and ".log") together. Without the log that a crash left, sl_index_open gives
  * SL_ECORRUPT, but to read the mapped file. Written directly, persistent memory has no log, and changes count at once
- * (docs/internals/storage.md).
+ * (docs/internals/in-place.md).
  * Errors: SL_ENOSPC and SL_EIO (try again, unless the message says to open the file anew, which may have the changes),
  * SL_EBUSY (the file was renamed, replaced or written over; a child of fork()), SL_EUNSUPPORTED (in memory),
  * SL_EREADONLY (mapped to be read). */

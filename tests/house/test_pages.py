@@ -12,7 +12,7 @@ FOLDERS = ("base", "bench", "bindings", "cli", "cmake", "distance", "docs", "exa
            "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
 MOST_WORDS = 2500
-STILL_LONG = ("storage.md", "tune.md")
+STILL_LONG = ()
 # Links to other pages, not those to the web.
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 # bench/ writes tables into pages of the notebook.
