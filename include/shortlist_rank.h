@@ -395,11 +395,15 @@ typedef enum sl_precision {
  *   QUANTILE   all values but a share
  *   ENTROPY    the least divergence of the codes' distribution from the values'
  *   MSE        the least squared error, of the weights too */
+#define SL_CALIBRATION_MAP(X)                                                                                          \
+    X(MINMAX, 0, "minmax")                                                                                             \
+    X(QUANTILE, 1, "quantile")                                                                                         \
+    X(ENTROPY, 2, "entropy")                                                                                           \
+    X(MSE, 3, "mse")
 typedef enum sl_calibration {
-    SL_CALIBRATION_MINMAX = 0,
-    SL_CALIBRATION_QUANTILE = 1,
-    SL_CALIBRATION_ENTROPY = 2,
-    SL_CALIBRATION_MSE = 3
+#define SL_X(name, number, text) SL_CALIBRATION_##name = number,
+    SL_CALIBRATION_MAP(SL_X)
+#undef SL_X
 } sl_calibration;
 
 typedef struct sl_layer_info {

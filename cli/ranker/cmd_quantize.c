@@ -53,7 +53,11 @@ typedef struct quantize_state {
     double save_s;
 } quantize_state;
 
-static const char *const calibration_names[] = {"minmax", "quantile", "entropy", "mse"};
+#define CALIBRATION_NAME(name, number, text) [number] = (text),
+static const char *const calibration_names[] = {SL_CALIBRATION_MAP(CALIBRATION_NAME)};
+/* The words of --calibration, with a bar between them. */
+#define CALIBRATION_WORD(name, number, text) "|" text
+#define CALIBRATION_WORDS                    (&("" SL_CALIBRATION_MAP(CALIBRATION_WORD))[1])
 static const char *const table_names[] = {"f32", "i8", "i4"};
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -398,7 +402,7 @@ static const option quantize_table[] = {
      "and mse begin with all layers in INT8, or in bf16 under --mode bf16. They take layers back to F32. "
      "accuracy-aware takes the layer that gains most. basic takes one layer, then several. mse takes the layer of the "
      "largest squared error."},
-    {0, "calibration", OPTION_WORD, "minmax|quantile|entropy|mse", 0, offsetof(quantize_options, calibration),
+    {0, "calibration", OPTION_WORD, CALIBRATION_WORDS, 0, offsetof(quantize_options, calibration),
      "Ranges of inputs for accuracy-aware, basic and mse (default mse). exhaustive and bayesian try all four, and "
      "fewer "
      "for more than four layers. mse also chooses the scales of weights by squared error, those of dynamic layers "

@@ -124,7 +124,11 @@ sl_observed sl_observer_seen(const sl_observer *observer) {
     return seen;
 }
 
-sl_range_rule sl_range_rule_of(sl_range_method method, int symmetric) {
+int sl_calibration_exists(sl_calibration method) {
+    return (unsigned)method < SL_CALIBRATIONS;
+}
+
+sl_range_rule sl_range_rule_of(sl_calibration method, int symmetric) {
     return (sl_range_rule){
         .method = method, .quantile = SL_RANGE_QUANTILE_DEFAULT, .symmetric = symmetric, .levels = 256};
 }
@@ -136,9 +140,9 @@ sl_range_rule sl_range_rule_of(sl_range_method method, int symmetric) {
 static sl_status check_rule(const sl_range_rule *rule) {
     if (rule->levels < 4 || rule->levels > SL_RANGE_MOST_LEVELS || rule->levels % 2)
         return sl_fail(SL_EINVAL, "levels are %u; give an even number of 4 to %u", rule->levels, SL_RANGE_MOST_LEVELS);
-    if ((unsigned)rule->method > SL_RANGE_MSE)
-        return sl_fail(SL_EINVAL, "calibration method %d is none of sl_range_method", (int)rule->method);
-    if (rule->method == SL_RANGE_QUANTILE && !(rule->quantile >= 0 && rule->quantile < 1))
+    if (!sl_calibration_exists(rule->method))
+        return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)rule->method);
+    if (rule->method == SL_CALIBRATION_QUANTILE && !(rule->quantile >= 0 && rule->quantile < 1))
         return sl_fail(SL_EINVAL, "the quantile is %g; give a share of 0 to below 1", rule->quantile);
     return SL_OK;
 }
@@ -209,7 +213,7 @@ static void keep_within(double low, double high, double *kept_low, double *kept_
     if (high < *kept_high) *kept_high = high;
 }
 
-static void find_quantile(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
+static sl_status find_quantile(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
     double allowed = rule->quantile * (double)observer->count;
     if (rule->symmetric) {
         double edge = edge_of_tail(observer, POSITIVE, NEGATIVE, allowed);
@@ -218,6 +222,7 @@ static void find_quantile(const sl_observer *observer, const sl_range_rule *rule
         keep_within(-edge_of_tail(observer, NEGATIVE, NEGATIVE, allowed / 2),
                     edge_of_tail(observer, POSITIVE, POSITIVE, allowed / 2), low, high);
     }
+    return SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -283,7 +288,7 @@ static double divergence(const clipped *p) {
     return result;
 }
 
-static void find_entropy(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
+static sl_status find_entropy(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
     double bins[ENTROPY_BINS] = {0}, width = ldexp(1, observer->exponent - ENTROPY_BITS), most = most_of(observer);
     for (size_t i = 0; i < BINS; i++)
         bins[i >> (BITS - ENTROPY_BITS)] += (double)observer->bins[POSITIVE][i] + (double)observer->bins[NEGATIVE][i];
@@ -300,6 +305,7 @@ static void find_entropy(const sl_observer *observer, const sl_range_rule *rule,
         p.beyond += bins[p.n - 1];
     }
     keep_within(-(double)best * width, (double)best * width, low, high);
+    return SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -388,6 +394,19 @@ static sl_status find_mse(const sl_observer *observer, const sl_range_rule *rule
     return SL_OK;
 }
 
+/* Narrows a range from minimum to maximum. Errors: SL_ENOMEM. */
+typedef sl_status find_fn(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high);
+
+static sl_status find_minmax(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
+    (void)observer, (void)rule, (void)low, (void)high;
+    return SL_OK;
+}
+
+static find_fn *const methods[SL_CALIBRATIONS] = {[SL_CALIBRATION_MINMAX] = find_minmax,
+                                                  [SL_CALIBRATION_QUANTILE] = find_quantile,
+                                                  [SL_CALIBRATION_ENTROPY] = find_entropy,
+                                                  [SL_CALIBRATION_MSE] = find_mse};
+
 sl_status sl_observer_range(const sl_observer *observer, const sl_range_rule *rule, sl_quant_range *out) {
     SL_TRY(check_rule(rule));
     if (observer->not_finite && !rule->skip_not_finite)
@@ -396,11 +415,7 @@ sl_status sl_observer_range(const sl_observer *observer, const sl_range_rule *ru
                        observer->not_finite, observer->not_finite + observer->count);
     if (!observer->count) return sl_fail(SL_EINVAL, "no finite value was observed; calibrate with one row at least");
     double low = observer->low < 0 ? (double)observer->low : 0, high = observer->high > 0 ? (double)observer->high : 0;
-    if (low < high) {
-        if (rule->method == SL_RANGE_QUANTILE) find_quantile(observer, rule, &low, &high);
-        if (rule->method == SL_RANGE_ENTROPY) find_entropy(observer, rule, &low, &high);
-        if (rule->method == SL_RANGE_MSE) SL_TRY(find_mse(observer, rule, &low, &high));
-    }
+    if (low < high) SL_TRY(methods[rule->method](observer, rule, &low, &high));
     *out = codes_of(low, high, rule);
     return SL_OK;
 }

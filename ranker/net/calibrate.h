@@ -12,6 +12,8 @@
 
 #include "base/status.h"
 
+#include <shortlist_rank.h>
+
 typedef struct sl_observer sl_observer;
 
 /* The number of values and their extremes. Values that are not finite count apart and nowhere else. */
@@ -37,18 +39,17 @@ void sl_observer_clear(sl_observer *observer);
 /* Returns what an observer has seen. */
 sl_observed sl_observer_seen(const sl_observer *observer);
 
-typedef enum sl_range_method {
-    SL_RANGE_MINMAX,   /* all values */
-    SL_RANGE_QUANTILE, /* all but a share */
-    SL_RANGE_ENTROPY,  /* the least Kullback-Leibler divergence of the codes' distribution from the values' */
-    SL_RANGE_MSE       /* the least mean squared error */
-} sl_range_method;
+/* Methods, numbered from 0. docs/internals/calibration.md says how to add one. */
+#define SL_COUNT_ONE(name, number, text) +1
+enum { SL_CALIBRATIONS = 0 SL_CALIBRATION_MAP(SL_COUNT_ONE) };
+/* Whether this is a method. */
+int sl_calibration_exists(sl_calibration method);
 
 #define SL_RANGE_QUANTILE_DEFAULT 1e-4
 #define SL_RANGE_MOST_LEVELS      256u
 
 typedef struct sl_range_rule {
-    sl_range_method method;
+    sl_calibration method;
     /* QUANTILE: the share of values outside, 0 to below 1. Half of them lie at each end; symmetric, all are those of
      * the largest magnitude. */
     double quantile;
@@ -68,7 +69,7 @@ typedef struct sl_quant_range {
 } sl_quant_range;
 
 /* Returns the rule of a method for 8 bits, with the default quantile. */
-sl_range_rule sl_range_rule_of(sl_range_method method, int symmetric);
+sl_range_rule sl_range_rule_of(sl_calibration method, int symmetric);
 
 /*
  * Finds the range of the values seen. The range always holds 0.

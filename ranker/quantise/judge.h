@@ -7,7 +7,7 @@
 #include "ranker/quantise/quantise.h"
 
 /* Options of a layer that are judged at once, and combinations. */
-enum { SL_MOST_OPTIONS = 7, SL_MOST_COMBINATIONS = 4096 };
+enum { SL_MOST_OPTIONS = 3 + SL_CALIBRATIONS, SL_MOST_COMBINATIONS = 4096 };
 
 /* A way to compute a layer. */
 typedef struct sl_judged_option {

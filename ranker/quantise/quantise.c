@@ -26,7 +26,7 @@ void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_siz
 static sl_status check_params(const sl_quantize_params *params) {
     if ((unsigned)params->precision > SL_PRECISION_BF16)
         return sl_fail(SL_EINVAL, "precision %d is none of sl_precision", (int)params->precision);
-    if ((unsigned)params->calibration > SL_CALIBRATION_MSE)
+    if (!sl_calibration_exists(params->calibration))
         return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)params->calibration);
     if (!(params->quantile >= 0 && params->quantile < 1))
         return sl_fail(SL_EINVAL, "quantile is %g; give a share from 0 to below 1", params->quantile);
@@ -39,12 +39,8 @@ static sl_status check_params(const sl_quantize_params *params) {
 }
 
 static sl_layer_choice choice_of(const sl_quantize_params *params, sl_precision precision) {
-    static const sl_range_method methods[] = {[SL_CALIBRATION_MINMAX] = SL_RANGE_MINMAX,
-                                              [SL_CALIBRATION_QUANTILE] = SL_RANGE_QUANTILE,
-                                              [SL_CALIBRATION_ENTROPY] = SL_RANGE_ENTROPY,
-                                              [SL_CALIBRATION_MSE] = SL_RANGE_MSE};
     sl_layer_choice choice = {.type = (sl_layer_type)precision, .bias_correction = params->bias_correction};
-    choice.rule = sl_range_rule_of(methods[params->calibration], params->symmetric != 0);
+    choice.rule = sl_range_rule_of(params->calibration, params->symmetric != 0);
     choice.rule.quantile = params->quantile;
     return choice;
 }

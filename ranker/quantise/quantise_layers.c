@@ -187,7 +187,7 @@ sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated
         return SL_OK;
     }
     if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
-    code_weights(weights, &to, in, out, choice->rule.method == SL_RANGE_MSE);
+    code_weights(weights, &to, in, out, choice->rule.method == SL_CALIBRATION_MSE);
     if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
     return sl_coded_check(coded, shape, layer);
 }

@@ -136,7 +136,7 @@ static void observe_weights(const sl_ranges *ranges, size_t layer, const float *
 
 sl_status sl_ranges_calibrate(sl_ranges *ranges, size_t layer, const sl_observer *inputs, const float *dense) {
     const sl_observed seen = sl_observer_seen(inputs);
-    const sl_range_rule rule = sl_range_rule_of(SL_RANGE_MSE, 0);
+    const sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, 0);
     size_t in = ranges->shape.width[layer], out = ranges->shape.width[layer + 1];
     const float *weights = dense + sl_net_weight_at(&ranges->shape, layer);
     float *numbers = ranges->numbers + ranges->at[layer];

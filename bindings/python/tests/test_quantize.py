@@ -1,11 +1,13 @@
 """Quantised models: what is found within a bound, what is refused, and that files and pickles keep the layers."""
 
 import pickle
+import typing
 
 import numpy as np
 import pytest
 
 import shortlist
+from shortlist import _core, _ranker
 
 N = 3000
 
@@ -26,6 +28,10 @@ SPEC = {
     "deep": {"hidden": [24, 16]},
     "wide": {},
 }
+
+
+def test_calibrations_are_those_of_the_library():
+    assert sorted(typing.get_args(_ranker.Calibration)) == sorted(_core.CALIBRATIONS)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 40000, METHODS = SL_RANGE_MSE + 1 };
+enum { N = 40000, METHODS = SL_CALIBRATIONS };
 
 static const double PI = 3.14159265358979323846;
 
@@ -121,8 +121,8 @@ static void must_be_equal(const sl_observer *one, const sl_observer *other) {
     ck_assert(!memcmp(&a.low, &b.low, sizeof a.low) && !memcmp(&a.high, &b.high, sizeof a.high));
     for (int method = 0; method < METHODS; method++)
         for (int symmetric = 0; symmetric < 2; symmetric++)
-            for (int share = 1; share < (method == SL_RANGE_QUANTILE ? 100 : 2); share++) {
-                sl_range_rule rule = sl_range_rule_of((sl_range_method)method, symmetric);
+            for (int share = 1; share < (method == SL_CALIBRATION_QUANTILE ? 100 : 2); share++) {
+                sl_range_rule rule = sl_range_rule_of((sl_calibration)method, symmetric);
                 rule.skip_not_finite = 1;
                 rule.quantile = share / 100.0;
                 sl_quant_range x = range_of(one, &rule), y = range_of(other, &rule);
@@ -191,7 +191,7 @@ END_TEST
 START_TEST(values_that_are_not_finite_are_told) {
     const float values[] = {1, NAN, 2};
     sl_observer *observer = observe(values, 3);
-    sl_range_rule rule = sl_range_rule_of(SL_RANGE_MINMAX, 0);
+    sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, 0);
     sl_quant_range range;
     ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EVALUE);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "1 of 3"));
@@ -211,7 +211,7 @@ START_TEST(a_failed_allocation_is_survived) {
     fault_allocator_init(&faults, 2);
     ck_assert_int_eq(sl_observer_create(&faults.allocator, &observer), SL_OK);
     sl_observer_take(observer, (const float[]){1, 2, 3}, 3);
-    sl_range_rule rule = sl_range_rule_of(SL_RANGE_MSE, 1);
+    sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, 1);
     sl_quant_range range;
     ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_ENOMEM);
     (void)range_of(observer, &rule);
@@ -244,7 +244,7 @@ START_TEST(ends_become_codes) {
                  {-(double)FLT_MAX, (double)FLT_MAX, 0, 4, (float)(2 * (double)FLT_MAX / 3), 2},
                  {-7, 8, 0, 16, 1, 7}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sl_range_rule rule = sl_range_rule_of(SL_RANGE_MINMAX, cases[i].symmetric);
+        sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, cases[i].symmetric);
         rule.levels = cases[i].levels;
         sl_quant_range range;
         ck_assert_int_eq(sl_quant_range_of(cases[i].low, cases[i].high, &rule, &range), SL_OK);
@@ -260,7 +260,7 @@ END_TEST
 
 START_TEST(bad_rules_are_refused) {
     sl_observer *observer = observe((const float[]){1}, 1);
-    sl_range_rule rule = sl_range_rule_of(SL_RANGE_QUANTILE, 0);
+    sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_QUANTILE, 0);
     sl_quant_range range;
     const unsigned levels[] = {0, 2, 5, 255, 258, 1u << 31};
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
@@ -274,9 +274,9 @@ START_TEST(bad_rules_are_refused) {
         rule.quantile = shares[i];
         ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EINVAL);
     }
-    rule = sl_range_rule_of((sl_range_method)METHODS, 0);
+    rule = sl_range_rule_of((sl_calibration)METHODS, 0);
     ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EINVAL);
-    rule = sl_range_rule_of(SL_RANGE_MINMAX, 0);
+    rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, 0);
     const double ends[][2] = {{NAN, 1}, {0, NAN}, {0, INFINITY}, {-1e39, 0}};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         ck_assert_int_eq(sl_quant_range_of(ends[i][0], ends[i][1], &rule, &range), SL_EVALUE);
@@ -289,7 +289,7 @@ START_TEST(values_without_a_range) {
     const float zeros[9] = {0}, constant[] = {2.5F, 2.5F, 2.5F}, one[] = {-3}, tiny[] = {1e-45F}, huge[] = {FLT_MAX};
     for (int method = 0; method < METHODS; method++)
         for (int symmetric = 0; symmetric < 2; symmetric++) {
-            sl_range_rule rule = sl_range_rule_of((sl_range_method)method, symmetric);
+            sl_range_rule rule = sl_range_rule_of((sl_calibration)method, symmetric);
             sl_quant_range range;
             sl_observer *observer = observe(NULL, 0);
             ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EINVAL);
@@ -329,7 +329,7 @@ START_TEST(minmax_is_exact) {
             high = fmax(high, (double)values[i]);
         }
         sl_observer *observer = observe(values, N);
-        sl_range_rule rule = sl_range_rule_of(SL_RANGE_MINMAX, 0);
+        sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, 0);
         ck_assert_float_eq(range_of(observer, &rule).scale, (float)((high - low) / 255));
         rule.symmetric = 1;
         ck_assert_float_eq(range_of(observer, &rule).scale, (float)(fmax(-low, high) / 127));
@@ -359,7 +359,7 @@ START_TEST(quantiles_leave_out_their_share) {
         sl_observed seen = sl_observer_seen(observer);
         double bin = fmax(-(double)seen.low, (double)seen.high) / 4096;
         for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
-            sl_range_rule rule = sl_range_rule_of(SL_RANGE_QUANTILE, 1);
+            sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_QUANTILE, 1);
             rule.quantile = shares[s];
             for (size_t i = 0; i < N; i++)
                 turned[i] = fabsf(values[i]);
@@ -456,7 +456,7 @@ START_TEST(entropy_is_the_published_method) {
                 float *values = draw(distributions[d].draw, N);
                 sl_observer *observer = observe(values, N);
                 sl_observed seen = sl_observer_seen(observer);
-                sl_range_rule rule = sl_range_rule_of(SL_RANGE_ENTROPY, symmetric);
+                sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_ENTROPY, symmetric);
                 rule.levels = levels;
                 double width, low = fmin(0, (double)seen.low), high = fmax(0, (double)seen.high);
                 size_t bins = magnitudes(values, N, hist, &width);
@@ -482,7 +482,7 @@ START_TEST(mse_finds_the_least_error) {
                 float *values = draw(distributions[d].draw, SOME);
                 sl_observer *observer = observe(values, SOME);
                 sl_observed seen = sl_observer_seen(observer);
-                sl_range_rule rule = sl_range_rule_of(SL_RANGE_MSE, symmetric);
+                sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, symmetric);
                 rule.levels = levels;
                 sl_quant_range found = range_of(observer, &rule), other;
                 double least = INFINITY, error = error_of(values, SOME, &found, &rule);
@@ -511,7 +511,7 @@ START_TEST(mse_finds_published_clips) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *values = draw(cases[i].draw, 5 * N);
         sl_observer *observer = observe(values, (size_t)5 * N);
-        sl_range_rule rule = sl_range_rule_of(SL_RANGE_MSE, 1);
+        sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, 1);
         rule.levels = cases[i].levels;
         double found = (double)range_of(observer, &rule).high;
         ck_assert_msg(fabs(found - cases[i].clip) < 0.1 * cases[i].clip, "case %zu: %g for %g", i, found,
@@ -528,9 +528,9 @@ START_TEST(outliers_are_clipped) {
     for (size_t i = 0; i < N; i += 20000)
         values[i] = 500;
     sl_observer *observer = observe(values, N);
-    for (int method = SL_RANGE_QUANTILE; method <= SL_RANGE_ENTROPY; method++)
+    for (int method = SL_CALIBRATION_QUANTILE; method <= SL_CALIBRATION_ENTROPY; method++)
         for (int symmetric = 0; symmetric < 2; symmetric++) {
-            sl_range_rule rule = sl_range_rule_of((sl_range_method)method, symmetric);
+            sl_range_rule rule = sl_range_rule_of((sl_calibration)method, symmetric);
             rule.quantile = 2e-4;
             sl_quant_range range = range_of(observer, &rule);
             ck_assert_msg(range.high < 70, "method %d: %g", method, (double)range.high);

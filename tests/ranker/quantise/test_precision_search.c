@@ -94,7 +94,8 @@ static double rmse_of(const sl_ranker *ranker) {
 
 /* Makes the trial's model by itself and measures it. */
 static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated, const struct one_trial *trial) {
-    static const sl_range_method methods[] = {SL_RANGE_MINMAX, SL_RANGE_QUANTILE, SL_RANGE_ENTROPY, SL_RANGE_MSE};
+    static const sl_calibration methods[] = {SL_CALIBRATION_MINMAX, SL_CALIBRATION_QUANTILE, SL_CALIBRATION_ENTROPY,
+                                             SL_CALIBRATION_MSE};
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_layer_choice choices[MOST_LAYERS];
     sl_coded coded;

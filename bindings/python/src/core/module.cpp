@@ -7,6 +7,7 @@
 #include "node_filter.hpp"
 #include "ranker.hpp"
 #include "recommender.hpp"
+#include "structs.hpp"
 
 namespace {
 
@@ -61,6 +62,7 @@ NB_MODULE(_core, m) {
     m.attr("CODES") = names(sl_codes_name);
     m.attr("REFINES") = names(sl_refine_name);
     m.attr("CLIPS") = names(sl_clip_name);
+    m.attr("CALIBRATIONS") = names(calibration_name);
     m.attr("PLACES") = names(sl_place_name);
     m.attr("LAYOUTS") = names(sl_layout_name);
     m.attr("TIERS") = names(sl_tier_name);

@@ -159,7 +159,16 @@ nb::dict dict_of(const sl_ranker_info &info) {
 }
 
 static const char *const precisions[] = {"f32", "int8", "int8-dynamic", "bf16"};
-static const char *const calibrations[] = {"minmax", "quantile", "entropy", "mse"};
+const char *calibration_name(sl_calibration calibration) {
+    switch (calibration) {
+#define SL_X(name, number, text)                                                                                       \
+    case SL_CALIBRATION_##name:                                                                                        \
+        return text;
+        SL_CALIBRATION_MAP(SL_X)
+#undef SL_X
+    }
+    return "?";
+}
 static const char *const tables[] = {"f32", "i8", "i4"};
 
 nb::dict dict_of(const sl_layer_info &layer) {
@@ -189,7 +198,7 @@ nb::dict dict_of(const sl_trial &trial) {
     for (size_t l = 0; l < trial.layers; l++) {
         bool known = trial.precisions[l] == SL_PRECISION_INT8 && trial.calibrations;
         layers.append(precisions[trial.precisions[l]]);
-        ranges.append(known ? nb::object(nb::str(calibrations[trial.calibrations[l]])) : nb::none());
+        ranges.append(known ? nb::object(nb::str(calibration_name(trial.calibrations[l]))) : nb::none());
     }
     out["precisions"] = nb::tuple(layers);
     out["calibrations"] = nb::tuple(ranges);

@@ -6,6 +6,9 @@
 
 namespace nb = nanobind;
 
+// The word of a calibration; "?" beyond the last.
+const char *calibration_name(sl_calibration calibration);
+
 nb::dict dict_of(const sl_epoch &epoch);
 nb::dict dict_of(const sl_train_report &report);
 nb::dict dict_of(const sl_prune_report &report);

@@ -23,11 +23,13 @@ from ._progress import Progress, shown
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
 _STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
 _TABLES = {"f32": 0, "i8": 1, "i4": 2, "auto": 3}
-_CALIBRATIONS = {"minmax": 0, "quantile": 1, "entropy": 2, "mse": 3}
 
 Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
 """Gives the vector, (dim,), of an id for a feature: a function of (feature, id), or an Index that has the ids."""
 
+
+Calibration = Literal["minmax", "quantile", "entropy", "mse"]
+"""How the range of a layer's inputs in INT8 is found."""
 
 Precision = Literal["f32", "bf16", "fp16", "auto"]
 """Numbers that the deep part's products multiply in training."""
@@ -738,7 +740,7 @@ class Ranker:
         k: int = 10,
         mode: Literal["auto", "static", "dynamic", "bf16", "qat"] = "auto",
         strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
-        calibration: Literal["minmax", "quantile", "entropy", "mse"] = "mse",
+        calibration: Calibration = "mse",
         quantile: float = 1e-4,
         symmetric: bool = False,
         bias_correction: bool = True,
@@ -811,7 +813,7 @@ class Ranker:
             "k": count("k", k),
             **{f"leave_{name}": mode not in ("auto", "qat", name) for name in modes},
             "strategy": choice("strategy", strategy, _STRATEGIES),
-            "calibration": choice("calibration", calibration, _CALIBRATIONS),
+            "calibration": choice("calibration", calibration, _core.CALIBRATIONS),
             "quantile": float(quantile),
             "symmetric": bool(symmetric),
             "bias_correction": bool(bias_correction),
