@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -60,12 +60,6 @@ size_t sl_thread_number(void) {
 #else
     return 0;
 #endif
-}
-
-int64_t sl_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 /* Its address tells threads apart, in any parallel region. */

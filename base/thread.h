@@ -14,9 +14,6 @@ size_t sl_thread_most(void);
 /* Returns the number of the calling thread in a parallel region, from 0. */
 size_t sl_thread_number(void);
 
-/* Nanoseconds of a clock that only goes forward. */
-int64_t sl_now_ns(void);
-
 /* Progress of a batch call. All threads count it; the calling thread reports it. A NULL callback reports nothing. */
 typedef struct sl_progress {
     sl_progress_fn tell;

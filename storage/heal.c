@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/heal.h"
 
+#include "base/clock.h"
 #include "storage/locks.h"
 #include "storage/recover.h"
 
@@ -9,7 +10,6 @@
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Heals the mapping alone, for a process that may not write to the file. The mapping becomes what the file will be
@@ -138,9 +138,8 @@ sl_status sl_writable_check_settled(const sl_store *store) {
 }
 
 void sl_writable_watch(sl_store *store) {
-    struct timespec now;
-    if (store->detached || clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return;
-    uint64_t second = (uint64_t)now.tv_sec, last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
+    if (store->detached) return;
+    uint64_t second = sl_now_coarse(), last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
     if (second == last) return;
     /* One thread of many looks. A thread that reads the clock a second late may look once more. */
     if (__atomic_compare_exchange_n(&store->watched, &last, second, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

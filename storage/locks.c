@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 #include "storage/locks.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The lock belongs to the open file and not to the process, so that handles of one process keep one another out. */
@@ -45,7 +46,7 @@ sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress) {
     /* A checkpoint takes as long as the file's sync. */
     while (sl_lock_byte(fd, F_RDLCK, SL_LIVE_CHECKPOINT) != 0) {
         if (!sl_lock_is_taken()) return fail_pin(path);
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        sl_pause_ns(1000000);
         sl_progress_step(progress, 0);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/origin.h"
 
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "storage/superblock.h"
 
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Nanoseconds between two tries to open a file that another handle is about to change. */
@@ -227,23 +227,17 @@ void sl_successor_drop(sl_successor *successor) {
  * Waiting
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 sl_waiting sl_waiting_for(double seconds, sl_progress_fn tell, void *ctx) {
     const double most = 1e9; /* seconds; their nanoseconds fit an int64 */
-    return (sl_waiting){now_ns() + (int64_t)((seconds < most ? seconds : most) * 1e9), tell, ctx};
+    return (sl_waiting){sl_now_ns() + (int64_t)((seconds < most ? seconds : most) * 1e9), tell, ctx};
 }
 
 int sl_wait_more(const sl_waiting *waiting, sl_status *status) {
-    if (now_ns() >= waiting->until) return 0;
+    if (sl_now_ns() >= waiting->until) return 0;
     if (waiting->tell && waiting->tell(waiting->ctx, 0, 0)) {
         *status = sl_fail(SL_ECANCELED, "cancelled while another changed the file");
         return 0;
     }
-    nanosleep(&(struct timespec){0, WAIT_PAUSE}, NULL);
+    sl_pause_ns(WAIT_PAUSE);
     return 1;
 }

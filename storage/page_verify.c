@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/page_verify.h"
 
+#include "base/clock.h"
 #include "base/crew.h"
 #include "base/memory.h"
 #include "storage/heal.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PAGE SL_SUMMED_PAGE
@@ -79,7 +79,7 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
         if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
         if (!v->beside || (quiet && sl_writable_quiet(v->store) == quiet) || !may_pause(v)) break;
-        nanosleep(&(struct timespec){0, PAUSE}, NULL);
+        sl_pause_ns(PAUSE);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
     sl_keep_least(&v->first, (size_t)(offset / PAGE));

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/replace.h"
 
+#include "base/clock.h"
 #include "base/mounts.h"
 
 #include <dirent.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Temporary names that are tried. A taken name belongs to another save at work, or to one that was killed. */
@@ -284,12 +284,11 @@ static sl_status keep_latest(sl_replacement *r) {
 /* Locks the folder from the last look at the target to the renaming: one save at a time in a folder. If the file
  * system knows no locks, nobody is kept off. */
 static sl_status lock_folder(const sl_replacement *r, int *folder) {
-    const struct timespec pause = {0, LOCK_PAUSE};
     *folder = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; *folder >= 0; i++) {
         if (flock(*folder, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) return SL_OK;
         if (i == LOCK_TRIES) break;
-        nanosleep(&pause, NULL);
+        sl_pause_ns(LOCK_PAUSE);
     }
     if (*folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
     close(*folder);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/writable.h"
 
+#include "base/clock.h"
 #include "storage/locks.h"
 #include "storage/pmem.h"
 #include "storage/recover.h"
@@ -10,7 +11,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Milliseconds that a writer waits for a reader that replays the log. A writer does not wait longer for a stopped
@@ -108,7 +108,7 @@ static sl_status lock_for_writing(sl_writable *file) {
     int healed = 1;
     for (int i = 0; (status = sl_lock_file(file->fd, LOCK_EX, file->store->path)) == SL_EBUSY && healed; i++) {
         healed = i < HEALER_PAUSES && sl_byte_is_locked(file->fd, SL_LIVE_HEALER);
-        if (healed) nanosleep(&(struct timespec){0, 1000000}, NULL);
+        if (healed) sl_pause_ns(1000000);
     }
     /* Readers look at this byte. On a file system without such locks, readers leave a dead writer's log to the next
      * opener. */

@@ -1,5 +1,6 @@
 #include "hnsw/build/add.h"
 
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/params.h"
 #include "distance/codec/encode.h"

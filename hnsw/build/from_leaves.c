@@ -1,5 +1,6 @@
 #include "hnsw/build/from_leaves.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "distance/codec/encode.h"
 #include "hnsw/build/duplicates.h"

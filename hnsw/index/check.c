@@ -1,4 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "base/params.h"
 #include "base/random.h"
 #include "hnsw/build/reach.h"
@@ -17,7 +18,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* A check beside a writer may read a list, or the marks of deleted nodes, half written. The check then reads again, up
  * to TRIES times, with a PAUSE in nanoseconds. */
@@ -46,7 +46,7 @@ static int is_moving(const sl_check *check) {
 }
 
 static void pause_for_writer(void) {
-    nanosleep(&(struct timespec){0, PAUSE}, NULL);
+    sl_pause_ns(PAUSE);
 }
 
 /* The links of one list, counted. */

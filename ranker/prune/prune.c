@@ -1,4 +1,5 @@
 /* Smaller models of trained ones: units cut, weights set to 0, and the training that follows. */
+#include "base/clock.h"
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "ranker/prune/importance.h"

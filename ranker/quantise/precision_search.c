@@ -1,6 +1,7 @@
 /* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
 #include "ranker/quantise/precision_search.h"
 
+#include "base/clock.h"
 #include "ranker/quantise/quantise_aware.h"
 #include "ranker/quantise/search_bayesian.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 /* Options of a layer: one for floats, one in bf16, one dynamic, and one a calibration. */
-enum { FLOATS, BF16, DYNAMIC, STATIC, CALIBRATIONS = SL_CALIBRATION_MSE + 1 };
+enum { FLOATS, BF16, DYNAMIC, STATIC };
 enum { PRECISIONS = 4 };
 
 /* Costs in multiply-adds of floats: one in INT8, one in bf16, the coding or rounding of an input, and its ranging. They
@@ -38,12 +39,6 @@ typedef struct search {
     int has_best, best_within;
 } search;
 
-double sl_search_seconds(const struct timespec *start) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
-}
-
 /* ---------------------------------------------------------------------------------------------------------------
  * Choices
  * ------------------------------------------------------------------------------------------------------------- */
@@ -53,9 +48,12 @@ static sl_precision precision_of(size_t option) {
     return option < STATIC ? of[option] : SL_PRECISION_INT8;
 }
 
-/* The order in which calibrations are tried: where there are many layers, only the first are. */
-static const sl_calibration calibrations[CALIBRATIONS] = {SL_CALIBRATION_MSE, SL_CALIBRATION_MINMAX,
-                                                          SL_CALIBRATION_QUANTILE, SL_CALIBRATION_ENTROPY};
+/* Calibrations in the order in which they are tried: the default first, then by number. Where there are many layers,
+ * only the first are tried. */
+static sl_calibration calibration_at(size_t place) {
+    if (place == 0) return SL_CALIBRATION_MSE;
+    return (sl_calibration)(place - (place <= SL_CALIBRATION_MSE));
+}
 
 /* Tells whether a layer's inputs come from the layer before as it takes them. */
 static int is_given(const search *s, const size_t *options, size_t layer) {
@@ -119,7 +117,7 @@ static sl_status add_options(search *s) {
             SL_TRY(add_option(s, l, option, &s->quantize));
         for (size_t c = 0; c < s->static_options; c++) {
             sl_quantize_params how = s->quantize;
-            if (tries_calibrations(s)) how.calibration = calibrations[c];
+            if (tries_calibrations(s)) how.calibration = calibration_at(c);
             SL_TRY(add_option(s, l, STATIC, &how));
         }
     }
@@ -132,7 +130,7 @@ static sl_status add_options(search *s) {
 
 static sl_calibration calibration_of(const search *s, size_t option) {
     if (option < STATIC || !tries_calibrations(s)) return s->quantize.calibration;
-    return calibrations[option - STATIC];
+    return calibration_at(option - STATIC);
 }
 
 static int quantises(const search *s, const size_t *options) {
@@ -187,7 +185,7 @@ static int note_trial(search *s, const size_t *options, const sl_verdict *found)
 int sl_search_is_over(const sl_search_job *job, size_t trials) {
     const sl_precision_search_params *params = job->params;
     return (params->trials && trials >= params->trials) ||
-           (params->timeout_s > 0 && sl_search_seconds(&job->start) >= params->timeout_s);
+           (params->timeout_s > 0 && sl_now_s() - job->start >= params->timeout_s);
 }
 
 static int is_over(const search *s) {
@@ -493,8 +491,11 @@ static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
 
 /* As many calibrations a layer as keep the combinations of one choice of precisions few. */
 static size_t static_options_of(const search *s) {
-    static const size_t most[SL_MAX_LAYERS + 1] = {4, 4, 4, 4, 4, 3, 2, 2, 2, 1};
-    return tries_calibrations(s) ? most[s->layers] : 1;
+    enum { MOST = 256 };
+    size_t count = tries_calibrations(s) ? SL_CALIBRATIONS : 1;
+    while (count > 1 && pow((double)count, (double)s->layers) > MOST)
+        count--;
+    return count;
 }
 
 static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
@@ -621,7 +622,7 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     report->cost = s->best_cost;
     report->within = s->best_within;
     if (s->params->relative) report->drop_error /= fabs(s->base_value);
-    report->seconds = sl_search_seconds(&s->job->start);
+    report->seconds = sl_now_s() - s->job->start;
     return SL_OK;
 }
 
@@ -641,7 +642,7 @@ static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, con
     report->trials = s->trials;
     if (!s->has_best && s->job->below <= 1) return SL_OK;
     SL_TRY(conclude(s, report, out));
-    report->seconds = sl_search_seconds(&s->job->start);
+    report->seconds = sl_now_s() - s->job->start;
     return sl_progress_end(&s->progress);
 }
 

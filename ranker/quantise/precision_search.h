@@ -4,8 +4,6 @@
 
 #include "ranker/model/model.h"
 
-#include <time.h>
-
 typedef struct sl_search_job {
     const sl_ranker *ranker;
     const sl_rows *rows, *eval;
@@ -13,7 +11,7 @@ typedef struct sl_search_job {
     sl_quantize_params quantize;              /* of one type of tables */
     double below;                             /* EXHAUSTIVE looks for choices of a lower cost alone */
     size_t trials;                            /* that were made before; numbers go on from them */
-    struct timespec start;
+    double start;                             /* sl_now_s() */
 } sl_search_job;
 
 /* Searches. *out is NULL if no choice costs less than `below`. *is_least becomes nonzero if no choice costs less than
@@ -23,8 +21,5 @@ sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_pre
 
 /* Tells whether no further trial may begin, after so many. */
 int sl_search_is_over(const sl_search_job *job, size_t trials);
-
-/* Seconds since then. */
-double sl_search_seconds(const struct timespec *start);
 
 #endif

@@ -1,4 +1,5 @@
 /* The public call of the search: its parameters, and one search for each type of embedding tables. */
+#include "base/clock.h"
 #include "base/params.h"
 #include "ranker/quantise/precision_search.h"
 #include "ranker/quantise/quantise.h"
@@ -102,14 +103,14 @@ sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *row
     job.quantize.tables = SL_TABLE_AUTO;
     SL_TRY(sl_params_in(&job.quantize, sizeof job.quantize, mine.quantize, "sl_quantize_params_init"));
     SL_TRY(sl_layer_choices(ranker, &job.quantize, choices));
-    clock_gettime(CLOCK_MONOTONIC, &job.start);
+    job.start = sl_now_s();
     result best = {.ranker = NULL};
     sl_status status = search_all_types(&job, &best);
     if (status != SL_OK) {
         sl_ranker_free(best.ranker);
         return status;
     }
-    best.report.seconds = sl_search_seconds(&job.start);
+    best.report.seconds = sl_now_s() - job.start;
     *out = best.ranker;
     if (report) sl_params_out(report, &best.report, sizeof best.report);
     return SL_OK;

@@ -1,6 +1,7 @@
 /* The public calls of training. */
 #include "ranker/train/train.h"
 
+#include "base/clock.h"
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "ranker/train/start.h"

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "ranker/train/train_loop.h"
 
+#include "base/clock.h"
 #include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
 #include "ranker/net/loss.h"
@@ -8,13 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
-
-double sl_now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static sl_status not_finite(const sl_trainer *trainer, const char *which) {
     const char *fp16 =

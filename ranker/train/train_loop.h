@@ -23,7 +23,4 @@ sl_status sl_train_loop_run(sl_train_loop *loop);
  * under logistic loss their AUC. NaN where there are no such rows; AUC too where labels were not read. */
 sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch);
 
-/* Seconds of a monotonic clock. */
-double sl_now_s(void);
-
 #endif
