@@ -14,14 +14,14 @@ typedef struct query_batch {
     sl_progress progress;
 } query_batch;
 
-static sl_status run_row(query_batch *b, size_t i, size_t thread, sl_recommend_stats *stats) {
+static sl_status serve_request(query_batch *b, size_t i, size_t thread, sl_recommend_stats *stats) {
     size_t at = i * b->params->n;
     return sl_session_recommend(b->sessions[thread], &b->requests[i], b->params, b->ids + at,
                                 b->scores ? b->scores + at : NULL, b->recall_scores ? b->recall_scores + at : NULL,
                                 stats);
 }
 
-static void add(sl_recommend_stats *sum, const sl_recommend_stats *one) {
+static void add_stats(sl_recommend_stats *sum, const sl_recommend_stats *one) {
     sum->requests += one->requests;
     sum->results += one->results;
     sum->candidates += one->candidates;
@@ -37,14 +37,14 @@ typedef struct failure {
 
 /* Serves the failed request again on the calling thread. A message belongs to the thread that failed, and the caller
  * must find it. */
-static sl_status repeat(query_batch *b, const failure *first) {
+static sl_status repeat_failed(query_batch *b, const failure *first) {
     sl_recommend_stats stats;
-    sl_status status = run_row(b, first->row, 0, &stats);
+    sl_status status = serve_request(b, first->row, 0, &stats);
     if (status == SL_OK) status = sl_fail(first->status, "%s; try again", sl_status_text(first->status));
     return sl_fail_in(status, "request %zu", first->row);
 }
 
-static sl_status run_rows(query_batch *b, sl_recommend_stats *stats) {
+static sl_status serve_requests(query_batch *b, sl_recommend_stats *stats) {
     failure first = {SIZE_MAX, SL_OK};
     sl_recommend_stats sum = {0};
 #pragma omp parallel num_threads((int)b->threads) if (b->threads > 1)
@@ -55,20 +55,20 @@ static sl_status run_rows(query_batch *b, sl_recommend_stats *stats) {
 #pragma omp for schedule(dynamic, 1)
         for (size_t i = 0; i < b->count; i++) {
             if (sl_progress_cancelled(&b->progress)) continue;
-            sl_status status = run_row(b, i, thread, &one);
+            sl_status status = serve_request(b, i, thread, &one);
             if (status == SL_OK)
-                add(&mine, &one);
+                add_stats(&mine, &one);
             else if (i < own.row)
                 own = (failure){i, status};
             sl_progress_step(&b->progress, 1);
         }
 #pragma omp critical(sl_recommend_stats)
         {
-            add(&sum, &mine);
+            add_stats(&sum, &mine);
             if (own.row < first.row) first = own;
         }
     }
-    if (first.row != SIZE_MAX) return repeat(b, &first);
+    if (first.row != SIZE_MAX) return repeat_failed(b, &first);
     SL_TRY(sl_progress_end(&b->progress));
     if (stats) *stats = sum;
     return SL_OK;
@@ -98,7 +98,7 @@ sl_status sl_recommend(sl_recommender *recommender, const sl_request *requests, 
     sl_status status = SL_OK;
     for (size_t t = 0; t < b.threads && status == SL_OK; t++)
         status = sl_session_create(recommender, &mine, &b.sessions[t]);
-    if (status == SL_OK) status = run_rows(&b, stats);
+    if (status == SL_OK) status = serve_requests(&b, stats);
     for (size_t t = 0; t < b.threads; t++)
         sl_session_free(b.sessions[t]);
     sl_mem_free(&recommender->allocator, block, b.threads * sizeof *b.sessions);

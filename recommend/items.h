@@ -132,7 +132,8 @@ sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema 
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part);
 /* Reads ahead the values of `count` rows of column c, from row `first` on, if the part lies in a mapped file. The
  * system does not read ahead by itself, because the file is advised to be read at random. */
-void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count);
+void sl_items_part_read_ahead(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first,
+                              size_t count);
 /* Lists the current row of each id, in the order of parts and rows. refs and ids have room for all ids of the catalog.
  * Returns the number of rows.
  * Threads: no thread may change the table meanwhile. */

@@ -15,7 +15,7 @@ static uint64_t place_of(const void *at, const void *base) {
     return at ? (uint64_t)((const uint8_t *)at - (const uint8_t *)base) : SL_NOWHERE;
 }
 
-static sl_directory_column describe(const sl_item_schema *schema, const sl_items_part *part, size_t c) {
+static sl_directory_column describe_column(const sl_item_schema *schema, const sl_items_part *part, size_t c) {
     const sl_column *column = &part->columns[c];
     int text = column->offsets != NULL;
     uint64_t texts = !text ? 0 : column->lists ? (uint64_t)column->lists[part->table.rows] : part->table.rows;
@@ -41,7 +41,7 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     memcpy(at, &head, sizeof head);
     at += sizeof head;
     for (size_t c = 0; c < schema->count; c++) {
-        const sl_directory_column column = describe(schema, part, c);
+        const sl_directory_column column = describe_column(schema, part, c);
         memcpy(at + c * sizeof column, &column, sizeof column);
     }
     memcpy(at + columns_size, schema->names, schema->names_size);
@@ -76,8 +76,8 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
 /* Begins to read the current body, and gives all its rows as one part: the body's only part, or *compacted, which the
  * caller frees. Updates are locked out meanwhile, so that the body has all that returned before. Updates need not wait
  * for the writing that follows, because the rows of a part never change. */
-static sl_status take_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body, const sl_items_part **part,
-                           sl_items_part **compacted) {
+static sl_status take_current_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body,
+                                   const sl_items_part **part, sl_items_part **compacted) {
     SL_TRY(sl_items_lock(items));
     sl_status status = sl_items_begin(items, hazard, body);
     if (status == SL_OK && sl_catalog_parts(&(*body)->catalog) == 1 && (*body)->outdated == 0)
@@ -98,7 +98,7 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
     sl_item_body *body = NULL;
     const sl_items_part *part = NULL;
     sl_items_part *compacted = NULL;
-    sl_status status = take_part(items, &hazard, &body, &part, &compacted);
+    sl_status status = take_current_part(items, &hazard, &body, &part, &compacted);
     if (status == SL_OK) status = save_part(items, body, part, path, &mine);
     if (hazard) sl_items_end(hazard);
     sl_items_part_free(&items->allocator, &items->schema, compacted);
@@ -120,7 +120,7 @@ typedef struct reader {
     size_t names_size;
 } reader;
 
-static sl_status broken(const reader *r, const char *what) {
+static sl_status fail_broken(const reader *r, const char *what) {
     return sl_fail(SL_ECORRUPT, "%s: %s; " MAKE_AGAIN, r->path, what);
 }
 
@@ -150,18 +150,18 @@ static sl_status read_sections(const sl_store *store, reader *r) {
 }
 
 static sl_status read_head(reader *r) {
-    if (r->directory_size < sizeof r->head) return broken(r, "the directory is too short");
+    if (r->directory_size < sizeof r->head) return fail_broken(r, "the directory is too short");
     memcpy(&r->head, r->directory, sizeof r->head);
     uint64_t left = r->directory_size - sizeof r->head;
     if (r->head.columns > SL_MAX_COLUMNS || r->head.columns > left / sizeof(sl_directory_column) ||
         r->head.id_column >= r->head.columns)
-        return broken(r, "the directory does not have the columns it says");
+        return fail_broken(r, "the directory does not have the columns it says");
     if (r->head.rows > SL_MAX_PART_ROWS || r->ids->size != r->head.rows * sizeof(uint64_t))
-        return broken(r, "there are not as many ids as rows");
+        return fail_broken(r, "there are not as many ids as rows");
     size_t columns_size = r->head.columns * sizeof(sl_directory_column);
     r->names = r->directory + sizeof r->head + columns_size;
     r->names_size = (size_t)left - columns_size;
-    if (!r->names_size || r->names[r->names_size - 1]) return broken(r, "the names of the columns do not end");
+    if (!r->names_size || r->names[r->names_size - 1]) return fail_broken(r, "the names of the columns do not end");
     return SL_OK;
 }
 
@@ -189,27 +189,28 @@ static int rises(const int64_t *numbers, uint64_t count, uint64_t last) {
 static sl_status open_texts(const reader *r, const sl_directory_column *from, sl_column *out) {
     uint64_t rows = r->head.rows, end;
     if (from->texts > INT64_MAX || (out->type == SL_COLUMN_TEXT && from->texts != rows))
-        return broken(r, "a text column has not as many texts as rows");
+        return fail_broken(r, "a text column has not as many texts as rows");
     out->offsets = array_at(r, from->offsets, from->texts + 1, sizeof(int64_t));
     if (!out->offsets || !rises(out->offsets, from->texts, from->text_bytes))
-        return broken(r, "a text column's offsets are damaged");
+        return fail_broken(r, "a text column's offsets are damaged");
     if (__builtin_add_overflow(from->text, from->text_bytes, &end) || end > r->text_size)
-        return broken(r, "a text column's bytes lie outside the file");
+        return fail_broken(r, "a text column's bytes lie outside the file");
     out->values = r->text + from->text;
     if (out->type == SL_COLUMN_TEXT) return SL_OK;
     out->lists = array_at(r, from->lists, rows + 1, sizeof(int64_t));
-    return out->lists && rises(out->lists, rows, from->texts) ? SL_OK : broken(r, "a text column's lists are damaged");
+    return out->lists && rises(out->lists, rows, from->texts) ? SL_OK
+                                                              : fail_broken(r, "a text column's lists are damaged");
 }
 
 static sl_status open_column(const reader *r, const sl_directory_column *from, sl_column *out) {
     static const uint64_t elements[] = {4, 8, 4, 8};
     uint64_t rows = r->head.rows;
     out->valid = array_at(r, from->valid, (rows + 7) / 8, 1);
-    if (!out->valid) return broken(r, "a column's bits lie outside the file");
+    if (!out->valid) return fail_broken(r, "a column's bits lie outside the file");
     if (out->type == SL_COLUMN_TEXT || out->type == SL_COLUMN_TEXTS) return open_texts(r, from, out);
     uint64_t element = out->type == SL_COLUMN_VECTOR ? (uint64_t)out->dim * sizeof(float) : elements[out->type];
     out->values = array_at(r, from->values, rows, element);
-    return out->values ? SL_OK : broken(r, "a column's values lie outside the file");
+    return out->values ? SL_OK : fail_broken(r, "a column's values lie outside the file");
 }
 
 /* Makes the schema from a block that has the names and types of the file, so that it is checked as any other. */
@@ -224,7 +225,7 @@ static sl_status open_schema(const reader *r, sl_items *items) {
         int vector = from.type == SL_COLUMN_VECTOR;
         if (from.type > SL_COLUMN_VECTOR || from.name >= r->names_size ||
             (vector && (from.dim == 0 || from.dim > SL_MAX_DIM)))
-            status = broken(r, "a column is of no known type or has no name");
+            status = fail_broken(r, "a column is of no known type or has no name");
         else
             columns[c] = (sl_column){
                 .name = (const char *)r->names + from.name, .type = (sl_column_type)from.type, .dim = from.dim};
@@ -259,7 +260,7 @@ static sl_status open_part(const reader *r, sl_items *items) {
     size_t number = sl_catalog_add(&body->catalog, part);
     for (size_t row = 0; row < part->table.rows; row++)
         if (part->ids[row] == SL_NO_ID || !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row)))
-            return broken(r, "an id is there twice, or is none");
+            return fail_broken(r, "an id is there twice, or is none");
     items->size = part->table.rows;
     return SL_OK;
 fail:

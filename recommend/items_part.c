@@ -32,7 +32,7 @@ static const sl_column *cell_of(const builder *b, size_t c, size_t i, size_t *ro
  * How large
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status claim(builder *b, size_t count, size_t element, size_t *at) {
+static sl_status claim_array(builder *b, size_t count, size_t element, size_t *at) {
     size_t bytes;
     *at = b->data_size;
     if (!sl_mul(count, element, &bytes) || bytes > SIZE_MAX - SL_CACHE_LINE ||
@@ -92,18 +92,18 @@ static size_t element_of(sl_column_type type, size_t dim) {
     }
 }
 
-static sl_status measure(builder *b) {
+static sl_status measure_columns(builder *b) {
     for (size_t c = 0; c < b->schema->count; c++) {
         const sl_item_column *column = &b->schema->columns[c];
         place *p = &b->places[c];
         if (column->type == SL_COLUMN_TEXT || column->type == SL_COLUMN_TEXTS) {
             SL_TRY(measure_texts(b, c));
-            SL_TRY(claim(b, p->texts + 1, sizeof(int64_t), &p->offsets));
-            if (column->type == SL_COLUMN_TEXTS) SL_TRY(claim(b, b->n + 1, sizeof(int64_t), &p->lists));
+            SL_TRY(claim_array(b, p->texts + 1, sizeof(int64_t), &p->offsets));
+            if (column->type == SL_COLUMN_TEXTS) SL_TRY(claim_array(b, b->n + 1, sizeof(int64_t), &p->lists));
         } else {
-            SL_TRY(claim(b, b->n, element_of(column->type, column->dim), &p->values));
+            SL_TRY(claim_array(b, b->n, element_of(column->type, column->dim), &p->values));
         }
-        SL_TRY(claim(b, (b->n + 7) / 8, 1, &p->valid));
+        SL_TRY(claim_array(b, (b->n + 7) / 8, 1, &p->valid));
     }
     return SL_OK;
 }
@@ -150,7 +150,7 @@ static void fill_values(builder *b, size_t c, sl_column *out) {
     out->values = values;
 }
 
-static void fill(builder *b, sl_items_part *part) {
+static void fill_columns(builder *b, sl_items_part *part) {
     for (size_t c = 0; c < b->schema->count; c++) {
         sl_column *out = &part->columns[c];
         uint8_t *valid = b->data + b->places[c].valid;
@@ -217,7 +217,7 @@ sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema
     if (n > SL_MAX_PART_ROWS) return sl_fail(SL_ELIMIT, "%zu items; a table holds %u", n, SL_MAX_PART_ROWS);
     SL_TRY_GOTO(sl_mem_alloc(allocator, schema->count * sizeof *b.places, &places), done);
     b.places = places;
-    SL_TRY_GOTO(measure(&b), done);
+    SL_TRY_GOTO(measure_columns(&b), done);
     SL_TRY_GOTO(sl_mem_alloc(allocator, b.data_size, &data), done);
     SL_TRY_GOTO(sl_mem_alloc(allocator, b.text_size, &text), done);
     SL_TRY_GOTO(sl_items_part_new(allocator, schema, n, &part), done);
@@ -226,7 +226,7 @@ sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema
     part->ids = own_ids;
     b.data = data;
     b.text = text;
-    fill(&b, part);
+    fill_columns(&b, part);
     data = text = NULL;
     *out = part;
     part = NULL;
@@ -242,29 +242,30 @@ done:
  * Reading ahead
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void expect(const sl_store *store, const void *array, size_t element, size_t first, size_t count) {
+static void read_ahead(const sl_store *store, const void *array, size_t element, size_t first, size_t count) {
     if (count) store->medium->advise_soon((const uint8_t *)array + first * element, count * element);
 }
 
-void sl_items_part_expect(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first, size_t count) {
+void sl_items_part_read_ahead(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first,
+                              size_t count) {
     const sl_column *column = &part->columns[c];
     const sl_store *store = body->store;
     if (part->own_data || !count) return;
-    expect(store, column->valid, 1, first / 8, (first + count - 1) / 8 - first / 8 + 1);
+    read_ahead(store, column->valid, 1, first / 8, (first + count - 1) / 8 - first / 8 + 1);
     if (!column->offsets) {
-        expect(store, column->values, element_of(column->type, column->dim), first, count);
+        read_ahead(store, column->values, element_of(column->type, column->dim), first, count);
         return;
     }
     /* Opening has checked the offsets and lists that are read here. */
     size_t text = first, texts = count;
     if (column->lists) {
-        expect(store, column->lists, sizeof *column->lists, first, count + 1);
+        read_ahead(store, column->lists, sizeof *column->lists, first, count + 1);
         text = (size_t)column->lists[first];
         texts = (size_t)column->lists[first + count] - text;
     }
-    expect(store, column->offsets, sizeof *column->offsets, text, texts + 1);
+    read_ahead(store, column->offsets, sizeof *column->offsets, text, texts + 1);
     size_t from = (size_t)column->offsets[text];
-    expect(store, column->values, 1, from, (size_t)column->offsets[text + texts] - from);
+    read_ahead(store, column->values, 1, from, (size_t)column->offsets[text + texts] - from);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

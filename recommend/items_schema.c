@@ -67,7 +67,7 @@ sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name,
                    sl_show(name, strlen(name)).text, remedy, sl_names_text(&names));
 }
 
-static sl_status match_one(const sl_item_schema *schema, const sl_column *column, const sl_column **out) {
+static sl_status match_column(const sl_item_schema *schema, const sl_column *column, const sl_column **out) {
     for (size_t c = 0; c < schema->count; c++) {
         const sl_item_column *mine = &schema->columns[c];
         if (strcmp(mine->name, column->name) != 0) continue;
@@ -89,7 +89,7 @@ static sl_status match_one(const sl_item_schema *schema, const sl_column *column
 sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *block, const sl_column **out) {
     memset(out, 0, schema->count * sizeof *out);
     for (size_t c = 0; c < block->column_count; c++)
-        SL_TRY(match_one(schema, &block->columns[c], out));
+        SL_TRY(match_column(schema, &block->columns[c], out));
     if (out[schema->id]) return SL_OK;
     return sl_fail_no_column(block, schema->columns[schema->id].name, " of ids");
 }

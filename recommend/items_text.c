@@ -73,7 +73,7 @@ static sl_status write_cell(writer *w, const sl_column *column, size_t row) {
     return SL_OK;
 }
 
-static sl_status text_of(const sl_item_body *body, uint64_t id, size_t column, writer *w) {
+static sl_status write_value(const sl_item_body *body, uint64_t id, size_t column, writer *w) {
     sl_row_ref ref = sl_catalog_find(&body->catalog, id);
     if (ref == SL_NO_REF) return sl_fail(SL_ENOTFOUND, "id %llu is not in the item table", (unsigned long long)id);
     return write_cell(w, &sl_items_part_of(body, sl_ref_part(ref))->columns[column], sl_ref_row(ref));
@@ -88,7 +88,7 @@ sl_status sl_items_text(const sl_items *items, uint64_t id, const char *column, 
     sl_hazard *hazard;
     sl_item_body *body;
     SL_TRY(sl_items_begin(items, &hazard, &body));
-    sl_status status = text_of(body, id, number, &w);
+    sl_status status = write_value(body, id, number, &w);
     sl_items_end(hazard);
     if (status != SL_OK) return status;
     if (size) out[w.length < w.size ? w.length : w.size] = '\0';

@@ -80,7 +80,7 @@ void sl_items_cancel(sl_items *items, sl_item_change *change) {
 
 /* Replaces the body by one that has the current rows alone, in one part. Rows of a mapped file leave its CRCs behind,
  * so that they are verified first. */
-static sl_status compact(sl_items *items) {
+static sl_status compact_body(sl_items *items) {
     sl_item_body *body = sl_items_body(items), *fresh;
     sl_items_part *part = NULL;
     sl_status status;
@@ -100,12 +100,12 @@ fail:
 }
 
 /* Keeps the memory in proportion to the number of items, however often they are updated. A part counts as four rows. */
-static void settle(sl_items *items) {
+static void compact_if_outdated(sl_items *items) {
     const sl_item_body *body = sl_items_body(items);
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
     int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
     /* Without memory for a compaction, or with a damaged file, the body stays as it is, which is correct too. */
-    if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)compact(items);
+    if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)compact_body(items);
     (void)sl_hazards_collect(&items->access->bodies);
 }
 
@@ -116,7 +116,7 @@ void sl_items_commit(sl_items *items, sl_item_change *change) {
     for (size_t row = 0; row < part->table.rows; row++)
         body->outdated += !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row));
     __atomic_store_n(&items->size, sl_catalog_size(&body->catalog), __ATOMIC_RELAXED);
-    settle(items);
+    compact_if_outdated(items);
 }
 
 sl_status sl_items_update(sl_items *items, const sl_table *rows) {

@@ -143,13 +143,13 @@ static void list_free(const sl_allocator *allocator, item_list *list) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The list cut into parts, which threads prepare. */
-typedef struct task {
+typedef struct prepare_task {
     const item_list *list;
     size_t rows, count; /* rows of a part; number of parts */
     size_t threads;
     sl_preparer **preparers;
     sl_prepared_part **parts;
-} task;
+} prepare_task;
 
 /* Returns the rows of a part, such that each thread has at least four parts if there are enough rows. */
 static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
@@ -160,7 +160,7 @@ static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads
     return rows < SL_SIDE_ROWS ? SL_SIDE_ROWS : sl_round_up(rows, SL_SIDE_ROWS);
 }
 
-static sl_status run_one(task *t, size_t number, sl_preparer *preparer) {
+static sl_status prepare_one_part(prepare_task *t, size_t number, sl_preparer *preparer) {
     size_t at = number * t->rows, left = t->list->n - at;
     const sl_source_rows rows = {.body = t->list->body,
                                  .refs = t->list->refs ? t->list->refs + at : NULL,
@@ -169,26 +169,26 @@ static sl_status run_one(task *t, size_t number, sl_preparer *preparer) {
     return sl_preparer_run(preparer, &rows, &t->parts[number]);
 }
 
-static sl_status run_all(task *t) {
+static sl_status prepare_parts(prepare_task *t) {
     size_t bad = SIZE_MAX;
     if (t->threads == 1) {
         for (size_t i = 0; i < t->count; i++)
-            SL_TRY(run_one(t, i, t->preparers[0]));
+            SL_TRY(prepare_one_part(t, i, t->preparers[0]));
         return SL_OK;
     }
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)t->threads) reduction(min : bad)
     for (size_t i = 0; i < t->count; i++)
-        if (bad == SIZE_MAX && run_one(t, i, t->preparers[sl_thread_number()]) != SL_OK) bad = i;
+        if (bad == SIZE_MAX && prepare_one_part(t, i, t->preparers[sl_thread_number()]) != SL_OK) bad = i;
     if (bad == SIZE_MAX) return SL_OK;
     /* A message belongs to the thread that failed, and the caller must find it: this thread prepares what is missing.
      */
     for (size_t i = 0; i < t->count; i++)
-        if (!t->parts[i]) SL_TRY(run_one(t, i, t->preparers[0]));
+        if (!t->parts[i]) SL_TRY(prepare_one_part(t, i, t->preparers[0]));
     return SL_OK;
 }
 
 /* Puts the parts into the catalog, which owns them from then on. */
-static sl_status take_parts(sl_prepared *prepared, const item_list *list, task *t) {
+static sl_status commit_parts(sl_prepared *prepared, const item_list *list, prepare_task *t) {
     SL_TRY(sl_catalog_reserve(&prepared->catalog, list->ids, list->n, t->count));
     for (size_t i = 0; i < t->count; i++) {
         sl_prepared_commit(prepared, t->parts[i]);
@@ -197,15 +197,15 @@ static sl_status take_parts(sl_prepared *prepared, const item_list *list, task *
     return SL_OK;
 }
 
-static sl_status prepare_list(sl_prepared *prepared, const item_list *list, task *t) {
+static sl_status prepare_list(sl_prepared *prepared, const item_list *list, prepare_task *t) {
     void *block;
     t->list = list;
     t->rows = rows_of_part(prepared, list->n, t->threads);
     t->count = (list->n + t->rows - 1) / t->rows;
     SL_TRY(sl_mem_alloc(&prepared->allocator, t->count * sizeof *t->parts, &block));
     t->parts = block;
-    sl_status status = run_all(t);
-    if (status == SL_OK) status = take_parts(prepared, list, t);
+    sl_status status = prepare_parts(t);
+    if (status == SL_OK) status = commit_parts(prepared, list, t);
     for (size_t i = 0; i < t->count; i++)
         sl_prepared_part_free(prepared, t->parts[i]);
     sl_mem_free(&prepared->allocator, t->parts, t->count * sizeof *t->parts);
@@ -214,7 +214,7 @@ static sl_status prepare_list(sl_prepared *prepared, const item_list *list, task
 
 static sl_status prepare_all(sl_prepared *prepared, const sl_prepare_params *params, int from_index) {
     const sl_allocator *allocator = params->allocator;
-    task t = {.threads = sl_thread_count(params->threads)};
+    prepare_task t = {.threads = sl_thread_count(params->threads)};
     item_list list = {0};
     void *block = NULL;
     sl_status status;

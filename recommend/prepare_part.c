@@ -204,7 +204,7 @@ static sl_status keep_layer(sl_preparer *preparer, const sl_encoded *view, sl_pr
 }
 
 /* Turns the encoded rows into rows of the part, from row `at` on. */
-static sl_status keep(sl_preparer *preparer, sl_prepared_part *part, size_t at) {
+static sl_status keep_encoded(sl_preparer *preparer, sl_prepared_part *part, size_t at) {
     const sl_prepared *prepared = preparer->prepared;
     const sl_ranker *ranker = prepared->ranker;
     const sl_item_shape *shape = &prepared->shape;
@@ -271,11 +271,11 @@ static sl_status prepare_block(sl_preparer *preparer, const sl_source_rows *rows
     } else if (preparer->encodes) {
         SL_TRY(sl_encoder_append_missing(preparer->side.encoder, n, &preparer->side.rows));
     }
-    return preparer->encodes ? keep(preparer, part, at) : SL_OK;
+    return preparer->encodes ? keep_encoded(preparer, part, at) : SL_OK;
 }
 
 /* Tells whether the model has a feature that is encoded from the column. */
-static int is_read(const sl_prepared *prepared, const char *column) {
+static int is_column_read(const sl_prepared *prepared, const char *column) {
     const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
     for (size_t f = 0; features && f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
@@ -287,7 +287,7 @@ static int is_read(const sl_prepared *prepared, const char *column) {
 
 /* Reads ahead the values that the rows are made from. The rows are in the order of parts, and only part 0 can lie in a
  * file. */
-static void expect_rows(const sl_preparer *preparer, const sl_source_rows *rows) {
+static void read_rows_ahead(const sl_preparer *preparer, const sl_source_rows *rows) {
     const sl_prepared *prepared = preparer->prepared;
     size_t n = rows->body && rows->body->store ? rows->n : 0;
     while (n && sl_ref_part(rows->refs[n - 1]) != 0)
@@ -296,8 +296,8 @@ static void expect_rows(const sl_preparer *preparer, const sl_source_rows *rows)
     const sl_items_part *part = sl_items_part_of(rows->body, 0);
     size_t first = sl_ref_row(rows->refs[0]), count = sl_ref_row(rows->refs[n - 1]) - first + 1;
     for (size_t c = 0; c < part->table.column_count; c++)
-        if (c == prepared->group || is_read(prepared, part->columns[c].name))
-            sl_items_part_expect(rows->body, part, c, first, count);
+        if (c == prepared->group || is_column_read(prepared, part->columns[c].name))
+            sl_items_part_read_ahead(rows->body, part, c, first, count);
 }
 
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out) {
@@ -305,7 +305,7 @@ sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_
     SL_TRY(sl_prepared_part_new(preparer->prepared, rows->n, &part));
     if (rows->n) memcpy(part->items, rows->ids, rows->n * sizeof *rows->ids);
     preparer->bag_at = 0;
-    expect_rows(preparer, rows);
+    read_rows_ahead(preparer, rows);
     sl_status status = SL_OK;
     for (size_t at = 0; at < rows->n && status == SL_OK; at += SL_SIDE_ROWS)
         status = prepare_block(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part);

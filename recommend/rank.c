@@ -78,7 +78,7 @@ static sl_status make_deep(sl_model_scorer *scorer) {
     return SL_OK;
 }
 
-static void look_at_features(sl_model_scorer *scorer) {
+static void note_features(sl_model_scorer *scorer) {
     const sl_features *features = scorer->ranker->features;
     for (size_t f = 0; f < features->count; f++) {
         scorer->asks_recall |= features->features[f].spec->type == SL_FEATURE_SCORE;
@@ -98,7 +98,7 @@ sl_status sl_model_scorer_create(const sl_recommender *recommender, const sl_pai
     scorer->shape = pair->prepared->shape;
     scorer->max_rows = max_rows;
     const sl_features *features = scorer->ranker->features;
-    look_at_features(scorer);
+    note_features(scorer);
     sl_status status;
     SL_TRY_GOTO(sl_side_encoder_init(&scorer->user, features, SL_SIDE_USER, &scorer->allocator), fail);
     SL_TRY_GOTO(make_deep(scorer), fail);

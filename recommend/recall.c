@@ -35,7 +35,7 @@ static size_t place_of(const sl_recall *recall, uint64_t id) {
     return (size_t)sl_id_hash(recall->seed, id) & recall->mask;
 }
 
-static sl_status exclude(sl_recall *recall, const uint64_t *ids, size_t count) {
+static sl_status exclude_ids(sl_recall *recall, const uint64_t *ids, size_t count) {
     size_t places = 16;
     void *block = recall->excluded;
     if (count > SIZE_MAX / 4) return sl_fail(SL_EINVAL, "exclude_count is %zu", count);
@@ -55,7 +55,7 @@ static sl_status exclude(sl_recall *recall, const uint64_t *ids, size_t count) {
     return SL_OK;
 }
 
-static int accept(void *ctx, uint64_t id) {
+static int accept_id(void *ctx, uint64_t id) {
     const sl_recall *recall = ctx;
     for (size_t at = place_of(recall, id); recall->excluded[at] != SL_NO_ID; at = (at + 1) & recall->mask)
         if (recall->excluded[at] == id) return 0;
@@ -66,7 +66,7 @@ size_t sl_recall_room(size_t candidates, size_t ef) {
     sl_search_params search;
     sl_search_params_init(&search);
     search.ef = ef;
-    search.accept = accept;
+    search.accept = accept_id;
     return sl_search_max_ef(&search, candidates);
 }
 
@@ -82,9 +82,9 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
     search.accept_bits_count = request->accept_bits_count;
     search.filter = request->filter;
     if (request->exclude_count) {
-        SL_TRY(exclude(recall, request->exclude, request->exclude_count));
+        SL_TRY(exclude_ids(recall, request->exclude, request->exclude_count));
         recall->request = request;
-        search.accept = accept;
+        search.accept = accept_id;
         search.accept_ctx = recall;
     }
     SL_TRY(sl_searcher_search(searcher, request->vector, request->dtype, params->candidates, &search, ids, scores,

@@ -73,13 +73,13 @@ static sl_status pair_make(const sl_recommender *recommender, sl_ranker *ranker,
     return status;
 }
 
-static void tell_bytes(sl_recommender *recommender, const sl_pair *pair) {
+static void publish_bytes(sl_recommender *recommender, const sl_pair *pair) {
     __atomic_store_n(&recommender->item_bytes, pair->prepared->bytes, __ATOMIC_RELAXED);
 }
 
 static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
     sl_hazards_replace(&recommender->pairs, &pair->guarded);
-    tell_bytes(recommender, pair);
+    publish_bytes(recommender, pair);
     __atomic_store_n(&recommender->version, pair->version, __ATOMIC_RELEASE);
 }
 
@@ -150,17 +150,17 @@ void sl_recommender_free(sl_recommender *recommender) {
  * Changes
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status lock(sl_recommender *recommender) {
+static sl_status lock_changes(sl_recommender *recommender) {
     if (__atomic_exchange_n(&recommender->changing, 1, __ATOMIC_ACQUIRE))
         return sl_fail(SL_EBUSY, "another thread is swapping or updating; do it after that");
     return SL_OK;
 }
 
-static void unlock(sl_recommender *recommender) {
+static void unlock_changes(sl_recommender *recommender) {
     __atomic_store_n(&recommender->changing, 0, __ATOMIC_RELEASE);
 }
 
-static void tell(const sl_recommender *recommender, const sl_pair *pair) {
+static void log_version(const sl_recommender *recommender, const sl_pair *pair) {
     char text[128];
     if (!recommender->log) return;
     snprintf(text, sizeof text, "version %llu is in use, with %zu items prepared", (unsigned long long)pair->version,
@@ -170,7 +170,7 @@ static void tell(const sl_recommender *recommender, const sl_pair *pair) {
 
 sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items) {
     if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
-    SL_TRY(lock(recommender));
+    SL_TRY(lock_changes(recommender));
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
     sl_status status =
@@ -178,15 +178,15 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
     if (status == SL_OK) {
         put_in_use(recommender, pair);
         (void)sl_hazards_collect(&recommender->pairs);
-        tell(recommender, pair);
+        log_version(recommender, pair);
     }
-    unlock(recommender);
+    unlock_changes(recommender);
     return status;
 }
 
 /* Replaces the pair by one without outdated rows, if these are many. Without memory for a copy, the pair stays as it
  * is, which is correct too. */
-static void settle(sl_recommender *recommender) {
+static void compact_if_outdated(sl_recommender *recommender) {
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
     if (sl_prepared_needs_compaction(now->prepared) &&
@@ -213,24 +213,24 @@ static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
     return SL_OK;
 }
 
-static sl_status update(sl_recommender *recommender, const sl_table *rows) {
+static sl_status update_items(sl_recommender *recommender, const sl_table *rows) {
     sl_pair *pair = sl_recommender_pair(recommender);
     if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to update; swap one in");
     SL_TRY(sl_items_lock(pair->items));
     sl_status status = rows->rows ? update_pair(pair, rows) : SL_OK;
     sl_items_unlock(pair->items);
     if (status != SL_OK) return status;
-    tell_bytes(recommender, pair);
-    settle(recommender);
+    publish_bytes(recommender, pair);
+    compact_if_outdated(recommender);
     return SL_OK;
 }
 
 sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
     if (!recommender || !rows) return sl_fail(SL_EINVAL, "recommender or rows is NULL");
     SL_TRY(sl_table_check(rows));
-    SL_TRY(lock(recommender));
-    sl_status status = update(recommender, rows);
-    unlock(recommender);
+    SL_TRY(lock_changes(recommender));
+    sl_status status = update_items(recommender, rows);
+    unlock_changes(recommender);
     return status;
 }
 

@@ -59,7 +59,7 @@ sl_status sl_request_check(const sl_request *request) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Makes sure that the scorer is of the pair's model. */
-static sl_status meet(sl_session *session, const sl_pair *pair) {
+static sl_status ensure_scorer(sl_session *session, const sl_pair *pair) {
     if (!pair->ranker || sl_model_scorer_fits(session->scorer, pair)) return SL_OK;
     sl_model_scorer_free(session->scorer);
     return sl_model_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
@@ -92,7 +92,7 @@ static sl_status make_session(sl_session *session) {
     SL_TRY(make_arrays(session));
     SL_TRY(
         sl_searcher_create(recommender->index, sl_recall_room(session->candidates, session->ef), &session->searcher));
-    sl_status status = meet(session, sl_recommender_begin(recommender, session->hazard));
+    sl_status status = ensure_scorer(session, sl_recommender_begin(recommender, session->hazard));
     sl_hazard_release(session->hazard);
     return status;
 }
@@ -154,13 +154,13 @@ typedef struct answer {
 } answer;
 
 /* Starts serving a request with the pair in use, which stays until `end`. */
-static serving begin(sl_session *session, const sl_request *request) {
+static serving begin_serving(sl_session *session, const sl_request *request) {
     const sl_pair *pair = sl_recommender_begin(session->recommender, session->hazard);
     return (serving){session, pair, request, {.requests = 1, .version = pair->version}};
 }
 
 /* Ends serving. *stats, unless NULL, gets the counts, on success alone. */
-static sl_status end(const serving *s, sl_status status, sl_recommend_stats *stats) {
+static sl_status end_serving(const serving *s, sl_status status, sl_recommend_stats *stats) {
     sl_hazard_release(s->session->hazard);
     if (status == SL_OK && stats) *stats = s->stats;
     return status;
@@ -168,12 +168,12 @@ static sl_status end(const serving *s, sl_status status, sl_recommend_stats *sta
 
 /* Puts the user of the request into the session's scorer, which is made of the pair's model. */
 static sl_status put_user(const serving *s) {
-    SL_TRY(meet(s->session, s->pair));
+    SL_TRY(ensure_scorer(s->session, s->pair));
     return s->pair->ranker ? sl_model_scorer_user(s->session->scorer, s->request) : SL_OK;
 }
 
 /* Finds the prepared row of each id. The memory of all lookups is prefetched first, then that of all rows. */
-static void locate(serving *s, const uint64_t *ids, size_t count) {
+static void locate_rows(serving *s, const uint64_t *ids, size_t count) {
     const sl_prepared *prepared = s->pair->prepared;
     const sl_id_table *table = sl_catalog_table(&prepared->catalog);
     sl_candidate *rows = s->session->rows;
@@ -191,7 +191,7 @@ static void locate(serving *s, const uint64_t *ids, size_t count) {
 }
 
 /* Puts the first `found` candidates into the order of the answer. Returns how many the answer has. */
-static size_t choose(const serving *s, size_t found, const sl_recommend_params *params) {
+static size_t choose_candidates(const serving *s, size_t found, const sl_recommend_params *params) {
     sl_session *session = s->session;
     sl_top top = {session->top, 0, params->max_per_group ? session->candidates : params->n};
     if (s->pair->ranker) {
@@ -221,16 +221,16 @@ static void write_answer(const serving *s, size_t n, const answer *out) {
     }
 }
 
-static sl_status recommend(serving *s, const sl_recommend_params *params, const answer *out) {
+static sl_status serve_recommend(serving *s, const sl_recommend_params *params, const answer *out) {
     sl_session *session = s->session;
     size_t found;
     SL_TRY(put_user(s));
     SL_TRY(sl_recall_run(&session->recall, session->searcher, s->request, params, session->ids, session->recall_scores,
                          &found));
-    locate(s, session->ids, found);
+    locate_rows(s, session->ids, found);
     if (s->pair->ranker)
         SL_TRY(sl_model_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
-    s->stats.results = choose(s, found, params);
+    s->stats.results = choose_candidates(s, found, params);
     s->stats.candidates = found;
     write_answer(s, params->n, out);
     return SL_OK;
@@ -263,8 +263,8 @@ sl_status sl_session_recommend(sl_session *session, const sl_request *request, c
     SL_TRY(sl_request_check(request));
     if (!request->vector) return sl_fail(SL_EINVAL, "the request's vector is NULL; recall needs one");
     const answer out = {ids, scores, recall_scores};
-    serving s = begin(session, request);
-    return end(&s, recommend(&s, &mine, &out), stats);
+    serving s = begin_serving(session, request);
+    return end_serving(&s, serve_recommend(&s, &mine, &out), stats);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -279,13 +279,13 @@ static sl_status score_slice(serving *s, const uint64_t *ids, const float *recal
         SL_TRY(sl_recall_scores(&session->recall, s->request, ids, count, session->recall_scores));
         recall_scores = session->recall_scores;
     }
-    locate(s, ids, count);
+    locate_rows(s, ids, count);
     if (ranker) return sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
     memmove(scores, recall_scores, count * sizeof *scores);
     return SL_OK;
 }
 
-static sl_status score(serving *s, const uint64_t *ids, const float *recall_scores, size_t count, float *scores) {
+static sl_status score_ids(serving *s, const uint64_t *ids, const float *recall_scores, size_t count, float *scores) {
     size_t most = s->session->candidates;
     SL_TRY(put_user(s));
     for (size_t at = 0; at < count; at += most) {
@@ -300,6 +300,6 @@ sl_status sl_session_score(sl_session *session, const sl_request *request, const
                            const float *recall_scores, size_t count, float *scores, sl_recommend_stats *stats) {
     if (!session || (count && (!ids || !scores))) return sl_fail(SL_EINVAL, "session, ids or scores is NULL");
     SL_TRY(sl_request_check(request));
-    serving s = begin(session, request);
-    return end(&s, score(&s, ids, recall_scores, count, scores), stats);
+    serving s = begin_serving(session, request);
+    return end_serving(&s, score_ids(&s, ids, recall_scores, count, scores), stats);
 }

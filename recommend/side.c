@@ -19,7 +19,7 @@ int sl_side_has_columns(const sl_features *features, sl_side side) {
 
 /* Looks vectors up by ids, as an encoder's callback. Training has a column of ids for them. Here zeros hold the place
  * of the vector, which is put there afterwards. */
-static sl_status look_up(void *ctx, const char *name, uint64_t id, float *out, size_t dim) {
+static sl_status look_up_vector(void *ctx, const char *name, uint64_t id, float *out, size_t dim) {
     const sl_side_encoder *side = ctx;
     (void)id;
     for (size_t f = 0; f < side->features->count; f++) {
@@ -39,7 +39,7 @@ sl_status sl_side_encoder_init(sl_side_encoder *side, const sl_features *feature
     side->rows.allocator = *allocator;
     for (size_t f = 0; f < features->count; f++)
         side->vectors += (size_t)sl_feature_from_index(&features->features[f], which);
-    return sl_encoder_create(features, 1u << which, 0, look_up, side, allocator, &side->encoder);
+    return sl_encoder_create(features, 1u << which, 0, look_up_vector, side, allocator, &side->encoder);
 }
 
 void sl_side_encoder_free(sl_side_encoder *side) {

@@ -38,7 +38,7 @@ typedef enum sl_section_kind {
     SL_SECTION_LIVE = 15, /* of a file that is written in place: superblocks and what changes, see superblock.h */
     SL_SECTION_PARTITION_BANDS = 22, /* uint8: 16 of each partition, under inner product; not required */
     SL_SECTION_PAGE_SUMS = 23,       /* of such a file: uint32, a checksum of each page, see page_sums.h */
-    SL_SECTION_SUMS = 28,            /* of such a file: n uint32, the CRC-32C of each node's record, see sums.h */
+    SL_SECTION_SUMS = 28,            /* of such a file: n uint32, the CRC-32C of each node's record, see checksums.h */
     SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
                                 REST, and of LINKS, IDS and SUMS: see hnsw/graph/record.h */
     SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions in the place of nodes; not required */

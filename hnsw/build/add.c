@@ -12,15 +12,15 @@
 #include "hnsw/build/renumber.h"
 #include "hnsw/build/undo.h"
 #include "hnsw/graph/arrays.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
-#include "hnsw/graph/sums.h"
 #include "hnsw/graph/tags.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/place/replicas.h"
@@ -177,7 +177,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
         return status;
     }
     index->graph.n += build->n;
-    sl_dead_extend(index, build->first);
+    sl_tombstones_extend(index, build->first);
     sl_publish_nodes(index);
     watch_lists(build);
     status = sl_build_link_rows(build);

@@ -123,7 +123,7 @@ static int select_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, 
     } else {
         for (size_t i = 0; i < selection->selected_count; i++)
             selection->candidates[i] = id_on(layer, selection->selected[i]);
-        sl_links_become(insert->index, links, layer->degree, selection->candidates, selection->selected_count);
+        sl_links_replace(insert->index, links, layer->degree, selection->candidates, selection->selected_count);
     }
     if (watches) restore_unreached(insert, layer, node, links);
     return is_selected(selection, node_of(layer, id));

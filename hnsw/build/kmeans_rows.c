@@ -30,5 +30,5 @@ double sl_kmeans_vector(const sl_kmeans *kmeans, size_t i, float *out) {
 }
 
 void sl_kmeans_prefetch(const sl_kmeans *kmeans, size_t i) {
-    if (!kmeans->grouped) sl_coded_ahead(kmeans->graph, sl_kmeans_node(kmeans, i));
+    if (!kmeans->grouped) sl_coded_prefetch(kmeans->graph, sl_kmeans_node(kmeans, i));
 }

@@ -3,10 +3,10 @@
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/arrays.h"
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/partition.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/settings.h"
@@ -50,7 +50,7 @@ static void order_free(sl_order *order) {
     sl_mem_free(allocator, order->slots, index->graph.upper.count * word);
     sl_mem_free(allocator, order->row, longest_row(&index->graph));
     sl_mem_free(&index->layer0, order->ids, index->graph.capacity * sizeof(uint64_t));
-    sl_mem_free(&index->layer0, order->dead, sl_dead_bytes(index->graph.capacity));
+    sl_mem_free(&index->layer0, order->dead, sl_tombstones_bytes(index->graph.capacity));
     sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
     sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
     sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->graph.m * word);
@@ -70,8 +70,8 @@ static sl_status order_alloc(sl_order *order) {
     order->slots = block;
     SL_TRY(sl_mem_alloc(allocator, longest_row(&index->graph), &order->row));
     SL_TRY(sl_mem_alloc(&index->layer0, index->graph.capacity * sizeof(uint64_t), &order->ids));
-    if (sl_dead(&index->graph)) {
-        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->graph.capacity), &block));
+    if (sl_tombstones(&index->graph)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_tombstones_bytes(index->graph.capacity), &block));
         order->dead = block;
     }
     SL_TRY(sl_mem_alloc(allocator, index->graph.upper.nodes_capacity * word, &block));
@@ -136,7 +136,8 @@ static void move_layer0(sl_order *order) {
         uint32_t *links = sl_links(&index->graph, node);
         renumber_links(links, links, index->graph.m0, order->to);
         ids[node] = sl_id_of(&index->graph, order->reach.queue[node]);
-        if (sl_is_dead(&index->graph, order->reach.queue[node])) order->dead[node / 64] |= (uint64_t)1 << (node % 64);
+        if (sl_is_deleted(&index->graph, order->reach.queue[node]))
+            order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         if (is_moved(&index->graph, kind))
@@ -182,8 +183,8 @@ static void adopt_order(sl_order *order) {
     order->groups = groups;
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
-    uint64_t *dead = sl_dead(&index->graph);
-    if (dead) sl_array_put(&index->graph, SL_ARRAY_DEAD, order->dead, 1);
+    uint64_t *dead = sl_tombstones(&index->graph);
+    if (dead) sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, order->dead, 1);
     order->dead = dead;
     index->ordered = index->graph.n;
     index->graph.numbering++;

@@ -18,7 +18,7 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
         if (links[length] < first) keep[kept++] = links[length];
     if (kept == length) return 0;
     if (sl_index_is_direct(index)) {
-        sl_links_become(index, links, degree, keep, kept);
+        sl_links_replace(index, links, degree, keep, kept);
     } else {
         memcpy(links, keep, kept * sizeof *links);
         memset(links + kept, 0xff, (length - kept) * sizeof *links);

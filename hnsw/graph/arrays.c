@@ -77,7 +77,7 @@ void sl_array_put(sl_graph *graph, sl_array_kind kind, void *at, size_t width) {
 
 size_t sl_array_size(sl_array_kind kind, size_t width, size_t n) {
     const unsigned flags = sl_array_lines[kind].flags;
-    if (flags & SL_ARRAY_BITS) return width ? sl_dead_bytes(n) : 0;
+    if (flags & SL_ARRAY_BITS) return width ? sl_tombstones_bytes(n) : 0;
     return flags & SL_ARRAY_SINGLE ? width : n * width;
 }
 
@@ -97,23 +97,23 @@ sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, s
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Adds a row and its padding. A row in a record has no padding, so zeros stand for the padding. */
-static uint32_t add_row(uint32_t crc, const sl_array *array, uint32_t node) {
+static uint32_t checksum_add_row(uint32_t crc, const sl_array *array, uint32_t node) {
     static const uint8_t padding[SL_CACHE_LINE];
     crc = sl_crc32c(crc, array->at + node * array->step, array->size);
     return sl_crc32c(crc, padding, array->width - array->size);
 }
 
-uint32_t sl_sum_of(const sl_graph *graph, uint32_t node) {
+uint32_t sl_checksum_of(const sl_graph *graph, uint32_t node) {
     uint64_t id = sl_id_of(graph, node);
     uint32_t crc = 0;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (sl_has(graph, kind) && (sl_array_lines[kind].flags & SL_ARRAY_SUMMED))
-            crc = add_row(crc, &graph->arrays[kind], node);
+        if (sl_has(graph, kind) && (sl_array_lines[kind].flags & SL_ARRAY_CHECKSUMMED))
+            crc = checksum_add_row(crc, &graph->arrays[kind], node);
     return sl_crc32c(crc, &id, sizeof id);
 }
 
-void sl_sum_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
-    *(uint32_t *)(void *)row = sl_sum_of(graph, node);
+void sl_checksum_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
+    *(uint32_t *)(void *)row = sl_checksum_of(graph, node);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

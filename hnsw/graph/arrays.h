@@ -6,14 +6,14 @@
 #include "hnsw/graph/index.h"
 
 typedef enum sl_array_flag {
-    SL_ARRAY_SUMMED = 1,  /* the node's checksum covers the row: see sums.h */
-    SL_ARRAY_PLACED = 2,  /* the array belongs to layer 0: the NUMA policy and prefault apply to it */
-    SL_ARRAY_MOVED = 4,   /* renumbering moves the rows unchanged */
-    SL_ARRAY_COPIED = 8,  /* a damaged node gets a copy of a sound node's row */
-    SL_ARRAY_ADDED = 16,  /* an add writes the rows of all its nodes at once */
-    SL_ARRAY_SINGLE = 32, /* one row serves the whole index */
-    SL_ARRAY_BITS = 64,   /* each node has one bit; the width is then 1 */
-    SL_ARRAY_FILED = 128  /* the array exists in files that are written in place alone */
+    SL_ARRAY_CHECKSUMMED = 1, /* the node's checksum covers the row: see checksums.h */
+    SL_ARRAY_PLACED = 2,      /* the array belongs to layer 0: the NUMA policy and prefault apply to it */
+    SL_ARRAY_MOVED = 4,       /* renumbering moves the rows unchanged */
+    SL_ARRAY_COPIED = 8,      /* a damaged node gets a copy of a sound node's row */
+    SL_ARRAY_ADDED = 16,      /* an add writes the rows of all its nodes at once */
+    SL_ARRAY_SINGLE = 32,     /* one row serves the whole index */
+    SL_ARRAY_BITS = 64,       /* each node has one bit; the width is then 1 */
+    SL_ARRAY_FILED = 128      /* the array exists in files that are written in place alone */
 } sl_array_flag;
 
 /* Makes a node's row of an array from the node's rows of other arrays. */
@@ -51,11 +51,11 @@ sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, s
 /* The allocator of an array. The NUMA policy's allocator serves arrays with a row for each node. */
 const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind);
 
-/* The CRC-32C of the node's rows with SL_ARRAY_SUMMED, each with its padding, and of the id in 8 bytes. */
-uint32_t sl_sum_of(const sl_graph *graph, uint32_t node);
+/* The CRC-32C of the node's rows with SL_ARRAY_CHECKSUMMED, each with its padding, and of the id in 8 bytes. */
+uint32_t sl_checksum_of(const sl_graph *graph, uint32_t node);
 
-/* Writes the same as a row of SL_ARRAY_SUMS: see sl_derive_fn. */
-sl_derive_fn sl_sum_row;
+/* Writes the same as a row of SL_ARRAY_CHECKSUMS: see sl_derive_fn. */
+sl_derive_fn sl_checksum_row;
 
 /* Moves all arrays to new memory for `capacity` nodes. Errors: SL_ENOMEM; a failure moves none. */
 sl_status sl_arrays_reserve(sl_index *index, size_t capacity);

@@ -23,13 +23,13 @@ sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     return SL_OK;
 }
 
-static void vector_of(const void *ctx, size_t node, float *out) {
+static void decode_vector(const void *ctx, size_t node, float *out) {
     sl_coded_floats(ctx, (uint32_t)node, out);
 }
 
 /* Tells whether the projection must be learned: there is none, or the index has eight times the vectors of a small
  * sample. */
-static int is_due(const sl_graph *graph, size_t n) {
+static int is_projection_due(const sl_graph *graph, size_t n) {
     if (graph->n == 0) return 1;
     size_t learned = sl_coarse_learned(&graph->coarse);
     return learned < sl_coarse_sample(&graph->coarse) && n / 8 >= learned;
@@ -60,8 +60,8 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
         sl_array_put(&index->graph, SL_ARRAY_PROJECTION, block, projection->width);
         sl_coarse_adopt(coarse, block);
     }
-    if (is_due(&index->graph, end)) {
-        const sl_coarse_vectors all = {.get = vector_of, .ctx = &index->graph, .n = end};
+    if (is_projection_due(&index->graph, end)) {
+        const sl_coarse_vectors all = {.get = decode_vector, .ctx = &index->graph, .n = end};
         const uint64_t seed = index->graph.seed ^ 0x636f61727365u;
         SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, &all, seed, threads, projection->at), done);
         first = 0;

@@ -43,8 +43,8 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
 
 /* The first node of a chain that has the id and is not deleted. Other nodes may have got other ids in a file that
  * another process writes. */
-static uint32_t live_from(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id) {
-    while (node != SL_NONE && (sl_is_dead(graph, node) || sl_id_of(graph, node) != id))
+static uint32_t chain_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id) {
+    while (node != SL_NONE && (sl_is_deleted(graph, node) || sl_id_of(graph, node) != id))
         node = map->next ? map->next[node] : SL_NONE;
     return node;
 }
@@ -54,11 +54,11 @@ static uint32_t live_from(const sl_graph *graph, const sl_id_map *map, uint32_t 
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
     uint32_t *entry = &map->entries[map_at(graph, map, id)];
     if (map->next) {
-        map->next[node] = live_from(graph, map, *entry, id);
+        map->next[node] = chain_undeleted(graph, map, *entry, id);
         *entry = node;
         return SL_NONE;
     }
-    if (*entry != SL_NONE && !sl_is_dead(graph, *entry)) return *entry;
+    if (*entry != SL_NONE && !sl_is_deleted(graph, *entry)) return *entry;
     *entry = node;
     return SL_NONE;
 }
@@ -121,31 +121,31 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
 }
 
 /* Returns a node that has the id and is not deleted, or SL_NONE. */
-static uint32_t find_in(const sl_index *index, uint64_t id) {
+static uint32_t find_node(const sl_index *index, uint64_t id) {
     uint32_t node = id < index->graph.n ? (uint32_t)id : SL_NONE;
     if (sl_has(&index->graph, SL_ARRAY_IDS)) node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
-    if (index->id_map.next) return live_from(&index->graph, &index->id_map, node, id);
-    return node != SL_NONE && !sl_is_dead(&index->graph, node) ? node : SL_NONE;
+    if (index->id_map.next) return chain_undeleted(&index->graph, &index->id_map, node, id);
+    return node != SL_NONE && !sl_is_deleted(&index->graph, node) ? node : SL_NONE;
 }
 
 uint32_t sl_id_next(const sl_index *index, uint32_t node) {
     const sl_id_map *map = &index->id_map;
     if (!map->next) return SL_NONE;
-    return live_from(&index->graph, map, map->next[node], sl_id_of(&index->graph, node));
+    return chain_undeleted(&index->graph, map, map->next[node], sl_id_of(&index->graph, node));
 }
 
-static void find_all_in(const sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
+static void find_nodes(const sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
     const sl_id_map *map = &index->id_map;
     for (size_t i = 0; i < n; i++) {
         if (map->entries && i + AHEAD_PLACE < n) prefetch_place(map, ids[i + AHEAD_PLACE]);
         if (map->entries && i + AHEAD_ID < n) prefetch_id(&index->graph, map, ids[i + AHEAD_ID]);
-        nodes[i] = find_in(index, ids[i]);
+        nodes[i] = find_node(index, ids[i]);
     }
 }
 
 /* Brings the map of a file that another process writes up to date: nodes published since the last look-up go into it.
  * Filling may move the map, so one thread at a time is here: the caller holds the lock. */
-static sl_status follow(sl_index *index) {
+static sl_status map_follow(sl_index *index) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
@@ -155,16 +155,16 @@ static sl_status follow(sl_index *index) {
     return SL_OK;
 }
 
-static sl_status find_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
+static sl_status find_nodes_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
     sl_spin_lock_owned(&index->id_map.lock);
-    sl_status status = follow(index);
-    if (status == SL_OK) find_all_in(index, ids, count, nodes);
+    sl_status status = map_follow(index);
+    if (status == SL_OK) find_nodes(index, ids, count, nodes);
     sl_spin_unlock(&index->id_map.lock);
     return status;
 }
 
 /* Makes the map of an index that keeps ids, if there is none. */
-static sl_status map_need(sl_index *index) {
+static sl_status map_ensure(sl_index *index) {
     sl_id_map *map = &index->id_map;
     if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->entries, __ATOMIC_ACQUIRE)) return SL_OK;
     sl_spin_lock_owned(&map->lock);
@@ -173,23 +173,23 @@ static sl_status map_need(sl_index *index) {
     return status;
 }
 
-sl_status sl_ids_find(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
+sl_status sl_ids_lookup(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
     if (!index->published) {
-        SL_TRY(map_need(index));
-        find_all_in(index, ids, n, nodes);
+        SL_TRY(map_ensure(index));
+        find_nodes(index, ids, n, nodes);
         return SL_OK;
     }
     for (size_t done = 0; done < n; done += HELD)
-        SL_TRY(find_following(index, ids + done, n - done < HELD ? n - done : HELD, nodes + done));
+        SL_TRY(find_nodes_following(index, ids + done, n - done < HELD ? n - done : HELD, nodes + done));
     return SL_OK;
 }
 
-sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node) {
-    return sl_ids_find(index, &id, 1, node);
+sl_status sl_id_lookup(sl_index *index, uint64_t id, uint32_t *node) {
+    return sl_ids_lookup(index, &id, 1, node);
 }
 
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
-    SL_TRY(sl_id_look(index, id, node));
+    SL_TRY(sl_id_lookup(index, id, node));
     return *node != SL_NONE ? SL_OK : sl_id_missing(id);
 }
 
@@ -202,7 +202,7 @@ void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator) {
     sl_mem_free(allocator, list->nodes, list->room * sizeof *list->nodes);
 }
 
-static sl_status add_node(const sl_index *index, uint32_t node, sl_node_list *list) {
+static sl_status list_add(const sl_index *index, uint32_t node, sl_node_list *list) {
     void *block = list->nodes;
     SL_TRY(sl_mem_grow(&index->graph.allocator, &block, &list->room, list->count + 1, sizeof *list->nodes));
     list->nodes = block;
@@ -213,9 +213,9 @@ static sl_status add_node(const sl_index *index, uint32_t node, sl_node_list *li
 sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list) {
     sl_status status = SL_OK;
     if (index->published) sl_spin_lock_owned(&index->id_map.lock);
-    SL_TRY_GOTO(index->published ? follow(index) : map_need(index), done);
-    for (uint32_t node = find_in(index, id); node != SL_NONE; node = sl_id_next(index, node))
-        SL_TRY_GOTO(add_node(index, node, list), done);
+    SL_TRY_GOTO(index->published ? map_follow(index) : map_ensure(index), done);
+    for (uint32_t node = find_node(index, id); node != SL_NONE; node = sl_id_next(index, node))
+        SL_TRY_GOTO(list_add(index, node, list), done);
 done:
     if (index->published) sl_spin_unlock(&index->id_map.lock);
     return status;
@@ -224,7 +224,7 @@ done:
 sl_status sl_index_contains(sl_index *index, uint64_t id, int *found) {
     uint32_t node;
     if (!index || !found) return sl_fail(SL_EINVAL, "index or found is NULL");
-    SL_TRY(sl_id_look(index, id, &node));
+    SL_TRY(sl_id_lookup(index, id, &node));
     *found = node != SL_NONE;
     return SL_OK;
 }
@@ -263,7 +263,7 @@ static void put_ids(sl_index *index, void *ids, size_t width) {
 }
 
 /* Turns implicit or 32-bit ids into an array of 64-bit ids. */
-static sl_status make_explicit(sl_index *index) {
+static sl_status make_ids_explicit(sl_index *index) {
     void *block;
     if (index->graph.arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
     SL_TRY(sl_mem_alloc(&index->layer0, index->graph.capacity * sizeof(uint64_t), &block));
@@ -276,7 +276,7 @@ static sl_status make_explicit(sl_index *index) {
 
 /* Goes back to the ids of the existing nodes. The map may name nodes that do not exist, so the next look-up makes it
  * again. The array of ids goes where every id is its node's number. */
-static void back_out(sl_index *index) {
+static void restore_ids(sl_index *index) {
     size_t node = 0;
     map_free(index);
     if (index->writer) return;
@@ -286,8 +286,8 @@ static void back_out(sl_index *index) {
     if (node == index->graph.n && index->graph.next_id == index->graph.n) put_ids(index, NULL, 0);
 }
 
-static sl_status refuse(sl_index *index, sl_status status) {
-    back_out(index);
+static sl_status refuse_append(sl_index *index, sl_status status) {
+    restore_ids(index);
     return status;
 }
 
@@ -298,7 +298,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         index->graph.next_id = index->graph.n + n;
         return SL_OK;
     }
-    SL_TRY(make_explicit(index));
+    SL_TRY(make_ids_explicit(index));
     size_t total = index->graph.n + n;
     uint64_t next = index->graph.next_id;
     /* Ids above the largest differ from all others, so a missing map stays missing. */
@@ -314,21 +314,21 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
         /* A file may have room for a thousand times as many nodes as it has. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);
-        if (status != SL_OK) return refuse(index, status);
+        if (status != SL_OK) return refuse_append(index, status);
     }
     for (size_t i = 0; i < n; i++) {
         uint64_t id = ids ? ids[i] : index->graph.next_id + i;
         if (id == SL_NO_ID)
-            return refuse(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
+            return refuse_append(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
         *sl_id_at(&index->graph, index->graph.n + i) = id;
         uint32_t other = SL_NONE;
         if (put) other = map_put(&index->graph, &index->id_map, id, (uint32_t)(index->graph.n + i));
         if (other != SL_NONE && other >= index->graph.n)
-            return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", i,
-                                         (unsigned long long)id, other - index->graph.n));
+            return refuse_append(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ",
+                                                i, (unsigned long long)id, other - index->graph.n));
         if (other != SL_NONE)
-            return refuse(index, sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", i,
-                                         (unsigned long long)id));
+            return refuse_append(index, sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another",
+                                                i, (unsigned long long)id));
         if (id >= next) next = id + 1;
     }
     index->graph.next_id = next;
@@ -337,7 +337,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
 
 void sl_ids_undo(sl_index *index, uint64_t next_id) {
     index->graph.next_id = next_id;
-    back_out(index);
+    restore_ids(index);
 }
 
 void sl_ids_forget(sl_index *index) {

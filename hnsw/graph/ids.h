@@ -6,7 +6,7 @@
 
 /* Finds a node that has the id and is not deleted; SL_NONE: there is none. The first call makes the map.
  * Errors: SL_ENOMEM. Threads: any number of readers. */
-sl_status sl_id_look(sl_index *index, uint64_t id, uint32_t *node);
+sl_status sl_id_lookup(sl_index *index, uint64_t id, uint32_t *node);
 /* The same, where the id must be there. Errors: SL_ENOTFOUND names the id; SL_ENOMEM. */
 sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 
@@ -14,10 +14,10 @@ sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node);
 sl_status sl_id_missing(uint64_t id);
 
 /* Finds a node of each of n ids. nodes[i] is SL_NONE where the index lacks ids[i]. Many ids at once take a fraction of
- * the time of as many calls. Errors: SL_ENOMEM. Threads: as of sl_id_look. */
-sl_status sl_ids_find(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes);
+ * the time of as many calls. Errors: SL_ENOMEM. Threads: as of sl_id_lookup. */
+sl_status sl_ids_lookup(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes);
 
-/* Returns another node of the same id that is not deleted; SL_NONE: there is none. Following it from what sl_id_look
+/* Returns another node of the same id that is not deleted; SL_NONE: there is none. Following it from what sl_id_lookup
  * found gives all nodes of an id, each once. The handle must not follow a file, whose map may move. */
 uint32_t sl_id_next(const sl_index *index, uint32_t node);
 
@@ -28,7 +28,7 @@ typedef struct sl_node_list {
 } sl_node_list;
 void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator);
 /* Adds all nodes of an id that are not deleted. An index of one vector an id has one at most.
- * Errors: SL_ENOMEM. Threads: as of sl_id_look. */
+ * Errors: SL_ENOMEM. Threads: as of sl_id_lookup. */
 sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list);
 
 /* Tells whether every node's id, with the n new ones, is the node's number. The index then keeps no ids. */

@@ -126,7 +126,7 @@ typedef struct sl_graph {
     /* Counts that a view has of its own. */
     size_t n;             /* nodes */
     uint64_t entry;       /* the entry point, atomic while an add runs: see entry.h */
-    size_t dead_count;    /* nodes that are marked as deleted */
+    size_t deleted_count; /* nodes that are marked as deleted */
     uint64_t next_id;     /* one above the largest id */
     uint64_t numbering;   /* how often nodes got other numbers */
     int bytes_are_coarse; /* builds compare in floats: bytes were tried and do not tell the vectors apart */
@@ -287,8 +287,8 @@ static inline void sl_refine_prefetch(const sl_graph *graph, uint32_t node) {
 }
 
 /* A node's checksum. The index has checksums. */
-static inline uint32_t *sl_sum_at(const sl_graph *graph, size_t node) {
-    return (uint32_t *)(void *)sl_array_row(graph, SL_ARRAY_SUMS, node);
+static inline uint32_t *sl_checksum_at(const sl_graph *graph, size_t node) {
+    return (uint32_t *)(void *)sl_array_row(graph, SL_ARRAY_CHECKSUMS, node);
 }
 
 /* The place of a node's id. The index keeps ids of 64 bits. */
@@ -318,32 +318,32 @@ static inline uint64_t sl_key_of(const sl_graph *graph, uint32_t node) {
 }
 
 /* The marks of deleted nodes: bit node % 64 of word node / 64. Bits from n on are 0. NULL before the first delete. */
-static inline uint64_t *sl_dead(const sl_graph *graph) {
-    return (uint64_t *)(void *)graph->arrays[SL_ARRAY_DEAD].at;
+static inline uint64_t *sl_tombstones(const sl_graph *graph) {
+    return (uint64_t *)(void *)graph->arrays[SL_ARRAY_TOMBSTONES].at;
 }
 /* Bytes of the marks of n nodes. */
-static inline size_t sl_dead_bytes(size_t n) {
+static inline size_t sl_tombstones_bytes(size_t n) {
     return (n + 63) / 64 * sizeof(uint64_t);
 }
-static inline int sl_is_marked(const uint64_t *dead, size_t node) {
-    return dead[node / 64] >> (node % 64) & 1;
+static inline int sl_has_tombstone(const uint64_t *tombstones, size_t node) {
+    return tombstones[node / 64] >> (node % 64) & 1;
 }
 
 /* Tells whether a node is deleted. A deleted node stays in the graph as a step of walks, and is no result. */
-static inline int sl_is_dead(const sl_graph *graph, size_t node) {
-    const uint64_t *dead = sl_dead(graph);
-    return dead && sl_is_marked(dead, node);
+static inline int sl_is_deleted(const sl_graph *graph, size_t node) {
+    const uint64_t *tombstones = sl_tombstones(graph);
+    return tombstones && sl_has_tombstone(tombstones, node);
 }
 /* Counts the nodes that are not deleted. A damaged file may claim more deleted nodes than nodes. */
 static inline size_t sl_undeleted_count(const sl_graph *graph) {
-    return graph->dead_count < graph->n ? graph->n - graph->dead_count : 0;
+    return graph->deleted_count < graph->n ? graph->n - graph->deleted_count : 0;
 }
 
 /* The first node from `from` on that is not deleted. Returns n, or more where `from` is more, if there is none. */
 static inline size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
-    if (!graph->dead_count) return from;
+    if (!graph->deleted_count) return from;
     while (from < graph->n) {
-        uint64_t undeleted = ~sl_dead(graph)[from / 64] >> (from % 64);
+        uint64_t undeleted = ~sl_tombstones(graph)[from / 64] >> (from % 64);
         if (undeleted) return from + (size_t)__builtin_ctzll(undeleted);
         from = (from / 64 + 1) * 64;
     }

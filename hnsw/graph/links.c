@@ -32,7 +32,7 @@ static size_t length_of(const uint32_t *links, size_t degree) {
     return length;
 }
 
-void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
+void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
     size_t end = length_of(links, degree), fresh = 0;
     while (fresh < count && is_among(links, end, ids[fresh]))
         fresh++;
@@ -56,7 +56,7 @@ void sl_links_append(uint32_t *links, size_t degree, uint32_t id) {
     if (count < degree) links[count] = id;
 }
 
-void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree) {
+void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree) {
     size_t end = length_of(links, degree);
     for (size_t at = 0; at < end;)
         if (is_among(links, at, sl_link_load(links + at)))

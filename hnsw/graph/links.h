@@ -6,13 +6,13 @@
 
 /* Makes a full list hold `count` ids and nothing else. The list lacks at most one of the ids. After each store the
  * list has every link that stays; one of these may stand twice. */
-void sl_links_become(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
+void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
 
 /* Puts an id at the end of a list that has room and lacks it. */
 void sl_links_append(uint32_t *links, size_t degree, uint32_t id);
 
 /* Takes away links that stand twice in a list, as a crash may leave them. */
-void sl_links_tidy(const sl_index *index, uint32_t *links, size_t degree);
+void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree);
 
 /* Writes empty lists of layer 0 for the nodes [first, first + n). Room in a file holds zeros instead. */
 void sl_links_clear(sl_graph *graph, size_t first, size_t n);

@@ -21,8 +21,8 @@ sl_status sl_partition_codec(const sl_graph *graph, sl_codes codes, sl_codec *co
 }
 
 /* The bits are the first eight of sl_encode_query4. The scores are the same, but for a factor under COSINE. */
-void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
-                      sl_query_code *out) {
+void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                               sl_query_code *out) {
     const sl_codec *codec = &graph->partitions.codec;
     size_t dim = graph->codec.dim;
     sl_to_float(dtype, query, floats, dim);
@@ -46,7 +46,7 @@ static int bands_fall(const sl_partitions *partitions, size_t p) {
 }
 
 /* Rows of floats count by their elements, others by their factor and bias. */
-static int is_finite(const sl_codec *codec, const uint8_t *row) {
+static int is_row_finite(const sl_codec *codec, const uint8_t *row) {
     const sl_code_rows *rows = &codec->rows;
     for (size_t i = 0; codec->codes == SL_CODES_F32 && i < codec->dim; i++)
         if (!sl_field_is_finite(row, i * sizeof(float))) return 0;
@@ -54,7 +54,7 @@ static int is_finite(const sl_codec *codec, const uint8_t *row) {
 }
 
 /* Checks partitions of n things. `what` names one partition in messages, `several` more than one. */
-static sl_status check(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
+static sl_status check_partitions(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
     const sl_code_rows *rows = &partitions->codec.rows;
     const uint32_t *starts = partitions->starts;
     size_t count = partitions->count;
@@ -63,7 +63,7 @@ static sl_status check(const sl_partitions *partitions, size_t n, const char *wh
                        starts[0], starts[count], n);
     for (size_t p = 0; p < count; p++) {
         const uint8_t *row = partitions->rows + p * rows->pitch;
-        if (starts[p] > starts[p + 1] || !is_finite(&partitions->codec, row) || !bands_fall(partitions, p))
+        if (starts[p] > starts[p + 1] || !is_row_finite(&partitions->codec, row) || !bands_fall(partitions, p))
             return sl_fail(SL_ECORRUPT, "%s %zu is broken; build the index again from its vectors", what, p);
     }
     return SL_OK;
@@ -71,8 +71,8 @@ static sl_status check(const sl_partitions *partitions, size_t n, const char *wh
 
 sl_status sl_partitions_check(const sl_graph *graph) {
     const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
-    SL_TRY(check(partitions, graph->n, "partition", "partitions"));
-    SL_TRY(check(groups, partitions->count, "group of partitions", "groups of partitions"));
+    SL_TRY(check_partitions(partitions, graph->n, "partition", "partitions"));
+    SL_TRY(check_partitions(groups, partitions->count, "group of partitions", "groups of partitions"));
     if (groups->count && groups->starts[groups->count] != partitions->count)
         return sl_fail(SL_ECORRUPT, "groups hold %u of %zu partitions; build the index again from its vectors",
                        groups->starts[groups->count], partitions->count);
@@ -80,7 +80,8 @@ sl_status sl_partitions_check(const sl_graph *graph) {
 }
 
 /* Takes a section: the mapping's, or a copy for an index in memory. `*out` gets the memory, also on failure. */
-static sl_status take(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress, void **out) {
+static sl_status take_section(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress,
+                              void **out) {
     *out = NULL;
     if (index->graph.place != SL_PLACE_DRAM) {
         *out = sl_store_data(index->store, section);
@@ -105,8 +106,8 @@ static sl_status codec_of_rows(const sl_graph *graph, uint64_t count, uint64_t s
 }
 
 /* Loads partitions of n things. */
-static sl_status load(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
-                      sl_partitions *out) {
+static sl_status load_partitions(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
+                                 sl_partitions *out) {
     const sl_file_section *starts = sl_store_section(index->store, sections->starts);
     const sl_file_section *rows = sl_store_section(index->store, sections->rows);
     if (!starts && !rows) return SL_OK;
@@ -120,10 +121,10 @@ static sl_status load(sl_index *index, const sl_parted_sections *sections, uint6
                        (unsigned long long)(rows ? rows->size : 0));
     void *block;
     *out = (sl_partitions){.count = (size_t)words - 1, .codec = codec};
-    sl_status status = take(index, starts, (size_t)starts->size, progress, &block);
+    sl_status status = take_section(index, starts, (size_t)starts->size, progress, &block);
     out->starts = block;
     SL_TRY(status);
-    status = take(index, rows, sl_codec_rows_size(&codec, out->count), progress, &block);
+    status = take_section(index, rows, sl_codec_rows_size(&codec, out->count), progress, &block);
     out->codec.rows.base = out->rows = block;
     return status;
 }
@@ -137,7 +138,7 @@ static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partition
                        index->store->path, (unsigned long long)bands->size, out->count,
                        sl_metric_name(index->graph.codec.metric));
     void *block;
-    sl_status status = take(index, bands, size, progress, &block);
+    sl_status status = take_section(index, bands, size, progress, &block);
     out->bands = block;
     if (block) out->band_bits = SL_BAND_BITS;
     return status;
@@ -149,8 +150,8 @@ sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
     static const sl_parted_sections groups = {SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, SL_MAX_GROUPS,
                                               "groups of partitions"};
     sl_graph *graph = &index->graph;
-    SL_TRY(load(index, &partitions, index->store->header.n, progress, &graph->partitions));
-    SL_TRY(load(index, &groups, graph->partitions.count, progress, &graph->groups));
+    SL_TRY(load_partitions(index, &partitions, index->store->header.n, progress, &graph->partitions));
+    SL_TRY(load_partitions(index, &groups, graph->partitions.count, progress, &graph->groups));
     if (graph->groups.count && graph->groups.codec.codes != graph->partitions.codec.codes)
         return sl_fail(SL_ECORRUPT, "%s: partitions have codes %s and their groups codes %s", index->store->path,
                        sl_codes_name(graph->partitions.codec.codes), sl_codes_name(graph->groups.codec.codes));

@@ -27,7 +27,7 @@ static inline sl_range sl_partition_nodes(const sl_partitions *partitions, size_
 }
 
 /* Counts the nodes in the first `bands` bands of a partition of `count` nodes. */
-static inline size_t sl_partition_banded(size_t count, size_t bands) {
+static inline size_t sl_partition_band_rows(size_t count, size_t bands) {
     size_t parts = bands < 2 ? bands : (2 + bands % 2) << (bands / 2 - 1);
     return (count * parts + 255) / 256;
 }
@@ -36,7 +36,7 @@ static inline size_t sl_partition_banded(size_t count, size_t bands) {
  * a partition. Prefix number p << band_bits is all of partition p. Each further number has one band less. */
 static inline size_t sl_partition_prefix_rows(const sl_partitions *partitions, size_t prefix, size_t count) {
     size_t left_out = prefix & (((size_t)1 << partitions->band_bits) - 1);
-    return sl_partition_banded(count, SL_PARTITION_BANDS - left_out);
+    return sl_partition_band_rows(count, SL_PARTITION_BANDS - left_out);
 }
 
 /* The nodes of a band prefix, in an index of n nodes. */
@@ -57,8 +57,8 @@ sl_status sl_partition_codec(const sl_graph *graph, sl_codes codes, sl_codec *co
 
 /* Brings a query into the form that scores centroids.
  * Parameters: `buffer` has sl_query_size bytes of the centroids' codec; `floats` has room for dim elements. */
-void sl_partition_ask(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
-                      sl_query_code *out);
+void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
+                               sl_query_code *out);
 
 /* Frees partitions that the index owns. Partitions in a mapping belong to the mapping. */
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions);

@@ -19,7 +19,7 @@ sl_published sl_published_of(const sl_index *index, const sl_graph *graph) {
                           .quant_error_sum = graph->quant_error.sum,
                           .quant_error_max = graph->quant_error.max,
                           .quant_error_count = graph->quant_error.count,
-                          .dead = graph->dead_count};
+                          .dead = graph->deleted_count};
 }
 
 sl_published sl_published_read(const sl_published *facts) {
@@ -130,7 +130,7 @@ void sl_publish_deleted(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_published *facts = sl_published_in_file(index);
     sl_index_fence(index);
-    store_word(index, &facts->dead, index->graph.dead_count);
+    store_word(index, &facts->dead, index->graph.deleted_count);
     sl_index_fence(index);
     store_word(index, &facts->deleting, 0);
     sl_index_fence(index);

@@ -8,13 +8,13 @@ static sl_array_kind finest_codes(const sl_graph *graph) {
 sl_record sl_record_of(const sl_graph *graph) {
     const sl_array_kind row = finest_codes(graph);
     sl_record record = {.size[SL_ARRAY_IDS] = sl_array_lines[SL_ARRAY_IDS].whole,
-                        .size[SL_ARRAY_SUMS] = sl_array_lines[SL_ARRAY_SUMS].whole,
+                        .size[SL_ARRAY_CHECKSUMS] = sl_array_lines[SL_ARRAY_CHECKSUMS].whole,
                         .size[SL_ARRAY_LINKS] = graph->m0 * sizeof(uint32_t)};
     record.size[row] = row == SL_ARRAY_REST ? graph->arrays[row].width : sl_codec_payload(&graph->codec);
     size_t links = record.size[SL_ARRAY_LINKS];
     record.at[SL_ARRAY_IDS] = sl_round_up(record.size[row], sizeof(uint64_t));
-    record.at[SL_ARRAY_SUMS] = record.at[SL_ARRAY_IDS] + sizeof(uint64_t);
-    size_t end = sl_round_up(record.at[SL_ARRAY_SUMS] + sizeof(uint32_t), sizeof(uint64_t));
+    record.at[SL_ARRAY_CHECKSUMS] = record.at[SL_ARRAY_IDS] + sizeof(uint64_t);
+    size_t end = sl_round_up(record.at[SL_ARRAY_CHECKSUMS] + sizeof(uint32_t), sizeof(uint64_t));
     record.at[SL_ARRAY_LINKS] = sl_round_up(end, SL_CACHE_LINE);
     record.pitch = sl_round_up(record.at[SL_ARRAY_LINKS] + links, SL_RECORD_BLOCK);
     /* Links that begin on a cache line touch fewer lines. That gain is not worth a further block. */

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-static const char *name_of(sl_array_kind kind) {
+static const char *kind_name(sl_array_kind kind) {
     return kind == SL_ARRAY_TAGS ? "tags" : "keys";
 }
 
 sl_status sl_words_check(const sl_graph *graph, sl_array_kind kind, int given) {
     if (!given || sl_has(graph, kind)) return SL_OK;
-    return sl_fail(SL_EINVAL, "the index has no %s; make it anew with sl_index_params.%s set", name_of(kind),
-                   name_of(kind));
+    return sl_fail(SL_EINVAL, "the index has no %s; make it anew with sl_index_params.%s set", kind_name(kind),
+                   kind_name(kind));
 }
 
 static uint64_t *words_at(const sl_graph *graph, sl_array_kind kind) {
@@ -31,7 +31,7 @@ void sl_words_put(const sl_graph *graph, sl_array_kind kind, size_t first, size_
 static sl_status check_call(const sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n,
                             const uint64_t *words) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    if (n && (!ids || !words)) return sl_fail(SL_EINVAL, "ids or %s is NULL", name_of(kind));
+    if (n && (!ids || !words)) return sl_fail(SL_EINVAL, "ids or %s is NULL", kind_name(kind));
     return sl_words_check(&index->graph, kind, 1);
 }
 
@@ -42,7 +42,7 @@ static sl_status find_nodes(sl_index *index, const uint64_t *ids, size_t n, uint
     void *block;
     SL_TRY(sl_mem_alloc(allocator, n * sizeof **out, &block));
     *out = block;
-    sl_status status = sl_ids_find(index, ids, n, *out);
+    sl_status status = sl_ids_lookup(index, ids, n, *out);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         if ((*out)[i] == SL_NONE && (status = sl_id_find(index, ids[i], &(*out)[i])) != SL_OK)
             sl_fail_in(status, "number %zu", i);
@@ -58,7 +58,7 @@ static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *
     uint32_t *nodes;
     if (index->writer) SL_TRY(sl_writable_reserve(index->writer, all, index->graph.n * sizeof *all));
     sl_status status = find_nodes(index, ids, n, &nodes);
-    if (status != SL_OK) return sl_fail_in(status, "no %s were set", name_of(kind));
+    if (status != SL_OK) return sl_fail_in(status, "no %s were set", kind_name(kind));
     /* Nothing can fail from here on. */
     for (size_t i = 0; i < n; i++)
         for (uint32_t node = nodes[i]; node != SL_NONE; node = sl_id_next(index, node)) {

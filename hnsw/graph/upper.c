@@ -12,7 +12,7 @@ uint32_t sl_level_of(const sl_graph *graph, uint32_t node) {
     return level < SL_MAX_LEVEL ? (uint32_t)level : SL_MAX_LEVEL;
 }
 
-static sl_status grow(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
+static sl_status grow_array(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
     void *block = *array;
     if (index->writer && need > *capacity)
         return sl_fail(
@@ -41,9 +41,9 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     const size_t old_count = upper->count, old_rows = upper->rows;
     const size_t count = old_count + more.count, rows = old_rows + more.rows;
     if (rows >= SL_NONE) return sl_fail(SL_ELIMIT, "the upper layers need more than 2^32 - 2 rows; use a larger m");
-    SL_TRY(grow(index, &upper->nodes, &upper->nodes_capacity, count, 1));
-    SL_TRY(grow(index, &upper->start, &upper->start_capacity, count + 1, 1));
-    SL_TRY(grow(index, &upper->links, &upper->rows_capacity, rows, index->graph.m));
+    SL_TRY(grow_array(index, &upper->nodes, &upper->nodes_capacity, count, 1));
+    SL_TRY(grow_array(index, &upper->start, &upper->start_capacity, count + 1, 1));
+    SL_TRY(grow_array(index, &upper->links, &upper->rows_capacity, rows, index->graph.m));
     SL_TRY(sl_publish_reserve_upper(index, count - old_count, rows - old_rows));
     memset(upper->links + upper->rows * index->graph.m, 0xff, (rows - upper->rows) * index->graph.m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {

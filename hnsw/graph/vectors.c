@@ -40,7 +40,7 @@ void sl_coded_floats(const sl_graph *graph, uint32_t node, float *out) {
         sl_decode_row(&graph->codec, sl_row(graph, node), out);
 }
 
-void sl_coded_ahead(const sl_graph *graph, uint32_t node) {
+void sl_coded_prefetch(const sl_graph *graph, uint32_t node) {
     const sl_codec *codec = &graph->codec;
     sl_prefetch(sl_row(graph, node), codec->rows.size);
     if (codec->codes == SL_CODES_I4) sl_prefetch(sl_rest_row(graph, node), codec->rest.size);
@@ -56,7 +56,7 @@ void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *ou
 }
 
 /* Refuses an id of several vectors, of which none is more than the others. */
-static sl_status check_alone(sl_index *index, uint64_t id) {
+static sl_status check_single(sl_index *index, uint64_t id) {
     sl_node_list found = {0};
     SL_TRY(sl_id_nodes(index, id, &found));
     const size_t count = found.count;
@@ -73,7 +73,7 @@ sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype 
     for (size_t i = 0; i < n; i++) {
         uint32_t node;
         SL_TRY(sl_id_find(index, ids[i], &node));
-        if (sl_ids_repeat(&index->graph)) SL_TRY(check_alone(index, ids[i]));
+        if (sl_ids_repeat(&index->graph)) SL_TRY(check_single(index, ids[i]));
         sl_vector_of(&index->graph, node, dtype, (char *)out + i * bytes);
     }
     return SL_OK;

@@ -12,7 +12,7 @@ sl_status sl_check_stride(const void *vectors, sl_dtype dtype, size_t dim, size_
 void sl_refined_floats(const sl_graph *graph, uint32_t node, float *out);
 void sl_coded_floats(const sl_graph *graph, uint32_t node, float *out);
 /* Asks for the memory that sl_coded_floats reads. */
-void sl_coded_ahead(const sl_graph *graph, uint32_t node);
+void sl_coded_prefetch(const sl_graph *graph, uint32_t node);
 
 /* Decodes a node's vector as sl_index_get gives it: floats, or the integers of an integer index. */
 void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *out);

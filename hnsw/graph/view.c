@@ -18,7 +18,7 @@ void sl_view_follow(const sl_index *index, sl_graph *view) {
     view->upper.rows = (size_t)facts.upper_rows;
     view->entry = facts.entry;
     view->next_id = facts.next_id;
-    view->dead_count = (size_t)facts.dead;
+    view->deleted_count = (size_t)facts.dead;
 }
 
 const sl_graph *sl_view_of(const sl_index *index, sl_graph *copy) {

@@ -3,13 +3,13 @@
 #include "base/params.h"
 #include "base/random.h"
 #include "hnsw/build/reach.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
-#include "hnsw/graph/sums.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/scan_allowed.h"
 #include "hnsw/search/topk.h"
@@ -29,7 +29,7 @@ typedef struct sl_check {
     const sl_graph *graph; /* the index's own, or the view */
     sl_check_params params;
     sl_check_report report;
-    sl_sums_found records;
+    sl_checksums_found records;
     sl_progress progress;
     uint64_t quiet; /* for a view: the first result of sl_writable_quiet */
     size_t beyond;  /* for a view: links to nodes that the view does not count and the file has room for */
@@ -41,7 +41,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
 }
 
 /* Tells whether the index follows a file that was, or may have been, written since the check began. */
-static int is_moving(const sl_check *check) {
+static int is_file_moving(const sl_check *check) {
     return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
 
@@ -56,7 +56,7 @@ typedef struct found_links {
     size_t beyond; /* links to ids that the layer does not count and has room for */
 } found_links;
 
-static found_links look_at_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
+static found_links check_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
     found_links found = {0};
     while (found.length < layer->degree && sl_link_load(links + found.length) != SL_NONE)
         found.length++;
@@ -75,16 +75,16 @@ static found_links look_at_links(const uint32_t *links, const sl_layer *layer, s
 
 /* Looks at a list, again and again while a writer may be changing it. An index that is no view has no links beyond its
  * counts. */
-static found_links look_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
-                                    uint32_t self) {
+static found_links check_links_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
+                                           uint32_t self) {
     const sl_graph *graph = check->graph;
     size_t room = !check->index->published ? layer->count
                   : layer->level           ? graph->upper.nodes_capacity
                                            : graph->capacity;
-    found_links found = look_at_links(links, layer, room, self);
-    for (int i = 0; found.faults && i < TRIES && is_moving(check); i++) {
+    found_links found = check_links(links, layer, room, self);
+    for (int i = 0; found.faults && i < TRIES && is_file_moving(check); i++) {
         pause_for_writer();
-        found = look_at_links(links, layer, room, self);
+        found = check_links(links, layer, room, self);
     }
     return found;
 }
@@ -98,7 +98,7 @@ static void check_layer0(sl_check *check) {
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1) \
     reduction(+ : bad, beyond, vectors, sum) reduction(min : smallest) reduction(max : largest)
     for (size_t node = 0; node < graph->n; node++) {
-        found_links found = look_until_still(check, sl_links(graph, node), &layer, (uint32_t)node);
+        found_links found = check_links_until_still(check, sl_links(graph, node), &layer, (uint32_t)node);
         bad += found.faults;
         beyond += found.beyond;
         vectors += !sl_row_is_finite(graph, (uint32_t)node);
@@ -131,7 +131,7 @@ static void check_upper(sl_check *check) {
         for (uint32_t row = first; !bad && row < end; row++) {
             const sl_layer layer = sl_layer_at(graph, row - first + 1);
             const uint32_t *links = upper->links + (size_t)row * graph->m;
-            found_links found = look_until_still(check, links, &layer, (uint32_t)slot);
+            found_links found = check_links_until_still(check, links, &layer, (uint32_t)slot);
             report->bad_links += found.faults;
             check->beyond += found.beyond;
             for (size_t i = 0; i < found.length; i++) {
@@ -259,7 +259,7 @@ static void check_records(sl_check *check) {
     const sl_check_params *params = &check->params;
     if (!params->scrub) return;
     check->records =
-        sl_sums_check(check->graph, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
+        sl_checksums_check(check->graph, params->threads, params->bad_ids, params->bad_ids_room, &check->progress);
     check->report.records_checked = check->records.checked;
     check->report.bad_records = check->records.bad;
 }
@@ -267,7 +267,7 @@ static void check_records(sl_check *check) {
 /* Tells whether a writer still owes the proof that all nodes can be reached. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
-    return index->published && (sl_published_read(index->published).unverified || is_moving(check));
+    return index->published && (sl_published_read(index->published).unverified || is_file_moving(check));
 }
 
 static sl_status verdict(const sl_check *check) {
@@ -297,17 +297,17 @@ static sl_status verdict(const sl_check *check) {
 
 /* Judges links beyond a view's counts. A writer's commit may have added links to newer nodes after the view was made.
  * In a file that nobody writes, such links are out of range. */
-static void judge_beyond(sl_check *check) {
-    if (check->beyond && !is_moving(check)) check->report.bad_links += check->beyond;
+static void judge_links_beyond(sl_check *check) {
+    if (check->beyond && !is_file_moving(check)) check->report.bad_links += check->beyond;
 }
 
 /* Checks the marks of deleted nodes, again while a writer works: a commit writes the marks before their count. */
-static sl_status check_dead(sl_check *check) {
-    sl_status status = sl_dead_check(check->graph);
-    for (int i = 0; status != SL_OK && i < TRIES && is_moving(check); i++) {
+static sl_status check_tombstones(sl_check *check) {
+    sl_status status = sl_tombstones_check(check->graph);
+    for (int i = 0; status != SL_OK && i < TRIES && is_file_moving(check); i++) {
         pause_for_writer();
         sl_view_follow(check->index, &check->view);
-        status = sl_dead_check(check->graph);
+        status = sl_tombstones_check(check->graph);
     }
     return status;
 }
@@ -318,7 +318,7 @@ static sl_status check_mended(const sl_check *check) {
     if (!index->published || !check->quiet) return SL_OK;
     const sl_published facts = sl_published_read(index->published);
     sl_status status = sl_published_check_mended(index, &facts);
-    return is_moving(check) ? SL_OK : status;
+    return is_file_moving(check) ? SL_OK : status;
 }
 
 /* Checks the graph part by part. Each check is safe whatever the file holds. */
@@ -327,7 +327,7 @@ static sl_status check_graph(sl_check *check) {
     if (graph->n == 0) return SL_OK;
     check_layer0(check);
     check_upper(check);
-    judge_beyond(check);
+    judge_links_beyond(check);
     SL_TRY(check_reach(check));
     SL_TRY(sl_ids_count_duplicates(graph, &check->report.duplicate_ids));
     SL_TRY(check_recall(check));
@@ -350,10 +350,10 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     SL_TRY(check_mended(&check));
     SL_TRY(sl_reach_settle(index));
     check.report.n = sl_undeleted_count(graph);
-    check.report.deleted = graph->dead_count;
+    check.report.deleted = graph->deleted_count;
     check.report.sampled_recall = (double)NAN;
     sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_SUMS))) +
+                      graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_CHECKSUMS))) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
     /* After damaged pages, records say which vectors are damaged. */
@@ -362,7 +362,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
     if (status == SL_OK) status = verdict(&check);
-    if (status == SL_OK) status = check_dead(&check);
+    if (status == SL_OK) status = check_tombstones(&check);
     if (status == SL_OK) status = sl_partitions_check(graph);
     sl_params_out(report, &check.report, sizeof check.report);
     return status;

@@ -19,15 +19,15 @@ uint32_t sl_file_id_width(const sl_graph *graph) {
  * The smallest file
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void put(sl_description *out, sl_section_kind kind, uint32_t flags, const void *data, uint64_t size) {
+static void add_section(sl_description *out, sl_section_kind kind, uint32_t flags, const void *data, uint64_t size) {
     out->sections[out->count++] = (sl_section_source){(uint32_t)kind, flags, data, size, 0, NULL};
 }
 
 /* Adds a section of rows of `row` bytes. Rows that lie apart are brought together while they are written, and zeros
  * stand for missing padding. */
-static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *array, size_t row, uint64_t size,
+static void add_rows(sl_description *out, sl_section_kind kind, const sl_array *array, size_t row, uint64_t size,
                      const sl_described_as *as) {
-    put(out, kind, SL_SECTION_REQUIRED, array->at, size);
+    add_section(out, kind, SL_SECTION_REQUIRED, array->at, size);
     if (array->step == row && array->size == row) return;
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.count = 1, .row = row, .window = as->window};
@@ -35,14 +35,14 @@ static void put_rows(sl_description *out, sl_section_kind kind, const sl_array *
     out->sections[out->count - 1].rows = rows;
 }
 
-static void put_records(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
+static void add_records(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
     sl_record record = sl_record_of(graph);
     out->header.record_pitch = (uint32_t)record.pitch;
     /* Records are taken apart and put together too, so that the bytes between their parts are zeros. */
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.row = record.pitch, .window = as->window};
     rows->count = sl_record_parts(graph, &record, as->made, rows->parts);
-    put(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, graph->n * record.pitch);
+    add_section(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, graph->n * record.pitch);
     out->sections[out->count - 1].rows = rows;
 }
 
@@ -52,7 +52,7 @@ static size_t width_in_file(const sl_graph *graph, const sl_described_as *as, sl
     const unsigned flags = sl_array_lines[kind].flags;
     if (flags & SL_ARRAY_FILED) return 0;
     if (kind == SL_ARRAY_IDS) return as->id_width;
-    if (kind == SL_ARRAY_DEAD) return graph->dead_count != 0;
+    if (kind == SL_ARRAY_TOMBSTONES) return graph->deleted_count != 0;
     /* The projection of coarse rows is learned from vectors, so an empty index has none. */
     return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (graph->n ? width : 0) : width;
 }
@@ -66,47 +66,49 @@ static int is_in_records(const sl_graph *graph, const sl_described_as *as, sl_ar
     return as->layout == SL_LAYOUT_RECORDS && sl_record_holds(graph, kind);
 }
 
-static void put_array(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind, size_t width,
+static void add_array(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind, size_t width,
                       sl_description *out) {
     const sl_array_line *line = &sl_array_lines[kind];
     const sl_array *array = array_to_save(graph, as, kind);
     const uint64_t size = sl_array_size(kind, width, graph->n);
     if (line->flags & (SL_ARRAY_SINGLE | SL_ARRAY_BITS))
-        put(out, line->section, SL_SECTION_REQUIRED, array->at, size);
+        add_section(out, line->section, SL_SECTION_REQUIRED, array->at, size);
     else
-        put_rows(out, line->section, array, width, size, as);
+        add_rows(out, line->section, array, width, size, as);
 }
 
-static void put_layer0(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
-    if (as->layout == SL_LAYOUT_RECORDS) put_records(graph, as, out);
+static void add_layer0(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
+    if (as->layout == SL_LAYOUT_RECORDS) add_records(graph, as, out);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         size_t width = width_in_file(graph, as, kind);
-        if (width && !is_in_records(graph, as, kind)) put_array(graph, as, kind, width, out);
+        if (width && !is_in_records(graph, as, kind)) add_array(graph, as, kind, width, out);
     }
 }
 
-static void put_upper(const sl_graph *graph, sl_description *out) {
+static void add_upper(const sl_graph *graph, sl_description *out) {
     const sl_upper *upper = &graph->upper;
     const size_t word = sizeof(uint32_t);
     if (!upper->count) return;
-    put(out, SL_SECTION_UPPER_NODES, SL_SECTION_REQUIRED, upper->nodes, upper->count * word);
-    put(out, SL_SECTION_UPPER_START, SL_SECTION_REQUIRED, upper->start, (upper->count + 1) * word);
-    put(out, SL_SECTION_UPPER_LINKS, SL_SECTION_REQUIRED, upper->links, upper->rows * graph->m * word);
+    add_section(out, SL_SECTION_UPPER_NODES, SL_SECTION_REQUIRED, upper->nodes, upper->count * word);
+    add_section(out, SL_SECTION_UPPER_START, SL_SECTION_REQUIRED, upper->start, (upper->count + 1) * word);
+    add_section(out, SL_SECTION_UPPER_LINKS, SL_SECTION_REQUIRED, upper->links, upper->rows * graph->m * word);
 }
 
-static void put_partitions(const sl_partitions *partitions, sl_section_kind starts, sl_section_kind rows,
+static void add_partitions(const sl_partitions *partitions, sl_section_kind starts, sl_section_kind rows,
                            sl_description *out) {
     if (!partitions->count) return;
-    put(out, starts, 0, partitions->starts, (partitions->count + 1) * sizeof(uint32_t));
-    put(out, rows, 0, partitions->rows, partitions->count * partitions->codec.rows.pitch);
+    add_section(out, starts, 0, partitions->starts, (partitions->count + 1) * sizeof(uint32_t));
+    add_section(out, rows, 0, partitions->rows, partitions->count * partitions->codec.rows.pitch);
 }
 
-static void put_optional(const sl_graph *graph, sl_description *out) {
-    put_partitions(&graph->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
-    put_partitions(&graph->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
+static void add_optional(const sl_graph *graph, sl_description *out) {
+    add_partitions(&graph->partitions, SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS, out);
+    add_partitions(&graph->groups, SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, out);
     if (graph->partitions.band_bits)
-        put(out, SL_SECTION_PARTITION_BANDS, 0, graph->partitions.bands, graph->partitions.count * SL_PARTITION_BANDS);
-    if (graph->tuned_count) put(out, SL_SECTION_TUNED, 0, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
+        add_section(out, SL_SECTION_PARTITION_BANDS, 0, graph->partitions.bands,
+                    graph->partitions.count * SL_PARTITION_BANDS);
+    if (graph->tuned_count)
+        add_section(out, SL_SECTION_TUNED, 0, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
 }
 
 void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
@@ -133,13 +135,13 @@ void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_descriptio
                                    .quant_error_sum = graph->quant_error.sum,
                                    .quant_error_max = graph->quant_error.max,
                                    .quant_error_count = graph->quant_error.count,
-                                   .dead_count = graph->dead_count,
+                                   .dead_count = graph->deleted_count,
                                    .clip = (uint8_t)sl_codec_of_walks(graph)->clip.clip,
                                    .clip_share = sl_codec_of_walks(graph)->clip.share};
-    put_layer0(graph, as, out);
-    if (graph->multi) put(out, SL_SECTION_MULTI, SL_SECTION_REQUIRED, NULL, 0);
-    put_upper(graph, out);
-    put_optional(graph, out);
+    add_layer0(graph, as, out);
+    if (graph->multi) add_section(out, SL_SECTION_MULTI, SL_SECTION_REQUIRED, NULL, 0);
+    add_upper(graph, out);
+    add_optional(graph, out);
 }
 
 void sl_describe_own(const sl_graph *graph, sl_description *out) {
@@ -170,13 +172,13 @@ sl_extent sl_room_for(const sl_graph *graph, size_t n) {
 static sl_section_source *section_for(sl_description *out, sl_section_kind kind) {
     for (size_t i = 0; i < out->count; i++)
         if (out->sections[i].kind == (uint32_t)kind) return &out->sections[i];
-    put(out, kind, 0, NULL, 0);
+    add_section(out, kind, 0, NULL, 0);
     return &out->sections[out->count - 1];
 }
 
 /* Makes a section of `bytes` that can be written in place. With 0 bytes the file gets no section, and the function
  * returns NULL. */
-static sl_section_source *make_room(sl_description *out, sl_section_kind kind, uint64_t bytes) {
+static sl_section_source *make_room_in_section(sl_description *out, sl_section_kind kind, uint64_t bytes) {
     if (!bytes) return NULL;
     sl_section_source *section = section_for(out, kind);
     section->flags = SL_SECTION_REQUIRED | SL_SECTION_CHANGING;
@@ -191,8 +193,8 @@ static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_descri
         const sl_array_line *line = &sl_array_lines[kind];
         const size_t width = line->whole ? line->whole : graph->arrays[kind].width;
         if (((line->flags & SL_ARRAY_FILED) != 0) != filed || is_in_records(graph, as, kind)) continue;
-        if (filed) put_array(graph, as, kind, width, out);
-        sl_section_source *section = make_room(out, line->section, sl_array_size(kind, width, n));
+        if (filed) add_array(graph, as, kind, width, out);
+        sl_section_source *section = make_room_in_section(out, line->section, sl_array_size(kind, width, n));
         if (!section || section->size || !as->made[kind].at) continue;
         section->data = as->made[kind].at;
         section->size = sl_array_size(kind, width, graph->n);
@@ -204,16 +206,17 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
                           sl_description *out) {
     const uint64_t word = sizeof(uint32_t);
     sl_describe(graph, as, out);
-    if (as->layout == SL_LAYOUT_RECORDS) make_room(out, SL_SECTION_RECORDS, room.n * sl_record_of(graph).pitch);
+    if (as->layout == SL_LAYOUT_RECORDS)
+        make_room_in_section(out, SL_SECTION_RECORDS, room.n * sl_record_of(graph).pitch);
     make_room_in_arrays(graph, room.n, as, 0, out);
-    make_room(out, SL_SECTION_UPPER_NODES, room.slots * word);
-    make_room(out, SL_SECTION_UPPER_START, (room.slots + 1) * word);
-    make_room(out, SL_SECTION_UPPER_LINKS, room.rows * graph->m * word);
-    make_room(out, SL_SECTION_TUNED, SL_MAX_TUNED * sizeof(sl_tuned_record));
+    make_room_in_section(out, SL_SECTION_UPPER_NODES, room.slots * word);
+    make_room_in_section(out, SL_SECTION_UPPER_START, (room.slots + 1) * word);
+    make_room_in_section(out, SL_SECTION_UPPER_LINKS, room.rows * graph->m * word);
+    make_room_in_section(out, SL_SECTION_TUNED, SL_MAX_TUNED * sizeof(sl_tuned_record));
     make_room_in_arrays(graph, room.n, as, 1, out);
-    make_room(out, SL_SECTION_PAGE_SUMS, sl_page_sums_size(sl_store_file_size(out->sections, out->count)));
-    put(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
-    make_room(out, SL_SECTION_LIVE, SL_LIVE_SIZE);
+    make_room_in_section(out, SL_SECTION_PAGE_SUMS, sl_page_sums_size(sl_store_file_size(out->sections, out->count)));
+    add_section(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
+    make_room_in_section(out, SL_SECTION_LIVE, SL_LIVE_SIZE);
     out->header.room = room.n;
     out->header.upper_room = room.slots;
     out->header.rows_room = room.rows;
@@ -243,21 +246,21 @@ static const sl_array_line *line_of(uint32_t section) {
     return NULL;
 }
 
-static void count(void *all, size_t member, uint64_t bytes) {
+static void count_bytes(void *all, size_t member, uint64_t bytes) {
     if (member) *(uint64_t *)(void *)((char *)all + member) += bytes;
 }
 
 void sl_count_in_stats(const sl_section_source *section, sl_index_stats *stats) {
     const sl_array_line *line = line_of(section->kind);
-    if (line) count(stats, line->in_stats, section->size);
+    if (line) count_bytes(stats, line->in_stats, section->size);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if ((uint32_t)parts[i].section == section->kind) count(stats, parts[i].in_stats, section->size);
+        if ((uint32_t)parts[i].section == section->kind) count_bytes(stats, parts[i].in_stats, section->size);
 }
 
 void sl_count_in_plan(const sl_section_source *section, sl_plan *plan) {
     const sl_array_line *line = line_of(section->kind);
-    if (line) count(plan, line->in_plan, section->size);
+    if (line) count_bytes(plan, line->in_plan, section->size);
     if (line && (line->flags & SL_ARRAY_PLACED)) plan->bytes_layer0 += section->size;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if ((uint32_t)parts[i].section == section->kind) count(plan, parts[i].in_plan, section->size);
+        if ((uint32_t)parts[i].section == section->kind) count_bytes(plan, parts[i].in_plan, section->size);
 }

@@ -72,7 +72,7 @@ fail:
     return status;
 }
 
-static sl_status create(const sl_index_params *params, sl_spill *spill, sl_index **out) {
+static sl_status create_index(const sl_index_params *params, sl_spill *spill, sl_index **out) {
     sl_index_params mine = *params;
     sl_allocator bounded;
     sl_index *index;
@@ -98,13 +98,13 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     sl_index_params mine;
     sl_index_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_index_params_init"));
-    if (!mine.max_memory && !mine.work_path) return create(&mine, NULL, out);
+    if (!mine.max_memory && !mine.work_path) return create_index(&mine, NULL, out);
     if (mine.numa != SL_NUMA_DEFAULT)
         return sl_fail(SL_EINVAL, "max_memory and work_path place blocks, and so does a NUMA policy; give one of them");
     const sl_allocator allocator = sl_allocator_of(mine.allocator);
     sl_spill *spill;
     SL_TRY(sl_spill_open(&allocator, mine.max_memory ? mine.max_memory : SIZE_MAX, mine.work_path, &spill));
-    sl_status status = sl_spill_explain(spill, create(&mine, spill, out));
+    sl_status status = sl_spill_explain(spill, create_index(&mine, spill, out));
     if (status != SL_OK) sl_spill_close(spill);
     return status;
 }

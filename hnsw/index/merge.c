@@ -4,8 +4,8 @@
 #include "hnsw/build/add.h"
 #include "hnsw/build/join.h"
 #include "hnsw/graph/codes.h"
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/view.h"
 
@@ -78,7 +78,7 @@ static sl_status check_indexes(sl_merge *merge) {
 }
 
 /* The progress counts vectors, and files are verified before any is taken: it is only asked whether to go on. */
-static int ask_on(void *ctx, uint64_t done, uint64_t total) {
+static int ask_to_go_on(void *ctx, uint64_t done, uint64_t total) {
     const sl_merge *merge = ctx;
     (void)done, (void)total;
     return merge->params.progress ? merge->params.progress(merge->params.progress_ctx, 0, merge->room) : 0;
@@ -91,7 +91,7 @@ static sl_status verify_files(sl_merge *merge) {
         sl_verified found;
         sl_progress progress;
         if (!store) continue;
-        sl_progress_start(&progress, ask_on, merge, store->size);
+        sl_progress_start(&progress, ask_to_go_on, merge, store->size);
         SL_TRY(sl_store_verify_all(store, &found, &progress));
         SL_TRY(sl_progress_end(&progress));
     }
@@ -115,7 +115,7 @@ static sl_status merge_alloc(sl_merge *merge) {
 static sl_status find_later(const sl_merge *merge, size_t at, uint64_t id, size_t *later) {
     for (*later = at + 1; *later < merge->count; ++*later) {
         uint32_t node;
-        SL_TRY(sl_id_look(merge->indexes[*later], id, &node));
+        SL_TRY(sl_id_lookup(merge->indexes[*later], id, &node));
         if (node != SL_NONE) return SL_OK;
     }
     return SL_OK;
@@ -136,7 +136,7 @@ static int is_sound(const sl_merge *merge, const sl_graph *graph, uint32_t node)
     return length <= MOST_LENGTH && (length > 0 || graph->codec.metric != SL_METRIC_COSINE);
 }
 
-static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
+static sl_status take_vector(sl_merge *merge, size_t at, uint32_t node) {
     const sl_graph *graph = merge->graphs[at];
     const uint64_t id = sl_id_of(graph, node);
     size_t later = merge->count;
@@ -160,17 +160,17 @@ static sl_status take(sl_merge *merge, size_t at, uint32_t node) {
     return SL_OK;
 }
 
-static sl_status take_all(sl_merge *merge) {
+static sl_status take_vectors(sl_merge *merge) {
     for (size_t i = 0; i < merge->count; i++) {
         const sl_graph *graph = merge->graphs[i];
         for (size_t node = sl_next_undeleted(graph, 0); node < graph->n; node = sl_next_undeleted(graph, node + 1))
-            SL_TRY(take(merge, i, (uint32_t)node));
+            SL_TRY(take_vector(merge, i, (uint32_t)node));
     }
     return SL_OK;
 }
 
 /* An empty index made as the first was. */
-static sl_status make_alike(const sl_merge *merge, sl_index **out) {
+static sl_status create_alike(const sl_merge *merge, sl_index **out) {
     const sl_graph *first = merge->graphs[0];
     const sl_merge_params *asked = &merge->params;
     sl_index_params params;
@@ -196,7 +196,7 @@ static sl_status make_alike(const sl_merge *merge, sl_index **out) {
     return sl_index_create(&params, out);
 }
 
-static sl_status build(const sl_merge *merge, sl_index *index) {
+static sl_status build_merged(const sl_merge *merge, sl_index *index) {
     sl_copied copied = {merge->graphs, merge->count, merge->of, merge->nodes, SL_JOIN_NONE};
     sl_add_params params;
     sl_add_params_init(&params);
@@ -223,12 +223,12 @@ static sl_status merge_run(sl_merge *merge, sl_index **out) {
     merge->graphs = sl_mem_array(allocator, merge->count, sizeof *merge->graphs, &status);
     if (status == SL_OK) status = check_indexes(merge);
     if (status == SL_OK) status = verify_files(merge);
-    if (status == SL_OK) status = make_alike(merge, out);
+    if (status == SL_OK) status = create_alike(merge, out);
     if (status != SL_OK) return status;
     merge->rows = (*out)->graph.allocator;
     status = merge_alloc(merge);
-    if (status == SL_OK) status = take_all(merge);
-    if (status == SL_OK) status = build(merge, *out);
+    if (status == SL_OK) status = take_vectors(merge);
+    if (status == SL_OK) status = build_merged(merge, *out);
     return sl_spill_explain((*out)->spill, status);
 }
 

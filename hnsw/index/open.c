@@ -1,9 +1,9 @@
 #include "base/params.h"
 #include "hnsw/graph/arrays.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
-#include "hnsw/graph/sums.h"
 #include "hnsw/index/lifecycle.h"
 #include "hnsw/index/open_check.h"
 #include "hnsw/index/recover.h"
@@ -89,7 +89,7 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
 /* The counts of the index, and the room in its sections. Both are equal in a file that is not written in place. */
 typedef struct sl_sizes {
     sl_extent has, room;
-    size_t dead;
+    size_t deleted;
     uint64_t id_width;
     int in_place, records;
 } sl_sizes;
@@ -115,7 +115,7 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
         if (index->graph.place == SL_PLACE_DRAM) SL_TRY(sl_published_check_mended(index, facts));
     }
     sizes->has = (sl_extent){(size_t)facts->n, (size_t)facts->upper_count, (size_t)facts->upper_rows};
-    sizes->dead = (size_t)facts->dead;
+    sizes->deleted = (size_t)facts->dead;
     if (!sizes->in_place) sizes->room = sizes->has;
     return SL_OK;
 }
@@ -141,7 +141,7 @@ static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t siz
 }
 
 /* Points `*out` into the mapping, or at a copy in memory. The index owns the copy, also after a failure. */
-static sl_status load(const sl_index *index, const sl_loading *loading, void **out, sl_progress *progress) {
+static sl_status load_section(const sl_index *index, const sl_loading *loading, void **out, sl_progress *progress) {
     const sl_file_section *section;
     const uint64_t has = loading->has;
     *out = NULL;
@@ -162,7 +162,7 @@ static sl_status load_words(const sl_index *index, uint32_t kind, size_t has, si
     const size_t word = sizeof(uint32_t);
     const sl_loading loading = {
         .kind = kind, .has = has * word, .room = room * word, .allocator = &index->graph.allocator};
-    return load(index, &loading, out, progress);
+    return load_section(index, &loading, out, progress);
 }
 
 static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress *progress) {
@@ -196,7 +196,7 @@ static size_t width_to_load(const sl_graph *graph, const sl_sizes *sizes, sl_arr
     if (!whole) return graph->arrays[kind].width;
     if (sizes->in_place) return whole;
     if (kind == SL_ARRAY_IDS) return (size_t)sizes->id_width;
-    return kind == SL_ARRAY_DEAD && sizes->dead;
+    return kind == SL_ARRAY_TOMBSTONES && sizes->deleted;
 }
 
 static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kind kind, sl_progress *progress) {
@@ -219,7 +219,7 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
         SL_TRY(find_section(index, line->section, loading.room, &section));
         if (section) block = sl_store_data(index->store, section);
     } else {
-        status = load(index, &loading, &block, progress);
+        status = load_section(index, &loading, &block, progress);
     }
     /* An index without an array of ids has the nodes' numbers as ids; without marks, no node is deleted. */
     sl_array_put(&index->graph, kind, block, block || !line->whole ? width : 0);
@@ -243,8 +243,8 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     }
     rows.count = sl_record_parts(&index->graph, record, NULL, rows.parts);
     SL_TRY(sl_store_copy_rows(index->store, section, &rows, n * record->pitch, progress));
-    index->graph.arrays[SL_ARRAY_SUMS].width = sizeof(uint32_t);
-    sl_array_put_part(&index->graph, SL_ARRAY_SUMS, records + record->at[SL_ARRAY_SUMS], sizeof(uint32_t),
+    index->graph.arrays[SL_ARRAY_CHECKSUMS].width = sizeof(uint32_t);
+    sl_array_put_part(&index->graph, SL_ARRAY_CHECKSUMS, records + record->at[SL_ARRAY_CHECKSUMS], sizeof(uint32_t),
                       record->pitch);
     return SL_OK;
 }
@@ -269,7 +269,7 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
     SL_TRY(load_records(index, sizes, progress));
     const uint8_t *projection = index->graph.arrays[SL_ARRAY_PROJECTION].at;
     if (projection) sl_coarse_adopt(&index->graph.coarse, projection);
-    index->graph.dead_count = sizes->dead;
+    index->graph.deleted_count = sizes->deleted;
     return SL_OK;
 }
 
@@ -365,7 +365,7 @@ static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progr
     SL_TRY(verify_rest(index, progress));
     sl_store_close(index->store, &index->graph.allocator);
     index->store = NULL;
-    sl_array_put(&index->graph, SL_ARRAY_SUMS, NULL, 0);
+    sl_array_put(&index->graph, SL_ARRAY_CHECKSUMS, NULL, 0);
     return SL_OK;
 }
 

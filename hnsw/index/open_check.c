@@ -1,10 +1,10 @@
 #include "hnsw/index/open_check.h"
 
 #include "base/crew.h"
-#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/partition.h"
-#include "hnsw/graph/sums.h"
+#include "hnsw/graph/tombstones.h"
 
 /* Nodes that a thread takes at a time. */
 enum { RANGE = 4096 };
@@ -35,7 +35,7 @@ static int has_id_beyond(const sl_graph *graph, size_t from, size_t to) {
     return beyond;
 }
 
-static void look(void *ctx, size_t from, size_t to) {
+static void check_range(void *ctx, size_t from, size_t to) {
     sl_nodes *nodes = ctx;
     if (has_stray_links(nodes->graph, from, to) || has_id_beyond(nodes->graph, from, to))
         sl_keep_least(&nodes->first_bad, from);
@@ -49,7 +49,7 @@ static uint32_t first_stray(const uint32_t *links, uint32_t n) {
 
 static sl_status check_nodes(const sl_graph *graph, size_t threads) {
     sl_nodes nodes = {graph, SIZE_MAX};
-    sl_crew_run(threads, graph->n, RANGE, look, &nodes);
+    sl_crew_run(threads, graph->n, RANGE, check_range, &nodes);
     for (size_t node = nodes.first_bad; node < graph->n; node++) {
         if (has_id_beyond(graph, node, node + 1))
             return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
@@ -79,7 +79,7 @@ static sl_status check_upper(const sl_graph *graph) {
 }
 
 sl_status sl_open_check(const sl_graph *graph, size_t threads) {
-    sl_sums_found found = sl_sums_check(graph, threads, NULL, 0, NULL);
+    sl_checksums_found found = sl_checksums_check(graph, threads, NULL, 0, NULL);
     if (found.bad)
         return sl_fail(SL_ECORRUPT, "%zu records are damaged, the first that of id %llu; make it or copy it again",
                        found.bad, (unsigned long long)found.first);
@@ -87,6 +87,6 @@ sl_status sl_open_check(const sl_graph *graph, size_t threads) {
         return sl_fail(SL_ECORRUPT, "the projection is not finite");
     SL_TRY(check_nodes(graph, threads));
     SL_TRY(check_upper(graph));
-    SL_TRY(sl_dead_check(graph));
+    SL_TRY(sl_tombstones_check(graph));
     return sl_partitions_check(graph);
 }

@@ -44,7 +44,7 @@ static sl_status open_claimed(sl_rebuild *rebuild) {
     return sl_index_open(rebuild->path, &open, &rebuild->old);
 }
 
-static sl_status look_at_old(sl_rebuild *rebuild) {
+static sl_status report_old(sl_rebuild *rebuild) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     SL_TRY(sl_index_get_stats(rebuild->old, &stats));
     const size_t asked = rebuild->params.room;
@@ -85,7 +85,7 @@ static const char *output_of(const sl_rebuild *rebuild) {
 
 /* Saves over the file that the old handle claims. The claim belongs to the handle that saves, and goes with each save
  * to the new file. */
-static sl_status save(sl_rebuild *rebuild) {
+static sl_status save_fresh(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_save_params params;
     sl_save_params_init(&params);
@@ -100,7 +100,7 @@ static sl_status save(sl_rebuild *rebuild) {
 }
 
 /* The claim keeps the new file as it is. The rebuild is done by then, and does not fail where nobody can look. */
-static void look_at_new(sl_rebuild *rebuild) {
+static void report_new(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_index *index;
     sl_open_params open;
@@ -113,13 +113,13 @@ static void look_at_new(sl_rebuild *rebuild) {
     sl_index_free(index);
 }
 
-static sl_status run(sl_rebuild *rebuild) {
+static sl_status rebuild_file(sl_rebuild *rebuild) {
     SL_TRY(open_claimed(rebuild));
     SL_TRY(sl_replace_try(output_of(rebuild), rebuild->old->origin));
-    SL_TRY(look_at_old(rebuild));
+    SL_TRY(report_old(rebuild));
     SL_TRY(link_anew(rebuild));
-    SL_TRY(save(rebuild));
-    look_at_new(rebuild);
+    SL_TRY(save_fresh(rebuild));
+    report_new(rebuild);
     return SL_OK;
 }
 
@@ -129,7 +129,7 @@ sl_status sl_index_rebuild(const char *path, const sl_rebuild_params *params, sl
     sl_rebuild_params_init(&rebuild.params);
     SL_TRY(sl_params_in(&rebuild.params, sizeof rebuild.params, params, "sl_rebuild_params_init"));
     if (report) SL_TRY(sl_params_check_out(report, "sl_rebuild_report"));
-    sl_status status = run(&rebuild);
+    sl_status status = rebuild_file(&rebuild);
     sl_index_free(rebuild.fresh);
     sl_index_free(rebuild.old);
     if (status == SL_OK && report) sl_params_out(report, &rebuild.report, sizeof rebuild.report);

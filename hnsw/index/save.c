@@ -3,8 +3,8 @@
 #include "hnsw/build/reach.h"
 #include "hnsw/build/renumber.h"
 #include "hnsw/graph/arrays.h"
-#include "hnsw/graph/deleted.h"
-#include "hnsw/graph/sums.h"
+#include "hnsw/graph/checksums.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/index/describe.h"
 #include "hnsw/search/settings.h"
@@ -45,7 +45,7 @@ size_t sl_save_bytes(const sl_graph *graph, const sl_save_params *save) {
     size_t bytes = width == graph->arrays[SL_ARRAY_IDS].width ? 0 : n * width;
     if (is_whole(save)) bytes += n * sizeof(uint32_t);
     if (save->layout == SL_LAYOUT_RECORDS) bytes += SL_SPLIT_WINDOW;
-    if (save->room) bytes += SL_LIVE_SIZE + sl_dead_bytes(n);
+    if (save->room) bytes += SL_LIVE_SIZE + sl_tombstones_bytes(n);
     return bytes;
 }
 
@@ -83,11 +83,11 @@ static sl_status make_ids(const sl_graph *graph, size_t width, save_parts *parts
 
 /* Makes checksums for the file. Checksums that the index has are kept, so that damaged nodes stay known. */
 static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
-    if (sl_has(graph, SL_ARRAY_SUMS)) return SL_OK;
-    SL_TRY(make_array(graph, parts, SL_ARRAY_SUMS, sizeof(uint32_t)));
-    const sl_array *sums = &parts->made[SL_ARRAY_SUMS];
+    if (sl_has(graph, SL_ARRAY_CHECKSUMS)) return SL_OK;
+    SL_TRY(make_array(graph, parts, SL_ARRAY_CHECKSUMS, sizeof(uint32_t)));
+    const sl_array *sums = &parts->made[SL_ARRAY_CHECKSUMS];
     for (size_t node = 0; node < graph->n; node++)
-        sl_sum_row(graph, (uint32_t)node, sums->at + node * sums->step);
+        sl_checksum_row(graph, (uint32_t)node, sums->at + node * sums->step);
     return SL_OK;
 }
 
@@ -109,7 +109,7 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
     if (save->room) SL_TRY(make_changing(index, graph, parts));
     /* The save writes zeros as marks, so that no reader meets a hole in the file. */
-    if (save->room && !graph->dead_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_DEAD, 1));
+    if (save->room && !graph->deleted_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_TOMBSTONES, 1));
     memcpy(as.made, parts->made, sizeof as.made);
     as.window = parts->window;
     if (!save->room) {

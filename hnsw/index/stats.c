@@ -42,7 +42,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
                            .quant_error_max = graph->quant_error.max,
                            .isa = sl_isa_name(graph->kernels->isa),
                            .tuned = graph->tuned_count,
-                           .deleted = graph->dead_count,
+                           .deleted = graph->deleted_count,
                            .partitions = graph->partitions.count,
                            .groups = graph->groups.count,
                            .room = index->writer || index->published ? graph->capacity : 0,

@@ -58,7 +58,7 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;
-    mine.tier = sl_dram_copy_look(index, &mine.bytes_tier);
+    mine.tier = sl_dram_copy_state(index, &mine.bytes_tier);
     if (index->store && sl_writable_head(index->store)) SL_TRY(fill_live(index, &mine));
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void put(sl_index *index, void *to, const void *from, size_t size) {
+static void store_bytes(sl_index *index, void *to, const void *from, size_t size) {
     if (memcmp(to, from, size) == 0) return;
     memcpy(to, from, size);
     sl_index_touch(index, to, size);
@@ -25,9 +25,9 @@ sl_status sl_index_sync(sl_index *index) {
     if (index->graph.tuned_count) {
         const size_t size = index->graph.tuned_count * sizeof *index->graph.tuned;
         SL_TRY(sl_writable_reserve(index->writer, sl_section_in_file(index, SL_SECTION_TUNED), size));
-        put(index, sl_section_in_file(index, SL_SECTION_TUNED), index->graph.tuned, size);
+        store_bytes(index, sl_section_in_file(index, SL_SECTION_TUNED), index->graph.tuned, size);
     }
     sl_index_fence(index);
-    put(index, sl_published_in_file(index), &facts, sizeof facts);
+    store_bytes(index, sl_published_in_file(index), &facts, sizeof facts);
     return sl_writable_commit(index->writer);
 }

@@ -46,7 +46,7 @@ static size_t upper_bytes(const sl_graph *graph) {
     return graph->upper.count ? sl_upper_copy_size(graph) : 0;
 }
 
-static void warn(const sl_index *index, const char *why) {
+static void warn_no_copy(const sl_index *index, const char *why) {
     char message[512];
     if (!index->log) return;
     snprintf(message, sizeof message, "no tier in DRAM, searches read the mapped file: %s", why);
@@ -55,21 +55,21 @@ static void warn(const sl_index *index, const char *why) {
 
 /* Tells whether the copy is at most half of the machine's memory. A copy that nobody asked for must not exhaust memory.
  */
-static int fits(const sl_index *index, size_t bytes) {
+static int fits_memory(const sl_index *index, size_t bytes) {
     uint64_t memory = sl_system_memory();
     char why[160];
     if (!memory || bytes <= memory / 2) return 1;
     snprintf(why, sizeof why, "it would take %zu bytes, more than half of the %llu there are; ask for it by tier dram",
              bytes, (unsigned long long)memory);
-    warn(index, why);
+    warn_no_copy(index, why);
     return 0;
 }
 
-static int is_wanted(const sl_index *index, sl_tier asked) {
+static int is_copy_wanted(const sl_index *index, sl_tier asked) {
     size_t bytes = upper_bytes(&index->graph) + sl_dram_copy_row_bytes(&index->graph);
     if (asked == SL_TIER_NONE || index->graph.place == SL_PLACE_DRAM || index->writer || index->published || !bytes)
         return 0;
-    return asked == SL_TIER_DRAM || (index->store->dax && fits(index, bytes));
+    return asked == SL_TIER_DRAM || (index->store->dax && fits_memory(index, bytes));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ static int copy_part(sl_dram_filler *filler, const sl_copying *part) {
     return 1;
 }
 
-static void *fill(void *ctx) {
+static void *fill_copy(void *ctx) {
     sl_dram_filler *filler = ctx;
     for (size_t i = 0; i < filler->part_count; i++)
         if (!copy_part(filler, &filler->parts[i])) return NULL;
@@ -102,7 +102,7 @@ static void *fill(void *ctx) {
 
 static sl_status start_thread(sl_dram_filler *filler) {
     filler->process = getpid();
-    int error = sl_crew_start(&filler->thread, fill, filler);
+    int error = sl_crew_start(&filler->thread, fill_copy, filler);
     if (error) return sl_fail(SL_EUNSUPPORTED, "the system gives no thread to fill it (error %d)", error);
     filler->started = 1;
     return SL_OK;
@@ -114,7 +114,7 @@ static sl_status start_thread(sl_dram_filler *filler) {
 
 /* Takes all memory on the thread that opens the index, so that no other thread calls the caller's allocator. The
  * function writes nothing to the memory, and so takes no time. */
-static sl_status make_room(sl_index *index, sl_dram_filler *filler) {
+static sl_status allocate_copy(sl_index *index, sl_dram_filler *filler) {
     size_t rows = sl_dram_copy_row_bytes(&index->graph), upper = upper_bytes(&index->graph);
     filler->copy = (sl_dram_copy){index->graph.upper, *sl_codec_of_walks(&index->graph)};
     if (upper) {
@@ -131,19 +131,19 @@ static sl_status make_room(sl_index *index, sl_dram_filler *filler) {
     return SL_OK;
 }
 
-static sl_status begin(sl_index *index) {
+static sl_status begin_copy(sl_index *index) {
     void *block;
     SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_dram_filler), &block));
     index->filler = block;
     index->filler->ready = &index->graph.dram_copy;
     index->filler->medium = index->store->medium;
-    SL_TRY(make_room(index, index->filler));
+    SL_TRY(allocate_copy(index, index->filler));
     return start_thread(index->filler);
 }
 
 void sl_dram_copy_start(sl_index *index, sl_tier asked) {
-    if (!is_wanted(index, asked) || begin(index) == SL_OK) return;
-    warn(index, sl_last_error());
+    if (!is_copy_wanted(index, asked) || begin_copy(index) == SL_OK) return;
+    warn_no_copy(index, sl_last_error());
     sl_dram_copy_free(index);
 }
 
@@ -161,7 +161,7 @@ void sl_dram_copy_free(sl_index *index) {
     sl_mem_free(&index->graph.allocator, filler, sizeof *filler);
 }
 
-sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes) {
+sl_tier_state sl_dram_copy_state(const sl_index *index, uint64_t *bytes) {
     const sl_dram_filler *filler = index->filler;
     int filled = sl_dram_copy_now(&index->graph) != NULL;
     *bytes = 0;

@@ -22,7 +22,7 @@ void sl_dram_copy_start(sl_index *index, sl_tier asked);
 void sl_dram_copy_free(sl_index *index);
 
 /* The state of the copy. `*bytes` gets the bytes copied so far. */
-sl_tier_state sl_dram_copy_look(const sl_index *index, uint64_t *bytes);
+sl_tier_state sl_dram_copy_state(const sl_index *index, uint64_t *bytes);
 
 /* Bytes of layer 0 that the copy of an index has. */
 size_t sl_dram_copy_row_bytes(const sl_graph *graph);

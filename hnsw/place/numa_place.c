@@ -36,7 +36,7 @@ void sl_numa_place_free(sl_index *index) {
 }
 
 /* Reads each page of a range of the mapping, so that the page is in memory. */
-static void touch(sl_index *index, const uint8_t *at, size_t size) {
+static void touch_pages(sl_index *index, const uint8_t *at, size_t size) {
     index->store->medium->advise_soon(at, size);
     for (size_t byte = 0; byte < size; byte += 4096)
         (void)*(const volatile uint8_t *)(at + byte);
@@ -51,7 +51,7 @@ sl_status sl_numa_place_read(sl_index *index, int prefault, sl_progress *progres
         for (size_t at = 0, some; at < arrays[i].size; at += some) {
             const uint8_t *from = (const uint8_t *)arrays[i].at + at;
             some = arrays[i].size - at < WINDOW ? arrays[i].size - at : WINDOW;
-            touch(index, from, some);
+            touch_pages(index, from, some);
             if (index->numa) SL_TRY(sl_numa_move(index->numa, from, some, index->store->base, &stayed));
             sl_progress_step(progress, some);
             if (sl_progress_cancelled(progress)) return sl_progress_end(progress);

@@ -18,7 +18,7 @@ typedef struct sl_allowed {
 /* All nodes of a graph that are not deleted. */
 static inline sl_allowed sl_allowed_all(const sl_graph *graph) {
     return (sl_allowed){
-        .dead = graph->dead_count ? sl_dead(graph) : NULL, .n = graph->n, .count = sl_undeleted_count(graph)};
+        .dead = graph->deleted_count ? sl_tombstones(graph) : NULL, .n = graph->n, .count = sl_undeleted_count(graph)};
 }
 
 static inline uint64_t sl_allowed_word(const sl_allowed *allowed, size_t word) {
@@ -59,7 +59,7 @@ int sl_accepts_id(const sl_search_params *params, uint64_t id);
  * sl_widen_beam. */
 static inline int sl_may_stop_early(const sl_graph *graph, const sl_search_params *params) {
     return !sl_is_filtered(params) && !params->group_size && !sl_ids_repeat(graph) &&
-           graph->dead_count <= graph->n / 64;
+           graph->deleted_count <= graph->n / 64;
 }
 
 /* Returns SL_EINVAL for a bitmap that is NULL and counts ids. */

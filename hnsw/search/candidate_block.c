@@ -37,7 +37,7 @@ static void leave_dead(sl_candidate_block *feed, const uint64_t *dead, size_t fi
     for (size_t i = first; i < feed->count; i++) {
         uint32_t node = nodes[i];
         nodes[kept] = node;
-        kept += !sl_is_marked(dead, node);
+        kept += !sl_has_tombstone(dead, node);
     }
     feed->count = kept;
 }
@@ -53,7 +53,7 @@ void sl_candidate_block_add_range(sl_candidate_block *feed, sl_range range) {
             for (size_t j = 0; j < 16; j++)
                 feed->nodes[before + i + j] = (uint32_t)(first + i + j);
         feed->count += some;
-        if (graph->dead_count) leave_dead(feed, sl_dead(graph), before);
+        if (graph->deleted_count) leave_dead(feed, sl_tombstones(graph), before);
         if (feed->count == ROOM) score_first(feed);
     }
 }

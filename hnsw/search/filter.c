@@ -129,7 +129,7 @@ static void keep_keyed(const making *m) {
 static sl_status keep_accepted(const making *m) {
     const sl_filter_params *source = &m->filter->source;
     for (size_t node = 0; node < m->set.n; node++) {
-        if (!bit_at(m->set.bits, node) || sl_is_dead(m->graph, node)) continue;
+        if (!bit_at(m->set.bits, node) || sl_is_deleted(m->graph, node)) continue;
         const uint64_t id = sl_id_of(m->graph, (uint32_t)node);
         const int accepted = source->accept(source->accept_ctx, id);
         if (accepted < 0)

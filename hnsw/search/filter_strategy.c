@@ -95,7 +95,7 @@ static double share_of_longest(const sl_filtered_search *of, const finding *f) {
     size_t met = 0, passing = 0;
     for (size_t p = at > BESIDE ? at - BESIDE : 0; p <= at + BESIDE && p < partitions->count; p++) {
         sl_range longest = sl_partition_nodes(partitions, p, f->allowed.n);
-        longest.end = longest.first + sl_partition_banded(longest.end - longest.first, LONGEST_BANDS);
+        longest.end = longest.first + sl_partition_band_rows(longest.end - longest.first, LONGEST_BANDS);
         met += longest.end - longest.first;
         passing += sl_allowed_count(&f->allowed, longest);
     }

@@ -42,7 +42,7 @@ static sl_status by_map(sl_index *index, const sl_graph *graph, const uint64_t *
     uint32_t found[LOOKED_UP];
     for (size_t done = 0; done < count; done += LOOKED_UP) {
         const size_t n = count - done < LOOKED_UP ? count - done : LOOKED_UP;
-        SL_TRY(sl_ids_find(index, ids + done, n, found));
+        SL_TRY(sl_ids_lookup(index, ids + done, n, found));
         for (size_t i = 0; i < n; i++)
             if (found[i] < graph->n) set_bit(nodes, found[i], 1);
     }

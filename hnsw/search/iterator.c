@@ -127,7 +127,8 @@ static void leave_deleted(sl_iterator *iterator) {
     sl_top *ranked = &iterator->ranked;
     size_t kept = 0;
     for (size_t i = 0; i < ranked->size; i++)
-        if (!sl_is_dead(iterator->searcher->graph, ranked->entries[i].id)) ranked->entries[kept++] = ranked->entries[i];
+        if (!sl_is_deleted(iterator->searcher->graph, ranked->entries[i].id))
+            ranked->entries[kept++] = ranked->entries[i];
     ranked->size = kept;
 }
 

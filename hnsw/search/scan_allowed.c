@@ -272,8 +272,8 @@ static void look_down_to(seek *s, float least) {
         if (bands <= done) continue;
         sl_range nodes = sl_partition_nodes(partitions, p, order->n);
         size_t count = nodes.end - nodes.first;
-        nodes.end = nodes.first + sl_partition_banded(count, bands);
-        nodes.first += sl_partition_banded(count, done);
+        nodes.end = nodes.first + sl_partition_band_rows(count, bands);
+        nodes.first += sl_partition_band_rows(count, done);
         look_at(s, nodes, 0, 0);
         order->classes[p] = (uint8_t)bands;
     }

@@ -34,7 +34,7 @@ static void encode(sl_scan_work *work, size_t i, size_t place) {
     sl_query_code code;
     sl_searcher_set_query(work->searcher, query);
     sl_query_set_put(&memory->nodes, i, sl_searcher_query(work->searcher));
-    sl_partition_ask(batch->graph, query.vector, query.dtype, memory->buffer, memory->floats, &code);
+    sl_partition_encode_query(batch->graph, query.vector, query.dtype, memory->buffer, memory->floats, &code);
     sl_query_set_put(&memory->partitions, place, &code);
 }
 

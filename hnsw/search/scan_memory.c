@@ -89,7 +89,7 @@ static sl_query_set centroids_of(const sl_probe_choice *choice, size_t dim) {
 sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *walked,
                               sl_searcher *searcher) {
     const sl_graph *graph = shape->graph;
-    const uint64_t *dead = graph->dead_count ? sl_dead(graph) : NULL;
+    const uint64_t *dead = graph->deleted_count ? sl_tombstones(graph) : NULL;
     *memory =
         (sl_scan_memory){.tiles = {.kernels = graph->kernels},
                          .nodes = {.ground = {&walked->rows, walked->codes, walked->dim, dead}, .keep = shape->keep},

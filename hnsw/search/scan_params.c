@@ -7,7 +7,7 @@ int sl_can_scan(const sl_graph *graph, const sl_search_params *params) {
     /* A scan reads more deleted nodes than others, where most are deleted. */
     return params->probes && !params->group_size && !sl_ids_repeat(graph) && !params->max_visits && graph->n &&
            graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_is_filtered(params) &&
-           graph->dead_count <= graph->n / 2;
+           graph->deleted_count <= graph->n / 2;
 }
 
 /* As many more than wanted, of so many parts, as nodes are deleted. */

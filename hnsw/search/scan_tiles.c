@@ -62,7 +62,7 @@ void sl_query_set_share(sl_query_set *set, size_t i, const sl_scan *query) {
 /* Makes the factors of deleted rows NaN: scores that are no numbers are not taken. */
 static void leave_out(sl_tile *tile, const uint64_t *dead) {
     for (size_t i = 0; i < tile->rows; i++)
-        if (sl_is_marked(dead, tile->first + i)) tile->factors[i] = NAN;
+        if (sl_has_tombstone(dead, tile->first + i)) tile->factors[i] = NAN;
 }
 
 /* Names what is read once this tile is scanned: the rows behind it, or the first rows of the next range. */

@@ -41,9 +41,9 @@ static sl_status find(sl_searcher *searcher, sl_query query, size_t k, const sl_
     int scans = sl_can_scan(graph, params);
     if (scans) SL_TRY(probe(searcher, query, k, params));
     /* A scan may find too little where much is deleted. */
-    if (scans && (walk->pool.size >= k || !graph->dead_count)) return SL_OK;
+    if (scans && (walk->pool.size >= k || !graph->deleted_count)) return SL_OK;
     SL_TRY(sl_searcher_reserve_start(searcher));
-    if (graph->dead_count || sl_is_filtered(params)) {
+    if (graph->deleted_count || sl_is_filtered(params)) {
         find_allowed(searcher, query, k, params);
         return SL_OK;
     }

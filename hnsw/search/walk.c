@@ -151,7 +151,7 @@ void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned what) {
 void sl_walk_partition_query(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out) {
     const sl_graph *graph = walk->graph;
     if (!has_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
-        sl_partition_ask(graph, query.vector, query.dtype, buffer, floats, out);
+        sl_partition_encode_query(graph, query.vector, query.dtype, buffer, floats, out);
         return;
     }
     *out = walk->query4.rest[0];

@@ -83,7 +83,7 @@ void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned what);
 void sl_walk_set_query_node(sl_walk *walk, const sl_graph *of, uint32_t node);
 
 /* Encodes the vector that was asked last, for ranking too, over the centroids of partitions. The code has 8 bits,
- * which are part of the ranking form where that has more. `buffer`, `floats`: as sl_partition_ask has them. */
+ * which are part of the ranking form where that has more. `buffer`, `floats`: as sl_partition_encode_query has them. */
 void sl_walk_partition_query(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out);
 
 /* Returns one id as the range that a walk of its layer starts from. */

@@ -1,7 +1,7 @@
 #include "hnsw/tune/truth.h"
 
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/vectors.h"
 
 #include <math.h>
@@ -195,7 +195,7 @@ static sl_status choose_first(sl_tune_task *task) {
     for (size_t node = 0; node < graph->n && status == SL_OK; node++) {
         if (task->first_of[node] != SL_NONE) continue;
         task->first_of[node] = (uint32_t)node;
-        if (sl_is_dead(graph, node)) continue;
+        if (sl_is_deleted(graph, node)) continue;
         found.count = 0;
         status = sl_id_nodes(task->index, sl_id_of(graph, (uint32_t)node), &found);
         for (size_t i = 0; i < found.count; i++)

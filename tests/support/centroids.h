@@ -16,7 +16,7 @@ static inline size_t centroids_nearest(const sl_index *index, const sl_partition
     size_t found = range.first;
     sl_query_code code;
     ck_assert(buffer && floats);
-    sl_partition_ask(&index->graph, query, SL_F32, buffer, floats, &code);
+    sl_partition_encode_query(&index->graph, query, SL_F32, buffer, floats, &code);
     for (size_t i = range.first; i < range.end; i++) {
         const uint32_t one[64] = {(uint32_t)i};
         sl_kernels_of(SL_ISA_SCALAR)->score[SL_CODES_I8](&parts->codec.rows, &code, one, 1, 0, scores);

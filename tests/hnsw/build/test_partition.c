@@ -81,7 +81,7 @@ static double share_found(const sl_index *index, size_t best) {
         for (uint32_t node = partitions->starts[p]; node < partitions->starts[p + 1]; node++) {
             sl_query_code query;
             sl_vector_of(&index->graph, node, SL_F32, floats);
-            sl_partition_ask(&index->graph, floats, SL_F32, buffer, asked, &query);
+            sl_partition_encode_query(&index->graph, floats, SL_F32, buffer, asked, &query);
             index->graph.kernels->score[SL_CODES_I8](&partitions->codec.rows, &query, ids, count, 0, scores);
             size_t better = 0;
             for (size_t other = 0; other < count; other++)

@@ -1,10 +1,10 @@
 /* Deleting: the remaining vectors are found as if the others had never been there, however many are deleted. The
  * deleted stay gone through adding, cancelling, numbering anew, tuning and batches. */
 #include "base/random.h"
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/tombstones.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -322,7 +322,7 @@ static void check_refused(sl_index *index, const uint64_t *ids, size_t n, const 
     ck_fails(sl_index_delete(index, ids, n), SL_ENOTFOUND, says);
     sl_index_stats after = indexes_stats(index);
     indexes_equal(&before, &after);
-    ck_ok(sl_dead_check(&index->graph));
+    ck_ok(sl_tombstones_check(&index->graph));
     ck_ok(sl_index_get(index, ids, 1, SL_F32, vector));
 }
 
@@ -411,7 +411,7 @@ START_TEST(entry_points) {
     sl_index *index = make_any();
     for (size_t round = 0; round < 200; round++) {
         uint32_t node = sl_entry_get(&index->graph).node;
-        for (; sl_is_dead(&index->graph, node); node++)
+        for (; sl_is_deleted(&index->graph, node); node++)
             ;
         uint64_t id = sl_id_of(&index->graph, node), nearest;
         ck_ok(sl_index_delete(index, &id, 1));
@@ -440,7 +440,7 @@ START_TEST(all_deleted_and_others_added) {
     ck_ok(indexes_add(index, later + K / 2 * DIM, SL_F32, LATER - K / 2, NULL));
     ck_assert_uint_ne(index->ordered, ordered);
     ck_assert_uint_eq(index->ordered, N + LATER);
-    ck_ok(sl_dead_check(&index->graph));
+    ck_ok(sl_tombstones_check(&index->graph));
     ck_assert_uint_eq(sl_index_size(index), LATER);
     for (size_t row = 0; row < N; row++)
         ck_fails(sl_index_get(index, &(uint64_t){id_of(row)}, 1, SL_F32, x), SL_ENOTFOUND, "not in the index");
@@ -480,7 +480,7 @@ START_TEST(cancelled_adds) {
     ck_fails(sl_index_add(index, later, SL_F32, count, 0, ids, &params), SL_ECANCELED, "");
     ck_assert_uint_eq(sl_index_size(index), before.n);
     ck_assert_uint_eq(indexes_stats(index).deleted, before.deleted);
-    ck_ok(sl_dead_check(&index->graph));
+    ck_ok(sl_tombstones_check(&index->graph));
     sl_search_params with = params_of(100);
     sl_search_stats stats;
     search(index, 1, &with, &stats);
@@ -655,9 +655,9 @@ START_TEST(checks) {
     ck_assert_uint_eq(report.n, left);
     ck_assert_uint_eq(report.deleted, N - left);
     ck_assert_double_ge(report.sampled_recall, 0.95);
-    sl_dead(&index->graph)[3] ^= 1;
+    sl_tombstones(&index->graph)[3] ^= 1;
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "marked as deleted");
-    sl_dead(&index->graph)[3] ^= 1;
+    sl_tombstones(&index->graph)[3] ^= 1;
     leave_every(index, 0);
     ck_assert(isnan(indexes_sound(index).sampled_recall));
     sl_index_free(index);

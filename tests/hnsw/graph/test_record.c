@@ -67,10 +67,10 @@ START_TEST(a_multiple_of_a_block) {
         /* Parts lie one behind the other, each aligned. */
         const size_t *at = record.at, *size = record.size;
         ck_assert_uint_le(size[SL_ARRAY_CODES] + size[SL_ARRAY_REST], at[SL_ARRAY_IDS]);
-        ck_assert_uint_le(at[SL_ARRAY_IDS] + sizeof(uint64_t), at[SL_ARRAY_SUMS]);
-        ck_assert_uint_le(at[SL_ARRAY_SUMS] + sizeof(uint32_t), at[SL_ARRAY_LINKS]);
+        ck_assert_uint_le(at[SL_ARRAY_IDS] + sizeof(uint64_t), at[SL_ARRAY_CHECKSUMS]);
+        ck_assert_uint_le(at[SL_ARRAY_CHECKSUMS] + sizeof(uint32_t), at[SL_ARRAY_LINKS]);
         ck_assert_uint_le(at[SL_ARRAY_LINKS] + 2 * cases[c].m * sizeof(uint32_t), record.pitch);
-        ck_assert_uint_eq(at[SL_ARRAY_IDS] % sizeof(uint64_t) + at[SL_ARRAY_SUMS] % sizeof(uint32_t), 0);
+        ck_assert_uint_eq(at[SL_ARRAY_IDS] % sizeof(uint64_t) + at[SL_ARRAY_CHECKSUMS] % sizeof(uint32_t), 0);
         ck_assert_uint_eq(at[SL_ARRAY_LINKS] % sizeof(uint64_t), 0);
         sl_index_free(index);
     }
@@ -374,7 +374,7 @@ START_TEST(the_same_arrays_in_both_layouts) {
         save_as(index, place.path, (sl_layout)layout, N);
         opened[layout] = indexes_open(place.path, SL_PLACE_MAP);
     }
-    ck_assert_int_ne(sl_has(&opened[0]->graph, SL_ARRAY_SUMS), 0);
+    ck_assert_int_ne(sl_has(&opened[0]->graph, SL_ARRAY_CHECKSUMS), 0);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         ck_assert_msg(opened[0]->graph.arrays[kind].width == opened[1]->graph.arrays[kind].width, "array %d",
                       (int)kind);

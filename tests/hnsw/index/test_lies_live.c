@@ -1,7 +1,7 @@
 /* Files with room that somebody wrote to do harm, opened to be written. A copy in memory is checked when it is made. A
  * writer into a mapping must not rely on that check. */
-#include "hnsw/graph/deleted.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/tombstones.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/hostile.h"
@@ -138,7 +138,7 @@ END_TEST
 START_TEST(more_deleted_than_there_are) {
     sl_index *index;
     if (_i == 0) {
-        memset(section(SL_SECTION_DEAD), 0xff, sl_dead_bytes(ROOM));
+        memset(section(SL_SECTION_DEAD), 0xff, sl_tombstones_bytes(ROOM));
         facts()->deleting = 1;
     } else {
         facts()->dead = N;

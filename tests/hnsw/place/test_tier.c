@@ -176,7 +176,7 @@ static sl_index *opened_paced(const sl_allocator *allocator) {
 
 static sl_tier_state state_of(const sl_index *index) {
     uint64_t bytes;
-    return sl_dram_copy_look(index, &bytes);
+    return sl_dram_copy_state(index, &bytes);
 }
 
 typedef struct answers {

@@ -69,14 +69,14 @@ START_TEST(prefixes_are_the_first_nodes) {
     for (size_t count = 0; count < 700; count++) {
         uint32_t starts[] = {100, 100 + (uint32_t)count};
         sl_partitions one = {.count = 1, .starts = starts, .band_bits = SL_BAND_BITS};
-        ck_assert_uint_eq(sl_partition_banded(count, 0), 0);
-        ck_assert_uint_eq(sl_partition_banded(count, SL_PARTITION_BANDS), count);
+        ck_assert_uint_eq(sl_partition_band_rows(count, 0), 0);
+        ck_assert_uint_eq(sl_partition_band_rows(count, SL_PARTITION_BANDS), count);
         for (size_t left_out = 0; left_out < SL_PARTITION_BANDS; left_out++) {
             size_t bands = SL_PARTITION_BANDS - left_out;
             sl_range range = sl_partition_prefix(&one, left_out, 10000);
             ck_assert_uint_eq(range.first, 100);
-            ck_assert_uint_eq(range.end - range.first, sl_partition_banded(count, bands));
-            ck_assert_uint_le(sl_partition_banded(count, bands - 1), sl_partition_banded(count, bands));
+            ck_assert_uint_eq(range.end - range.first, sl_partition_band_rows(count, bands));
+            ck_assert_uint_le(sl_partition_band_rows(count, bands - 1), sl_partition_band_rows(count, bands));
         }
     }
 }
@@ -95,8 +95,8 @@ static void check_bands(const sl_index *index, size_t p) {
     double longest = length_of(index, (uint32_t)range.first), before = longest;
     ck_assert_uint_eq(bands[0], 255);
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
-        size_t first = range.first + sl_partition_banded(range.end - range.first, b);
-        size_t end = range.first + sl_partition_banded(range.end - range.first, b + 1);
+        size_t first = range.first + sl_partition_band_rows(range.end - range.first, b);
+        size_t end = range.first + sl_partition_band_rows(range.end - range.first, b + 1);
         if (first < end) ck_assert_double_le(bands[b] - 1, length_of(index, (uint32_t)first) / longest * 255);
         for (size_t node = first; node < end; node++) {
             double length = length_of(index, (uint32_t)node);

@@ -1,6 +1,6 @@
 /* A node gets one more array, by one line in array_table.def and a function that makes a row. The array is saved,
  * opened, moved, summed and counted like the others. The sources of hnsw/ are compiled again with that line. */
-#include "hnsw/graph/sums.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/place/numa_place.h"
 #include "tests/support/check_main.h"
@@ -156,11 +156,11 @@ START_TEST(summed_and_dropped) {
     index = opened(SL_PLACE_MAP, 1);
     ok(sl_index_check(index, &params, &report));
     sl_array_row(&index->graph, SL_ARRAY_SQUARES, 77)[2] ^= 4;
-    ck_assert_int_eq(sl_sum_holds(&index->graph, 77), 0);
+    ck_assert_int_eq(sl_checksum_holds(&index->graph, 77), 0);
     size_t dropped;
     ok(sl_index_drop_damaged(index, 1, &dropped));
     ck_assert_uint_eq(dropped, 1);
-    ck_assert_int_eq(sl_sum_holds(&index->graph, 77), 1);
+    ck_assert_int_eq(sl_checksum_holds(&index->graph, 77), 1);
     float row[2], wanted[2];
     memcpy(row, sl_array_row(&index->graph, SL_ARRAY_SQUARES, 77), sizeof row);
     square_of(index, 77, wanted);

@@ -1,49 +1,49 @@
-#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/tombstones.h"
 
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
 
-size_t sl_dead_marks(const sl_graph *graph) {
-    const uint64_t *dead = sl_dead(graph);
+size_t sl_tombstones_count(const sl_graph *graph) {
+    const uint64_t *tombstones = sl_tombstones(graph);
     size_t marks = 0, words = graph->n / 64, rest = graph->n % 64;
     for (size_t i = 0; i < words; i++)
-        marks += (size_t)__builtin_popcountll(dead[i]);
-    if (rest) marks += (size_t)__builtin_popcountll(dead[words] << (64 - rest));
+        marks += (size_t)__builtin_popcountll(tombstones[i]);
+    if (rest) marks += (size_t)__builtin_popcountll(tombstones[words] << (64 - rest));
     return marks;
 }
 
-sl_status sl_dead_check(const sl_graph *graph) {
-    const uint64_t *dead = sl_dead(graph);
-    if (!dead) return SL_OK;
-    size_t marks = sl_dead_marks(graph), words = sl_dead_bytes(graph->n) / sizeof *dead;
-    if (marks != graph->dead_count)
+sl_status sl_tombstones_check(const sl_graph *graph) {
+    const uint64_t *tombstones = sl_tombstones(graph);
+    if (!tombstones) return SL_OK;
+    size_t marks = sl_tombstones_count(graph), words = sl_tombstones_bytes(graph->n) / sizeof *tombstones;
+    if (marks != graph->deleted_count)
         return sl_fail(SL_ECORRUPT,
                        "%zu vectors are marked as deleted, where the index says %zu; build it again from "
                        "its vectors",
-                       marks, graph->dead_count);
-    if (graph->n % 64 && dead[words - 1] >> (graph->n % 64))
+                       marks, graph->deleted_count);
+    if (graph->n % 64 && tombstones[words - 1] >> (graph->n % 64))
         return sl_fail(SL_ECORRUPT, "vectors that are not there are marked as deleted; build the index again from its "
                                     "vectors");
     return SL_OK;
 }
 
-void sl_dead_extend(const sl_index *index, size_t first) {
-    const uint64_t *dead = sl_dead(&index->graph);
-    if (!index->writer || !dead || sl_index_is_direct(index)) return;
+void sl_tombstones_extend(const sl_index *index, size_t first) {
+    const uint64_t *tombstones = sl_tombstones(&index->graph);
+    if (!index->writer || !tombstones || sl_index_is_direct(index)) return;
     const size_t from = first / 64;
-    sl_index_touch(index, &dead[from], sl_dead_bytes(index->graph.n) - from * sizeof *dead);
+    sl_index_touch(index, &tombstones[from], sl_tombstones_bytes(index->graph.n) - from * sizeof *tombstones);
 }
 
-void sl_dead_mark(sl_index *index, uint32_t node) {
-    uint64_t *word = &sl_dead(&index->graph)[node / 64];
+void sl_tombstone_flip(sl_index *index, uint32_t node) {
+    uint64_t *word = &sl_tombstones(&index->graph)[node / 64];
     __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
     sl_index_touch(index, word, sizeof *word);
 }
 
 /* Reports ids[i], which was not found, by its place in the caller's list. */
-static sl_status refuse(const uint64_t *ids, size_t i) {
+static sl_status refuse_id(const uint64_t *ids, size_t i) {
     for (size_t j = 0; j < i; j++)
         if (ids[j] == ids[i])
             return sl_fail(SL_ENOTFOUND, "id %llu is given twice, as number %zu and %zu; give each once",
@@ -56,17 +56,17 @@ static sl_status refuse(const uint64_t *ids, size_t i) {
 
 /* Marks the nodes of the ids, up to the first id that is not found. An id that is given twice is not found the second
  * time. `marked` gets the marked nodes. */
-static sl_status mark(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *marked) {
+static sl_status mark_ids(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *marked) {
     for (size_t i = 0; i < n; i++) {
         const size_t before = marked->count;
         sl_status status = sl_id_nodes(index, ids[i], marked);
-        if (status == SL_OK && marked->count == before) status = refuse(ids, i);
+        if (status == SL_OK && marked->count == before) status = refuse_id(ids, i);
         if (status != SL_OK) {
             marked->count = before;
             return status;
         }
         for (size_t j = before; j < marked->count; j++)
-            sl_dead_mark(index, marked->nodes[j]);
+            sl_tombstone_flip(index, marked->nodes[j]);
     }
     return SL_OK;
 }
@@ -77,17 +77,17 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (n == 0) return SL_OK;
     sl_node_list marked = {0};
     void *block;
-    if (!sl_dead(&index->graph)) {
-        SL_TRY(sl_mem_alloc(&index->layer0, sl_dead_bytes(index->graph.capacity), &block));
-        sl_array_put(&index->graph, SL_ARRAY_DEAD, block, 1);
+    if (!sl_tombstones(&index->graph)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_tombstones_bytes(index->graph.capacity), &block));
+        sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, block, 1);
     }
     if (index->writer)
-        SL_TRY(sl_writable_reserve(index->writer, sl_dead(&index->graph), sl_dead_bytes(index->graph.n)));
+        SL_TRY(sl_writable_reserve(index->writer, sl_tombstones(&index->graph), sl_tombstones_bytes(index->graph.n)));
     sl_publish_deleting(index);
-    sl_status status = mark(index, ids, n, &marked);
-    if (status == SL_OK) index->graph.dead_count += marked.count;
+    sl_status status = mark_ids(index, ids, n, &marked);
+    if (status == SL_OK) index->graph.deleted_count += marked.count;
     for (size_t i = 0; i < marked.count && status != SL_OK; i++)
-        sl_dead_mark(index, marked.nodes[i]);
+        sl_tombstone_flip(index, marked.nodes[i]);
     sl_publish_deleted(index);
     sl_node_list_free(&marked, &index->graph.allocator);
     return status;

@@ -1,31 +1,31 @@
 #include "base/params.h"
 #include "hnsw/graph/arrays.h"
-#include "hnsw/graph/deleted.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
-#include "hnsw/graph/sums.h"
+#include "hnsw/graph/tombstones.h"
 
 #include <string.h>
 
 /* A sound node whose rows can replace a damaged node's rows: a neighbour, or else any node. SL_NONE: there is none. */
-static uint32_t stand_in(const sl_graph *graph, uint32_t node) {
+static uint32_t find_replacement(const sl_graph *graph, uint32_t node) {
     const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t known[2 * SL_MAX_M];
     size_t count = sl_links_known(&layer, sl_links(graph, node), known);
     for (size_t i = 0; i < count; i++)
-        if (known[i] != node && sl_sum_holds(graph, known[i])) return known[i];
+        if (known[i] != node && sl_checksum_holds(graph, known[i])) return known[i];
     for (size_t other = 0; other < graph->n; other++)
-        if (other != node && sl_sum_holds(graph, (uint32_t)other)) return (uint32_t)other;
+        if (other != node && sl_checksum_holds(graph, (uint32_t)other)) return (uint32_t)other;
     return SL_NONE;
 }
 
 /* Deletes a damaged node and gives it the rows of another. The node stays in the graph, because walks pass it. The id
  * stays as it is, even if damaged, because a deleted node's id does not count. */
-static void drop(sl_index *index, uint32_t node, uint32_t from) {
-    if (!sl_is_dead(&index->graph, node)) {
-        sl_dead_mark(index, node);
-        index->graph.dead_count++;
+static void drop_node(sl_index *index, uint32_t node, uint32_t from) {
+    if (!sl_is_deleted(&index->graph, node)) {
+        sl_tombstone_flip(index, node);
+        index->graph.deleted_count++;
     }
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const sl_array *array = &index->graph.arrays[kind];
@@ -34,8 +34,8 @@ static void drop(sl_index *index, uint32_t node, uint32_t from) {
         memcpy(row, sl_array_row(&index->graph, kind, from), array->size);
         sl_writable_renew(index->writer, row, array->size);
     }
-    *sl_sum_at(&index->graph, node) = sl_sum_of(&index->graph, node);
-    sl_writable_renew(index->writer, sl_sum_at(&index->graph, node), sizeof(uint32_t));
+    *sl_checksum_at(&index->graph, node) = sl_checksum_of(&index->graph, node);
+    sl_writable_renew(index->writer, sl_checksum_at(&index->graph, node), sizeof(uint32_t));
     sl_writable_renew(index->writer, sl_id_at(&index->graph, node), sizeof(uint64_t));
 }
 
@@ -48,16 +48,16 @@ static sl_status check_droppable(const sl_index *index) {
 sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
     if (!index || !dropped) return sl_fail(SL_EINVAL, "index or dropped is NULL");
     SL_TRY(check_droppable(index));
-    sl_sums_found found = sl_sums_check(&index->graph, threads, NULL, 0, NULL);
+    sl_checksums_found found = sl_checksums_check(&index->graph, threads, NULL, 0, NULL);
     *dropped = 0;
     if (!found.bad) return SL_OK;
-    SL_TRY(sl_writable_reserve(index->writer, sl_dead(&index->graph), sl_dead_bytes(index->graph.n)));
+    SL_TRY(sl_writable_reserve(index->writer, sl_tombstones(&index->graph), sl_tombstones_bytes(index->graph.n)));
     sl_publish_deleting(index);
     for (size_t node = found.node; node < index->graph.n && *dropped < found.bad; node++) {
-        if (sl_sum_holds(&index->graph, (uint32_t)node)) continue;
-        uint32_t from = stand_in(&index->graph, (uint32_t)node);
+        if (sl_checksum_holds(&index->graph, (uint32_t)node)) continue;
+        uint32_t from = find_replacement(&index->graph, (uint32_t)node);
         if (from == SL_NONE) break;
-        drop(index, (uint32_t)node, from);
+        drop_node(index, (uint32_t)node, from);
         ++*dropped;
     }
     sl_publish_deleted(index);
