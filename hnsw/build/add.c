@@ -228,7 +228,7 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
 }
 
 /* Checks the build's rows, and adds them with these ids. */
-static sl_status alloc_and_build(sl_build *build, const uint64_t *ids) {
+static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     if (!build->copied) SL_TRY(check_rows(build));
     SL_TRY(grow_capacity(build->index, build->n));
     sl_status status = sl_build_alloc(build);
@@ -249,7 +249,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     build->threads = sl_thread_count(params->threads);
     if (build->threads > build->n) build->threads = build->n;
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
-    sl_status status = alloc_and_build(build, ids);
+    sl_status status = check_and_build(build, ids);
     const int64_t linked = sl_now_ns();
     if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
     /* Renumbers if half of the nodes are new. However vectors come, each is moved a bounded number of times. */

@@ -132,16 +132,16 @@ void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
 
 void sl_centroids_move(sl_kmeans *kmeans) {
     int by_reach = kmeans->in_query_form && kmeans->graph->codec.metric == SL_METRIC_IP;
-    void (*put)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? encode_mean
-                                                                                           : kmeans->grouped
-                                                                                               ? encode_group_reach
-                                                                                               : encode_reach;
+    void (*encode)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? encode_mean
+                                                                                              : kmeans->grouped
+                                                                                                  ? encode_group_reach
+                                                                                                  : encode_reach;
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
     for (size_t p = 0; p < kmeans->count; p++) {
         sl_range range = sl_kmeans_cell(kmeans, p);
         if (range.first == range.end) continue;
-        put(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->by_centroid + range.first,
-            range.end - range.first);
+        encode(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->by_centroid + range.first,
+               range.end - range.first);
     }
 }
 

@@ -332,7 +332,7 @@ static sl_status link_all(sl_build *build, compared_rows *c) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * A batch beside nodes that are there
+ * A batch beside the index's nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A batch beside nodes of the index. It keeps the lists from before the batch, as two graphs: of the old nodes and of

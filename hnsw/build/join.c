@@ -86,7 +86,7 @@ static int walks_over(const sl_join *join, size_t a, size_t b) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Near nodes in other graphs
+ * Candidates from other graphs
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch. */
@@ -252,7 +252,7 @@ sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Lists that are there
+ * Old lists
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A list gets no longer than it was or already is. Otherwise an index that's merged again and again would have full
@@ -275,7 +275,7 @@ void sl_join_append_old(const sl_join *join, size_t degree, uint32_t *links) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Partitions that are there
+ * Old partitions
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Appends a graph's centroids to those already there. `floats`: scratch for two vectors. */

@@ -13,7 +13,7 @@
 enum {
     FIRST_ROWS = 16, /* training rows a centroid in the first iteration; each next iteration has twice as many */
     MOST_ROWS = 256, /* training rows a centroid at most */
-    TURNS = 7,
+    TURNS = 7,       /* iterations */
     REUSED_FROM = 2, /* iterations from here to REUSED_END, if centroids of the index's partitions are reused */
     REUSED_END = 4,
     CHUNK = 64 /* rows a thread takes at once */
@@ -76,8 +76,8 @@ size_t sl_kmeans_learner_bytes(const sl_codec *codec, size_t count) {
            sl_top_centres_bytes(codec, count, 1);
 }
 
-static size_t sample_size(size_t n, size_t count, uint64_t lloyd_turn) {
-    const size_t rows = (size_t)FIRST_ROWS << lloyd_turn, most = count * (rows < MOST_ROWS ? rows : MOST_ROWS);
+static size_t sample_size(size_t n, size_t count, uint64_t turn) {
+    const size_t rows = (size_t)FIRST_ROWS << turn, most = count * (rows < MOST_ROWS ? rows : MOST_ROWS);
     return most < n ? most : n;
 }
 
@@ -138,7 +138,7 @@ static void encode_row_query(const sl_kmeans *kmeans, const sl_learner *learner,
 }
 
 /* The best result, and the first of equals. Returns 0 if all scores are NaN. */
-static uint32_t best_of(const sl_scan *found) {
+static uint32_t best_centroid(const sl_scan *found) {
     sl_scored best = {-INFINITY, 0};
     sl_score_keep_best(found->ids, found->scores, found->count, &best);
     return best.id;
@@ -154,7 +154,7 @@ static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t fir
         }
         sl_top_centres_scan(&learner->top, &kmeans->groups, count);
         for (size_t i = 0; i < count; i++)
-            kmeans->nearest[first + i] = best_of(&learner->top.best.scans[i]);
+            kmeans->nearest[first + i] = best_centroid(&learner->top.best.scans[i]);
     }
 }
 

@@ -89,7 +89,7 @@ static sl_status reverse_edges(reverse_lists *t, const sl_points *points, edge_f
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Choosing
+ * Selection
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's scratch. */
@@ -132,7 +132,7 @@ static void select_links(selecting *c, uint32_t point) {
         links[i] = i < c->selection.selected_count ? point_of_row(lists->points, c->selection.selected[i]) : SL_NONE;
 }
 
-static void begin_point(selecting *c, uint32_t point) {
+static void begin_candidates(selecting *c, uint32_t point) {
     sl_seen_clear(&c->seen);
     sl_seen_add(&c->seen, point);
     c->selection.candidate_count = 0;
@@ -150,13 +150,13 @@ static size_t offer_links(selecting *c, uint32_t point) {
 
 static void select_first(selecting *c, const sl_neighbour_lists *neighbours, reverse_lists *t, uint32_t point) {
     const size_t first = t->starts[point], all = t->starts[point + 1] - first;
-    const size_t edge = all < c->lists->reverse_most ? all : c->lists->reverse_most;
-    if (edge < all) sl_neighbours_keep(t->entries + first, all, edge);
-    begin_point(c, point);
+    const size_t nearest = all < c->lists->reverse_most ? all : c->lists->reverse_most;
+    if (nearest < all) sl_neighbours_keep(t->entries + first, all, nearest);
+    begin_candidates(c, point);
     if (c->lists->has_links) offer_links(c, point);
     for (size_t i = 0; i < neighbours->count[point]; i++)
         offer_candidate(c, sl_neighbour_point(neighbours->entries[(size_t)point * neighbours->width + i]));
-    for (size_t i = 0; i < edge; i++)
+    for (size_t i = 0; i < nearest; i++)
         offer_candidate(c, sl_neighbour_point(t->entries[first + i]));
     select_links(c, point);
 }
@@ -194,7 +194,7 @@ static void select_with_reverse(selecting *c, reverse_lists *t, uint32_t point) 
     uint32_t *links = lists->links + (size_t)point * lists->degree;
     size_t all = t->starts[point + 1] - first;
     sl_neighbour *entries = t->entries + first;
-    begin_point(c, point);
+    begin_candidates(c, point);
     const size_t own = offer_links(c, point);
     if (all > most) {
         keep_nearest(c, point, entries, all, most);
@@ -249,9 +249,9 @@ static sl_status select_all(const sl_layer_lists *lists, const sl_neighbour_list
 
 /* Full lists have the most edges. */
 size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width) {
-    const size_t n = lists->points->n, edge = n * sl_larger(width, lists->degree) * sizeof(sl_neighbour);
+    const size_t n = lists->points->n, edges = n * sl_larger(width, lists->degree) * sizeof(sl_neighbour);
     const size_t most = most_candidates(lists, width) + 1;
-    return (n + 1) * sizeof(uint64_t) + edge +
+    return (n + 1) * sizeof(uint64_t) + edges +
            lists->points->threads * (sl_seen_bytes(most) + sl_selection_bytes(lists->graph, most));
 }
 

@@ -17,7 +17,7 @@ typedef struct sl_layer_lists {
 
 /* Selects each point's list among its neighbours and its reverse candidates, all at once. Selecting from each by itself
  * takes a fifth more evaluations at recall 0.99. Then each link is reversed, and overfull lists are selected again. The
- * result depends on the lists alone. Errors: SL_ENOMEM, SL_ECANCELED. */
+ * result depends on `neighbours` alone. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_layer_lists_make(sl_layer_lists *lists, const sl_neighbour_lists *neighbours);
 /* Bytes that sl_layer_lists_make allocates, for neighbour lists of this width. lists->links isn't read. */
 size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width);

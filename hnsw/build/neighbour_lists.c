@@ -164,17 +164,17 @@ static size_t keep_found(pairing *p, const sl_scan *found) {
 }
 
 /* Turns a point's results in a leaf into candidates for its list, the nearest first. Results that can't enter the list
- * are left out. `found`: number of results. Returns the number of candidates. */
-static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *candidates,
-                              size_t found) {
+ * are left out. `found`: n results. Returns the number of candidates. */
+static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found,
+                              size_t n) {
     const float shift = sl_neighbour_shift(p->points->codec, sl_point_row(p->points, point));
     float worst;
     size_t count = 0;
     __atomic_load(&p->pairs->worst[point], &worst, __ATOMIC_RELAXED);
     const sl_neighbour least = sl_neighbour_rank(worst);
-    for (size_t i = 0; i < found; i++) {
-        const uint32_t other = targets[~(uint32_t)candidates[i]];
-        p->candidates[count] = sl_neighbour_of(sl_neighbour_score(candidates[i]) + shift, other);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t other = targets[~(uint32_t)found[i]];
+        p->candidates[count] = sl_neighbour_of(sl_neighbour_score(found[i]) + shift, other);
         count += other != point && p->candidates[count] >= least;
     }
     sl_neighbours_sort(p->candidates, count, p->scratch);
@@ -183,10 +183,9 @@ static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t poin
 
 /* Merges a point's results in a leaf into its list. A pair has the same score in every leaf, so a point found again
  * gives an equal entry. */
-static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *candidates,
-                            size_t found) {
+static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
     sl_neighbour_lists *lists = p->lists;
-    const size_t fresh = make_candidates(p, targets, point, candidates, found);
+    const size_t fresh = make_candidates(p, targets, point, found, n);
     if (!fresh) return;
     sl_neighbour *list = lists->entries + (size_t)point * lists->width;
     sl_spin *lock = &p->pairs->locks[point % LOCKS];
@@ -201,14 +200,14 @@ static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point,
     sl_spin_unlock(lock);
 }
 
-/* Merges the results just found, and adds them to the note. */
-static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, size_t found) {
+/* Merges the n results in p->found, and adds them to the note. */
+static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, size_t n) {
     sl_leaf_note *note = &p->note;
-    merge_into_list(p, targets, point, p->found, found);
+    merge_into_list(p, targets, point, p->found, n);
     if (!p->is_noted) return;
-    note->words[note->count++] = found;
-    memcpy(note->words + note->count, p->found, found * sizeof *note->words);
-    note->count += found;
+    note->words[note->count++] = n;
+    memcpy(note->words + note->count, p->found, n * sizeof *note->words);
+    note->count += n;
 }
 
 /* Packs the leaf's targets as columns, and returns them. */

@@ -41,7 +41,7 @@ static sl_status encode_for_queries(sl_kmeans *kmeans) {
 }
 
 /* Removes partitions without rows from the groups. */
-static void leave_out_empty(sl_kmeans *groups) {
+static void drop_empty_partitions(sl_kmeans *groups) {
     uint32_t kept = 0, from = 0;
     for (size_t g = 0; g < groups->count; g++) {
         uint32_t end = groups->ends[g];
@@ -200,7 +200,7 @@ static sl_status make_groups(sl_kmeans *groups, const sl_kmeans *kmeans) {
     SL_TRY(sl_kmeans_init_groups(groups, kmeans, sl_partition_groups(kmeans->count)));
     SL_TRY(sl_kmeans_learn_groups(groups));
     if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
-    leave_out_empty(groups);
+    drop_empty_partitions(groups);
     return encode_for_queries(groups);
 }
 

@@ -41,8 +41,8 @@ static void link_anew(sl_build *build) {
     (void)sl_build_link_rows(build);
 }
 
-/* Returns the place of the i-th number. Lists of nodes from `first` on serve as scratch. */
-static uint32_t *kept_at(const sl_graph *graph, size_t first, size_t i) {
+/* The lists of nodes from `first` on are scratch for numbers. Returns the place of the i-th. */
+static uint32_t *scratch_at(const sl_graph *graph, size_t first, size_t i) {
     return sl_links(graph, first + i / graph->m0) + i % graph->m0;
 }
 
@@ -52,10 +52,11 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_publish_linked(index, 0);
     /* The removed nodes' lists have room for these numbers, since each dropped link was made for a link of theirs. A
      * damaged file may hold more. */
-    size_t poor = 0, room = build->n * index->graph.m0;
+    const size_t room = build->n * index->graph.m0;
+    size_t poor = 0; /* nodes left with few links */
     for (uint32_t node = 0; node < first; node++) {
         if (!drop_links(index, sl_links(&index->graph, node), index->graph.m0, first)) continue;
-        if (poor < room) *kept_at(&index->graph, first, poor) = node;
+        if (poor < room) *scratch_at(&index->graph, first, poor) = node;
         poor++;
     }
     sl_upper_truncate(&index->graph, first);
@@ -70,7 +71,7 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK)                                                             \
     num_threads((int)build->threads) if (build->threads > 1 && !most)
     for (size_t i = 0; i < poor; i++)
-        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *kept_at(&index->graph, first, i));
+        if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *scratch_at(&index->graph, first, i));
     sl_build_clear_links(index, first, build->n);
     if (most) link_anew(build);
 }

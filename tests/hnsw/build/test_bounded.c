@@ -1,4 +1,4 @@
-/* An add in bounded memory: the same bytes, never beyond the bound, and on from where it was broken off. */
+/* An add in bounded memory: the same bytes, never beyond the bound, and it goes on after an interruption. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "hnsw/graph/index.h"
@@ -37,7 +37,7 @@ static void tear_down(void) {
  * The bound
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* An allocator that notes the most bytes it has out. */
+/* An allocator that notes the most bytes allocated at once. */
 typedef struct counted {
     size_t now, most;
 } counted;
@@ -81,7 +81,7 @@ static sl_status add(sl_index *index, const float *rows, sl_progress_fn progress
 }
 
 /* Builds, saves and frees. Returns the file's bytes. */
-static unsigned char *build(size_t max_memory, const char *work_path, const float *rows, size_t *size) {
+static unsigned char *build_index(size_t max_memory, const char *work_path, const float *rows, size_t *size) {
     sl_index_params params;
     sl_index *index;
     params_of(&params, max_memory, work_path);
@@ -95,7 +95,7 @@ static unsigned char *build(size_t max_memory, const char *work_path, const floa
 static void ck_built(const unsigned char *want, size_t want_size, size_t max_memory, const char *work_path,
                      const float *rows) {
     size_t size;
-    unsigned char *bytes = build(max_memory, work_path, rows, &size);
+    unsigned char *bytes = build_index(max_memory, work_path, rows, &size);
     ck_assert_uint_eq(size, want_size);
     ck_assert_int_eq(memcmp(bytes, want, size), 0);
     ck_assert_uint_eq(scratch_count(&place), 1); /* the index alone */
@@ -105,12 +105,12 @@ static void ck_built(const unsigned char *want, size_t want_size, size_t max_mem
 START_TEST(bounds_change_nothing) {
     const size_t bounds[] = {0, 8 * MB, 3 * MB};
     size_t size;
-    unsigned char *bytes = build(0, NULL, x, &size);
+    unsigned char *bytes = build_index(0, NULL, x, &size);
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         count = (counted){0};
         ck_built(bytes, size, bounds[i], work, x);
         ck_assert_uint_eq(count.now, 0);
-        ck_assert(!bounds[i] || count.most <= bounds[i] + 65536); /* what keeps account of the bound is beside it */
+        ck_assert(!bounds[i] || count.most <= bounds[i] + 65536); /* the accounts of the bound come on top */
     }
     ck_built(bytes, size, 64 * MB, NULL, x);
     free(bytes);
@@ -144,7 +144,7 @@ END_TEST
  * Going on
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Leaves the work file as a kill leaves it: two thirds of the notes, and a part of one. Returns its bytes. */
+/* Leaves the work file as a kill leaves it: two thirds of the notes, and part of one more. Returns its bytes. */
 static unsigned char *break_off(size_t *size) {
     sl_index_params params;
     sl_index *index;
@@ -158,7 +158,7 @@ static unsigned char *break_off(size_t *size) {
     return bytes;
 }
 
-/* Counts leaves that are noted whole; none is twice. */
+/* Counts the leaves noted in full. None is noted twice. */
 static size_t count_leaves(const unsigned char *bytes, size_t size) {
     unsigned char seen[N] = {0};
     size_t leaves = 0;
@@ -178,7 +178,7 @@ static size_t count_leaves(const unsigned char *bytes, size_t size) {
 START_TEST(goes_on) {
     metric = (sl_metric)_i;
     size_t size, first_size, whole_size;
-    unsigned char *bytes = build(0, NULL, x, &size), *first = break_off(&first_size);
+    unsigned char *bytes = build_index(0, NULL, x, &size), *first = break_off(&first_size);
     sl_index_params params;
     sl_index *index;
     const size_t before = count_leaves(first, first_size);
@@ -201,15 +201,15 @@ END_TEST
 
 START_TEST(other_work_is_dropped) {
     size_t size, first_size;
-    unsigned char *bytes = build(0, NULL, x + DIM, &size);
+    unsigned char *bytes = build_index(0, NULL, x + DIM, &size);
     free(break_off(&first_size));
     ck_built(bytes, size, 0, work, x + DIM);
     free(bytes);
 }
 END_TEST
 
-/* Gives a note other bytes and the checksum that goes with them. */
-static void lie(unsigned char *bytes, size_t at, size_t offset, uint64_t value) {
+/* Gives a note other bytes, and the checksum of these. */
+static void forge_note(unsigned char *bytes, size_t at, size_t offset, uint64_t value) {
     sl_note note;
     memcpy(&note, bytes + at, sizeof note);
     if (offset == SIZE_MAX)
@@ -220,8 +220,8 @@ static void lie(unsigned char *bytes, size_t at, size_t offset, uint64_t value) 
     memcpy(bytes + at, &note, sizeof note);
 }
 
-/* The place of the first note of a kind. */
-static size_t find(const unsigned char *bytes, size_t size, uint32_t kind) {
+/* Returns the place of the first note of a kind. */
+static size_t first_note(const unsigned char *bytes, size_t size, uint32_t kind) {
     sl_note note;
     for (size_t at = HEAD; at < size; at += sizeof note + note.size) {
         memcpy(&note, bytes + at, sizeof note);
@@ -230,7 +230,7 @@ static size_t find(const unsigned char *bytes, size_t size, uint32_t kind) {
     ck_abort_msg("no note of kind %u", kind);
 }
 
-/* Counts, where leaves begin, members, a leaf's number, its first count, and its first place. */
+/* The counts, the begins of leaves, points, a leaf's number, its first count and its first place. */
 static const struct lies {
     uint32_t kind;
     size_t offset;
@@ -241,16 +241,16 @@ static const struct lies {
 
 START_TEST(notes_are_not_trusted) {
     size_t size, first_size;
-    unsigned char *bytes = build(0, NULL, x, &size), *first = break_off(&first_size);
+    unsigned char *bytes = build_index(0, NULL, x, &size), *first = break_off(&first_size);
     unsigned char *changed = malloc(first_size);
     ck_assert_ptr_nonnull(changed);
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         memcpy(changed, first, first_size);
-        lie(changed, find(first, first_size, lies[i].kind), lies[i].offset, lies[i].value);
+        forge_note(changed, first_note(first, first_size, lies[i].kind), lies[i].offset, lies[i].value);
         file_write(work, changed, first_size);
         ck_built(bytes, size, 0, work, x);
     }
-    /* Cut off and flipped at several places. */
+    /* The file is cut off and flipped at several places. */
     for (size_t i = 1; i < 8; i++) {
         file_write(work, first, first_size * i / 8);
         ck_built(bytes, size, 0, work, x);
@@ -285,12 +285,12 @@ START_TEST(other_files_stay) {
 }
 END_TEST
 
-/* The device is full where files may not grow. The add leaves nothing, and goes on once there is room. */
+/* A file that may not grow stands for a full device. The add leaves nothing, and goes on once there is room. */
 START_TEST(the_device_may_be_full) {
     const size_t limits[] = {100000, MB};
     struct rlimit limit;
     size_t size;
-    unsigned char *bytes = build(0, NULL, x, &size);
+    unsigned char *bytes = build_index(0, NULL, x, &size);
     sl_index_params params;
     sl_index *index;
     signal(SIGXFSZ, SIG_IGN);
@@ -324,7 +324,7 @@ static sl_index *added_by(const sl_kernels *kernels, const char *work_path) {
     return index;
 }
 
-/* Notes have integer products alone, which do not depend on the tier. Float sums come after them. */
+/* Notes hold integer products alone, which don't depend on the tier. Float sums come later. */
 START_TEST(goes_on_on_another_tier) {
     size_t size, again_size;
     metric = (sl_metric)_i;

@@ -1,5 +1,5 @@
-/* The centres nearest to a row, found among groups of groups: nearly what comparing with all finds, and the same at any
- * number of threads. */
+/* The nearest centres of a row, found among groups of groups: nearly those that comparing with all finds, and the same
+ * at any number of threads. */
 #include "distance/codec/encode.h"
 #include "hnsw/build/centre_groups.h"
 #include "tests/support/check_main.h"
@@ -42,7 +42,7 @@ static void centres_free(centres *c) {
     free(c->rows);
 }
 
-/* Every centre is in one group, and the heads are grouped where they are many. */
+/* Every centre is in one group, and many heads are grouped themselves. */
 static void check_order(const centres *c, int are_many) {
     uint8_t *seen = calloc(c->n, 1);
     ck_assert_ptr_nonnull(seen);
@@ -53,7 +53,7 @@ static void check_order(const centres *c, int are_many) {
     ck_assert_ptr_eq(are_many ? c->groups.heads->heads->heads : c->groups.heads->heads, NULL);
 }
 
-/* Share of the KEEP nearest centres of rows, which are centres themselves, that are found. */
+/* Share of the KEEP nearest centres that are found, for rows that are centres themselves. */
 static double found_share(const centres *c) {
     sl_columns all;
     sl_top_columns exact;
@@ -101,7 +101,7 @@ START_TEST(near_centres_are_found) {
 }
 END_TEST
 
-/* Grouped heads are compared with far fewer. */
+/* Grouped heads take far fewer comparisons. */
 START_TEST(comparisons_are_counted) {
     const double few = sl_centre_groups_comparisons(FEW, 1) - sl_centre_groups_comparisons(FEW, 0);
     const double many = sl_centre_groups_comparisons(MANY, 1) - sl_centre_groups_comparisons(MANY, 0);

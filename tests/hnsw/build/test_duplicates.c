@@ -1,4 +1,4 @@
-/* Copies among members: which there are, and lists of links in which each copy leads to the next. */
+/* Duplicates among points: which exist, and lists of links in which each duplicate leads to the next. */
 #include "base/random.h"
 #include "hnsw/build/duplicates.h"
 #include "tests/support/check_main.h"
@@ -19,8 +19,8 @@ static void tear_down(void) {
     free(x);
 }
 
-/* Every fifth vector up to KIND of them is a copy of the first. */
-static void make(sl_codes codes) {
+/* Every fifth vector, up to KIND of them, is a duplicate of the first. */
+static void make_index(sl_codes codes) {
     sl_index_params params;
     x = clusters_make(N, DIM, 0.3, 4);
     for (size_t i = 1; i < KIND; i++)
@@ -30,16 +30,16 @@ static void make(sl_codes codes) {
     idx = indexes_make(&params, x, SL_F32, N, NULL, 1);
 }
 
-static void find(sl_duplicates *duplicates) {
+static void find_duplicates(sl_duplicates *duplicates) {
     const sl_points points = {.graph = &idx->graph, .codec = &idx->graph.codec, .n = N, .threads = 1};
     ck_ok(sl_duplicates_find(duplicates, &points));
 }
 
-/* All lists of the first of each kind are full, and end early in one case. The copies form one chain. */
+/* The lists of all firsts are full; in one case they end early. The duplicates form one chain. */
 START_TEST(chains_go_through_full_lists) {
     sl_duplicates duplicates;
-    make(SL_CODES_I8);
-    find(&duplicates);
+    make_index(SL_CODES_I8);
+    find_duplicates(&duplicates);
     const size_t kinds = N - KIND + 1;
     ck_assert_uint_eq(duplicates.distinct, kinds);
     for (size_t full = 0; full <= DEGREE; full++) {
@@ -71,10 +71,10 @@ START_TEST(chains_go_through_full_lists) {
 }
 END_TEST
 
-/* Vectors whose walked codes are the same, and whose other bits differ, are none. Nor are others with the same hash. */
+/* Vectors with equal walked codes but other remaining bits aren't duplicates. Nor are vectors whose hashes collide. */
 START_TEST(rests_tell_apart) {
     sl_duplicates duplicates;
-    make(SL_CODES_I4);
+    make_index(SL_CODES_I4);
     const sl_graph *graph = &idx->graph;
     ck_assert_uint_gt(graph->codec.rest.pitch, 0);
     for (uint32_t i = 1; i < KIND; i++)
@@ -89,7 +89,7 @@ START_TEST(rests_tell_apart) {
         rest[byte] ^= (uint8_t)(1u << i % 8);
         if (i % 2) rest[0] ^= 1;
     }
-    find(&duplicates);
+    find_duplicates(&duplicates);
     ck_assert_uint_eq(duplicates.distinct, N - KIND + 2);
     for (size_t i = 0; i < KIND; i++)
         ck_assert_uint_eq(duplicates.firsts[duplicates.of[5 * i]], i % 2 ? 5 : 0);

@@ -1,5 +1,5 @@
-/* Groups of partitions exist where partitions are many; files that hold groups are not trusted. Queries that look at a
- * few groups read less. Tuning says how few groups will do. */
+/* Groups of partitions exist if there are many partitions. Files that hold groups aren't trusted. Queries that probe a
+ * few groups read less. Tuning finds how few groups will do. */
 #include "hnsw/build/renumber.h"
 #include "hnsw/search/scan_params.h"
 #include "hnsw/search/settings.h"
@@ -27,7 +27,7 @@ static uint64_t *truth; /* (HALF, K) */
 #define TRUTH_BYTES ((size_t)HALF * K * sizeof *truth)
 static scratch place, kept;
 
-static void make(void) {
+static void make_index(void) {
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_IP);
     params.m = 6;
@@ -38,7 +38,7 @@ static void make(void) {
     sl_index_free(index);
 }
 
-/* Runs once for all tests, in a process of its own; each test is a process too. OpenMP's threads do not live on in the
+/* Runs once for all tests, in a process of its own; each test is a process too. OpenMP's threads don't survive in the
  * children of a process that had them. */
 static void make_once(void) {
     int status;
@@ -50,7 +50,7 @@ static void make_once(void) {
     scratch_open(&kept);
     pid_t child = fork();
     if (child == 0) {
-        make();
+        make_index();
         _exit(0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -97,8 +97,8 @@ typedef struct answer {
     double recall, evaluations;
 } answer;
 
-/* The first half of the queries, one a call or all in one. */
-static void ask(const sl_index *index, size_t probes, size_t groups, int together, answer *out) {
+/* Asks the first half of the queries, one a call or all in one call. */
+static void answer_queries(const sl_index *index, size_t probes, size_t groups, int together, answer *out) {
     sl_search_params params;
     sl_search_stats stats;
     sl_search_params_init(&params);
@@ -137,32 +137,32 @@ START_TEST(few_have_none) {
 }
 END_TEST
 
-/* More groups find more and take more; all of them are as none asked for. */
+/* More groups find more and cost more. All groups give the same as no groups. */
 START_TEST(fewer_groups_read_less) {
     enum { PROBES = 6 };
     static answer all, some, before;
-    ask(idx, PROBES, 0, 0, &all);
+    answer_queries(idx, PROBES, 0, 0, &all);
     size_t count = idx->graph.groups.count;
     const size_t alike[] = {count, count + 1, SIZE_MAX};
     for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
-        ask(idx, PROBES, alike[i], 0, &some);
+        answer_queries(idx, PROBES, alike[i], 0, &some);
         ck_assert_mem_eq(some.ids, all.ids, sizeof all.ids);
         ck_assert_double_eq(some.evaluations, all.evaluations);
     }
     before.recall = 0;
     for (size_t groups = 1; groups < count; groups *= 2) {
-        ask(idx, PROBES, groups, 0, &some);
+        answer_queries(idx, PROBES, groups, 0, &some);
         ck_assert_msg(some.recall > before.recall, "%zu groups found %.4f, half as many %.4f", groups, some.recall,
                       before.recall);
         before = some;
     }
-    ask(idx, PROBES, count / 2, 0, &some);
+    answer_queries(idx, PROBES, count / 2, 0, &some);
     ck_assert_msg(some.recall > all.recall - 0.02, "%.4f, of all %.4f", some.recall, all.recall);
     ck_assert_msg(some.evaluations < all.evaluations - 50, "%.0f, of all %.0f", some.evaluations, all.evaluations);
 }
 END_TEST
 
-/* A walk begins in the nearest partition of the nearest group, having looked at no others. */
+/* A walk starts in the nearest partition of the nearest group, and looks at no others. */
 START_TEST(walks_begin_in_a_group) {
     const sl_partitions *partitions = &idx->graph.partitions, *groups = &idx->graph.groups;
     size_t size = sl_round_up(sl_start_nodes_scratch(&idx->graph), 64), most = 0;
@@ -189,7 +189,8 @@ START_TEST(walks_begin_in_a_group) {
 }
 END_TEST
 
-/* As many more groups, so that a query finds among those that are left what it found among all. */
+/* With deletions a query looks at more groups, in proportion. It finds among the remaining vectors what it found among
+ * all. */
 START_TEST(more_groups_where_some_are_deleted) {
     enum { GONE = N / 5 * 2 };
     sl_search_params params;
@@ -208,13 +209,13 @@ START_TEST(more_groups_where_some_are_deleted) {
 }
 END_TEST
 
-/* Many queries find what each finds alone, but for the few partitions more that are left by chance. */
+/* Many queries find what each finds alone, except for a few more partitions that chance leaves. */
 START_TEST(together_as_alone) {
     static answer alone, together;
     for (size_t groups = 1; groups <= idx->graph.groups.count; groups += 3)
         for (size_t probes = 2; probes <= 200; probes *= 10) {
-            ask(idx, probes, groups, 0, &alone);
-            ask(idx, probes, groups, 1, &together);
+            answer_queries(idx, probes, groups, 0, &alone);
+            answer_queries(idx, probes, groups, 1, &together);
             double off = fabs(alone.recall - together.recall);
             ck_assert_msg(off < 0.01, "%zu groups, %zu probes: recall %.4f, together %.4f", groups, probes,
                           alone.recall, together.recall);
@@ -227,7 +228,7 @@ END_TEST
 
 START_TEST(kept_in_files) {
     static answer with, without;
-    ask(idx, 4, 5, 0, &with);
+    answer_queries(idx, 4, 5, 0, &with);
     ck_ok(indexes_save(idx, place.path));
     static const sl_place places[] = {SL_PLACE_MAP, SL_PLACE_DRAM};
     for (size_t i = 0; i < 2; i++) {
@@ -236,19 +237,19 @@ START_TEST(kept_in_files) {
         ck_assert_mem_eq(idx->graph.groups.starts, opened->graph.groups.starts,
                          (idx->graph.groups.count + 1) * sizeof(uint32_t));
         check_groups(opened);
-        ask(opened, 4, 5, 0, &without);
+        answer_queries(opened, 4, 5, 0, &without);
         ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
         indexes_sound(opened);
         sl_index_free(opened);
     }
-    /* A file of before there were groups: all partitions are looked at. */
-    ask(idx, 4, 0, 0, &with);
+    /* A file from before there were groups: queries look at all partitions. */
+    answer_queries(idx, 4, 0, 0, &with);
     sl_partitions_free(&idx->graph.allocator, &idx->graph.groups);
     ck_ok(indexes_save(idx, place.path));
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = indexes_open(place.path, places[i]);
         ck_assert_uint_eq(opened->graph.groups.count, 0);
-        ask(opened, 4, 5, 0, &without);
+        answer_queries(opened, 4, 5, 0, &without);
         ck_assert_mem_eq(with.ids, without.ids, sizeof with.ids);
         indexes_sound(opened);
         sl_index_free(opened);
@@ -285,7 +286,8 @@ static void endless_bias(sl_partitions *groups) {
 static void (*const lies[])(sl_partitions *groups) = {late_start, early_end, far_end,     falling,
                                                       far_within, no_factor, endless_bias};
 
-/* Refused where the index is to be written to; where it is mapped, what they lead to are vectors, and a check tells. */
+/* Wrong content is refused if the index is to be written to. If it's mapped, all it leads to are vectors, and a check
+ * reports it. */
 START_TEST(wrong_content_is_found) {
     static answer found;
     lies[_i](&idx->graph.groups);
@@ -293,7 +295,7 @@ START_TEST(wrong_content_is_found) {
     sl_index *opened = indexes_broken(place.path, "group");
     for (size_t groups = 1; groups <= opened->graph.groups.count; groups += 5) {
         for (int together = 0; together < 2; together++) {
-            ask(opened, 300, groups, together, &found);
+            answer_queries(opened, 300, groups, together, &found);
             for (size_t i = 0; i < HALF * K; i++)
                 ck_assert(found.ids[i] == SL_NO_ID || found.ids[i] < N);
         }
@@ -302,8 +304,8 @@ START_TEST(wrong_content_is_found) {
 }
 END_TEST
 
-/* Every other group seems to hold all partitions. A query that chose several of these groups is still scanned for once
- * a partition: there is room for no more. The nearest partition goes first, and may be scanned twice. */
+/* Every other group claims to hold all partitions. A query that probes several of these groups is still scanned for
+ * once a partition: there is room for no more. The nearest partition goes first, and may be scanned twice. */
 START_TEST(groups_may_overlap) {
     static answer found;
     sl_partitions *groups = &idx->graph.groups;
@@ -313,7 +315,7 @@ START_TEST(groups_may_overlap) {
     ck_ok(indexes_save(idx, place.path));
     sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
     for (size_t probes = 1; probes <= 300; probes = 3 * probes + 1) {
-        ask(opened, probes, groups->count - 1, 1, &found);
+        answer_queries(opened, probes, groups->count - 1, 1, &found);
         for (size_t i = 0; i < HALF * K; i++)
             for (size_t j = i - i % K, before = 0; j < i; j++) {
                 before += found.ids[j] == found.ids[i];
@@ -324,7 +326,7 @@ START_TEST(groups_may_overlap) {
 }
 END_TEST
 
-/* Saves the index with sections left out or of other sizes; SIZE_MAX leaves one as it is. */
+/* Saves the index with sections left out or of other sizes; SIZE_MAX leaves a section unchanged. */
 static void save_with(uint64_t partitions, uint64_t starts, uint64_t codes) {
     section_bytes cut[4] = {{0}};
     size_t count = 0;
@@ -361,7 +363,7 @@ END_TEST
  * Memory, cancelling
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whatever allocation fails, all stays as it was; of the many, those of each thread and turn, some stand for all. */
+/* Whichever allocation fails, everything stays as before. Some stand for the many of each thread and iteration. */
 START_TEST(without_memory_all_stays) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
@@ -406,9 +408,9 @@ START_TEST(warm_searches_allocate_nothing) {
     ck_ok(sl_index_open(kept.path, &params, &index));
     for (int i = 0; i < 4; i++) {
         size_t probes = i < 2 ? 5 : 0;
-        ask(index, probes, 4, i % 2, &found);
+        answer_queries(index, probes, 4, i % 2, &found);
         memory.calls = 0;
-        ask(index, probes, 4, i % 2, &found);
+        answer_queries(index, probes, 4, i % 2, &found);
         ck_assert_uint_eq(memory.calls, 0);
     }
     sl_index_free(index);
@@ -419,7 +421,7 @@ END_TEST
  * Settings
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Numbered anew, an index has other groups; settings look at as large a share of them. */
+/* A renumbered index has other groups; its settings look at an equal share of them. */
 START_TEST(settings_keep_their_share) {
     sl_tuned_record record = {.target = 0.9,
                               .recall = 0.9,
@@ -447,10 +449,10 @@ START_TEST(settings_keep_their_share) {
 }
 END_TEST
 
-/* Tuning finds groups that are cheaper than all, where there are many, for a recall that holds on other queries, one by
- * one and together. */
+/* Tuning finds that some groups are cheaper than all, if there are many. The recall holds on other queries, one by one
+ * and together. */
 START_TEST(tuned_for_a_recall) {
-    if (SANITIZED) return; /* for its size */
+    if (SANITIZED) return; /* too large for it */
     enum { LARGE = 100000, WIDE = 8 };
     static const double targets[] = {0.6, 0.7, 0.8};
     sl_index_params params;
@@ -491,7 +493,7 @@ START_TEST(tuned_for_a_recall) {
             }
             double recall = indexes_recall(found, nearest + (size_t)HALF * K, HALF, K);
             ck_assert_msg(recall > targets[i] - 0.02, "%g gave %.4f on other queries", targets[i], recall);
-            /* Among all partitions that many would cost more. */
+            /* Among all partitions this many would cost more. */
             search.recall = 0;
             search.probes = tuned.probes;
             ck_ok(sl_index_search(index, asked, SL_F32, HALF, 0, K, &search, found, NULL, &stats));

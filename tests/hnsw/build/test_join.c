@@ -1,5 +1,5 @@
-/* Graphs that are joined: as good as one that is made anew, also after many joins and without deleted vectors. The
- * bytes are the same at any number of threads. Graphs are joined only where that serves, and all or nothing. */
+/* Joined graphs: as good as graphs made anew, also after many joins and without deleted vectors. The bytes are the same
+ * at any number of threads. Graphs are joined only if that pays, and all or nothing. */
 #include "distance/codec/encode.h"
 #include "distance/kernels.h"
 #include "hnsw/build/centroid.h"
@@ -42,18 +42,18 @@ static sl_index_params params_of(sl_metric metric, sl_codes codes) {
     return params;
 }
 
-/* Rows [first, end), whose ids are their numbers. */
-static sl_index *part(const sl_index_params *params, size_t first, size_t end) {
+/* An index of rows [first, end), whose ids are their numbers. */
+static sl_index *make_part(const sl_index_params *params, size_t first, size_t end) {
     uint64_t ids[N];
     for (size_t i = first; i < end; i++)
         ids[i - first] = i;
     return indexes_make(params, x + first * DIM, SL_F32, end - first, ids, 1);
 }
 
-/* Rows in parts that end at `ends`; frees them again. */
+/* Indexes of parts of the rows, which end at `ends`; frees them again. */
 static void parts_make(const sl_index_params *params, const size_t *ends, size_t count, sl_index **parts) {
     for (size_t i = 0; i < count; i++)
-        parts[i] = part(params, i ? ends[i - 1] : 0, ends[i]);
+        parts[i] = make_part(params, i ? ends[i - 1] : 0, ends[i]);
 }
 
 static void parts_free(sl_index **parts, size_t count) {
@@ -92,7 +92,7 @@ static int same(sl_index *a, sl_index *b) {
     return same;
 }
 
-/* Cancels once so many are done. */
+/* Cancels at this many steps. */
 static int cancel_at(void *ctx, uint64_t done, uint64_t total) {
     (void)total;
     return done >= *(const uint64_t *)ctx;
@@ -108,7 +108,7 @@ static const struct kind {
 } kinds[] = {{SL_METRIC_COSINE, SL_CODES_I8}, {SL_METRIC_L2, SL_CODES_I4}, {SL_METRIC_IP, SL_CODES_F32}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Halves, parts of which one is small, and three of one size. */
+/* Halves; parts of which one is small; and three parts of one size. */
 static const struct split {
     size_t count, ends[3];
 } splits[] = {{2, {N / 2, N}}, {2, {N / 20, N}}, {3, {N / 3, N / 3 * 2, N}}};
@@ -132,7 +132,7 @@ START_TEST(finds_what_a_new_graph_finds) {
 }
 END_TEST
 
-/* Four ninths of each part are deleted; their neighbours come closer together. */
+/* Four ninths of each part are deleted. The remaining neighbours get closer together. */
 START_TEST(deleted_vectors_leave_no_gaps) {
     static uint64_t truth[QUERIES * K], gone[N];
     const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
@@ -178,24 +178,24 @@ START_TEST(twenty_joins_lose_nothing) {
     const size_t more = N / 50;
     const sl_index_params params = params_of(SL_METRIC_COSINE, SL_CODES_I8);
     if (SANITIZED) return;
-    sl_index *whole = part(&params, 0, N - 20 * more), *anew = indexes_make(&params, x, SL_F32, N, NULL, 2);
+    sl_index *whole = make_part(&params, 0, N - 20 * more), *anew = indexes_make(&params, x, SL_F32, N, NULL, 2);
     for (size_t first = N - 20 * more; first < N; first += more) {
-        sl_index *parts[] = {whole, part(&params, first, first + more)};
+        sl_index *parts[] = {whole, make_part(&params, first, first + more)};
         whole = merged(parts, 2, SL_BUILDER_AUTO, 2);
         parts_free(parts, 2);
     }
     indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K,
                   truth);
     ck_assert_double_gt(recall_of(whole, truth, FEW), recall_of(anew, truth, FEW) - 0.005);
-    /* Lists did not become longer from join to join. */
+    /* Joins don't make lists longer. */
     ck_assert_double_lt(indexes_sound(whole).mean_degree, 1.25 * indexes_sound(anew).mean_degree);
     sl_index_free(whole);
     sl_index_free(anew);
 }
 END_TEST
 
-/* All vectors of one index are also in the other, under other ids. */
-START_TEST(copies_are_found) {
+/* All vectors of one index are also in the other, with other ids. */
+START_TEST(duplicates_are_found) {
     const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
     uint64_t ids[N];
     for (size_t i = 0; i < N; i++)
@@ -216,10 +216,10 @@ START_TEST(copies_are_found) {
 }
 END_TEST
 
-/* Numbering begins at the centroids that there are, and at rows where these are too few or no vectors. */
+/* Numbering starts from existing centroids, and from rows if these are too few or no vectors. */
 START_TEST(centroids_serve) {
     const sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
-    sl_index *index = part(&params, 0, N);
+    sl_index *index = make_part(&params, 0, N);
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     const sl_partitions *had = &index->graph.partitions;
@@ -243,7 +243,7 @@ START_TEST(centroids_serve) {
                 apart = fmaxf(apart, fabsf(there[j] - begun_at[j]));
         }
         ck_assert_int_eq(apart < 0.01F, !few);
-        if (!few) { /* a row instead of the first, which is damaged */
+        if (!few) { /* a row replaces the first centroid, which is damaged */
             const float bad = NAN;
             memcpy(had->rows + had->codec.rows.factor, &bad, sizeof bad);
             sl_centroids_start(&kmeans);
@@ -263,10 +263,10 @@ END_TEST
 
 enum { THERE = N / 5 };
 
-/* An index of the first rows, of which some are deleted where the metric is L2. */
-static sl_index *begun(const struct kind *kind) {
+/* An index of the first rows. Under L2 some of them are deleted. */
+static sl_index *make_first(const struct kind *kind) {
     const sl_index_params params = params_of(kind->metric, kind->codes);
-    sl_index *index = part(&params, 0, THERE);
+    sl_index *index = make_part(&params, 0, THERE);
     for (uint64_t id = 0; kind->metric == SL_METRIC_L2 && id < THERE; id += 4)
         ck_ok(sl_index_delete(index, &id, 1));
     return index;
@@ -286,7 +286,7 @@ START_TEST(a_batch_is_joined) {
     static uint64_t truth[QUERIES * K];
     const struct kind *kind = &kinds[_i];
     if (SANITIZED && _i) return;
-    sl_index *joined = begun(kind), *again = begun(kind), *inserted = begun(kind);
+    sl_index *joined = make_first(kind), *again = make_first(kind), *inserted = make_first(kind);
     const size_t gone = kind->metric == SL_METRIC_L2 ? THERE / 4 : 0;
     ck_ok(add_rest(joined, SL_BUILDER_AUTO, 1, NULL, NULL));
     ck_ok(add_rest(again, SL_BUILDER_LEAVES, 3, NULL, NULL));
@@ -302,7 +302,7 @@ END_TEST
 
 START_TEST(a_batch_can_be_cancelled) {
     if (SANITIZED && _i != 1) return;
-    sl_index *index = begun(&kinds[1]);
+    sl_index *index = make_first(&kinds[1]);
     uint64_t at = (uint64_t)_i * N / 3;
     ck_fails(add_rest(index, SL_BUILDER_AUTO, 1, cancel_at, &at), SL_ECANCELED, "");
     ck_assert_uint_eq(sl_index_size(index), THERE - THERE / 4);
@@ -311,9 +311,9 @@ START_TEST(a_batch_can_be_cancelled) {
 }
 END_TEST
 
-/* An index whose lists are not those of vectors that are inserted one after another: some lack a link. */
-static sl_index *thinned(const sl_index_params *params) {
-    sl_index *index = part(params, 0, THERE);
+/* An index whose lists aren't those of vectors inserted one after another: some lack a link. */
+static sl_index *make_thinned(const sl_index_params *params) {
+    sl_index *index = make_part(params, 0, THERE);
     for (size_t node = 0; node < THERE; node += 7) {
         uint32_t *links = sl_links(&index->graph, node);
         size_t count = 0;
@@ -324,7 +324,7 @@ static sl_index *thinned(const sl_index_params *params) {
     return index;
 }
 
-/* Without memory for leaves all lists are as they were, or vectors are inserted. */
+/* Without memory for leaves all lists stay as before, or vectors are inserted. */
 START_TEST(memory_may_run_out_for_a_batch) {
     const sl_builder builder = _i ? SL_BUILDER_AUTO : SL_BUILDER_LEAVES;
     if (SANITIZED && _i) return;
@@ -334,7 +334,7 @@ START_TEST(memory_may_run_out_for_a_batch) {
     params.allocator = &memory.allocator;
     size_t all = 1, step = 1, failures = 0;
     for (size_t at = 0; at <= all; at += step) {
-        sl_index *index = thinned(&params), *untouched = thinned(&params);
+        sl_index *index = make_thinned(&params), *untouched = make_thinned(&params);
         memory.calls = 0;
         memory.fail_at = at;
         const sl_status status = add_rest(index, builder, 1, NULL, NULL);
@@ -382,8 +382,8 @@ START_TEST(threads_and_tiers_change_nothing) {
 }
 END_TEST
 
-/* Four parts of one size take more walks than there are vectors; other parameters make other lists; and an index of
- * which most is deleted has few lists left. */
+/* Cases in which joining doesn't pay. Four parts of one size take more walks than there are vectors; other parameters
+ * make other lists; a mostly deleted index has few lists left. */
 START_TEST(are_made_anew_where_joining_does_not_serve) {
     const size_t ends[] = {N / 4, N / 2, N / 4 * 3, N};
     sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
@@ -395,12 +395,12 @@ START_TEST(are_made_anew_where_joining_does_not_serve) {
     for (int poor = 0; poor < 2; poor++) {
         params.m = poor ? 16 : 18;
         params.ef_construction = poor ? 100 : 200;
-        parts[1] = part(&params, N / 4, N);
+        parts[1] = make_part(&params, N / 4, N);
         ck_assert(same(merged(parts, 2, SL_BUILDER_AUTO, 2), merged(parts, 2, SL_BUILDER_LEAVES, 2)));
         sl_index_free(parts[1]);
     }
     params = params_of(SL_METRIC_L2, SL_CODES_I8);
-    parts[1] = part(&params, N / 4, N);
+    parts[1] = make_part(&params, N / 4, N);
     for (uint64_t id = 0; id < N / 4; id++)
         if (id % 10 != 0 && id < N / 6) ck_ok(sl_index_delete(parts[0], &id, 1));
     ck_assert(same(merged(parts, 2, SL_BUILDER_AUTO, 2), merged(parts, 2, SL_BUILDER_LEAVES, 2)));
@@ -431,7 +431,7 @@ START_TEST(a_join_can_be_cancelled) {
 }
 END_TEST
 
-/* A merge that fails for want of memory leaves nothing; one that goes on by inserting is sound. */
+/* A merge that fails for lack of memory leaves nothing. One that goes on by inserting is sound. */
 START_TEST(memory_may_run_out) {
     fault_allocator memory;
     sl_index_params params = params_of(SL_METRIC_L2, SL_CODES_I8);
@@ -472,7 +472,7 @@ int main(void) {
     tcase_add_loop_test(tests[0], finds_what_a_new_graph_finds, 0, SPLITS + 2);
     tcase_add_test(tests[0], deleted_vectors_leave_no_gaps);
     tcase_add_test(tests[0], twenty_joins_lose_nothing);
-    tcase_add_test(tests[0], copies_are_found);
+    tcase_add_test(tests[0], duplicates_are_found);
     tcase_add_test(tests[0], centroids_serve);
     tcase_add_loop_test(tests[0], a_batch_can_be_cancelled, 0, 3);
     tcase_add_loop_test(tests[0], memory_may_run_out_for_a_batch, 0, 2);

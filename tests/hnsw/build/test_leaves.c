@@ -1,5 +1,5 @@
-/* Vectors linked all at once: the same bytes on every tier and at any number of threads, as good as vectors that were
- * inserted, sound among copies, and all or nothing. */
+/* Vectors linked from leaves: the same bytes on every tier and at any number of threads, as good as inserted vectors,
+ * sound among duplicates, and all or nothing. */
 #include "base/random.h"
 #include "distance/kernels.h"
 #include "hnsw/build/from_leaves.h"
@@ -43,14 +43,14 @@ static void params_of(sl_index_params *params, sl_metric metric, sl_codes codes)
     params->ef_construction = 100;
 }
 
-static sl_index *make(const sl_index_params *params, const sl_add_params *add, const void *rows, sl_dtype dtype) {
+static sl_index *make_index(const sl_index_params *params, const sl_add_params *add, const void *rows, sl_dtype dtype) {
     sl_index *index;
     ck_ok(sl_index_create(params, &index));
     ck_ok(sl_index_add(index, rows, dtype, N, 0, NULL, add));
     return index;
 }
 
-/* Makes the vectors clusters far apart. A cluster has each so-many-th vector. */
+/* Moves the vectors into clusters far apart. Vector i is in cluster i % clusters. */
 static void part_clusters(size_t clusters) {
     float *centres = clusters_make(clusters, DIM, 0, 11);
     for (size_t i = 0; i < (size_t)(N + QUERIES) * DIM; i++)
@@ -75,7 +75,7 @@ static const struct kind {
     sl_dtype dtype;
     sl_codes codes;
     sl_refine refine;
-    size_t clusters; /* 0: vectors of which none are lost */
+    size_t clusters; /* 0: walks lose no vectors */
 } kinds[] = {
     {SL_METRIC_L2, SL_F32, SL_CODES_I8, SL_REFINE_NONE, 100},
     {SL_METRIC_L2, SL_I16, SL_CODES_I4, SL_REFINE_NONE, 0},
@@ -106,7 +106,7 @@ static unsigned char *bytes_of(const struct kind *kind, const void *rows, const 
     return file_read(place.path, size);
 }
 
-/* Rows of which some are copies, and integers many of whose scores are equal. */
+/* Some rows are duplicates, and many scores of integers are equal. */
 static void *rows_of(sl_dtype dtype) {
     float *floats = malloc((size_t)N * DIM * sizeof *floats);
     ck_assert_ptr_nonnull(floats);
@@ -153,8 +153,8 @@ START_TEST(zeros_are_one_number) {
 }
 END_TEST
 
-/* Products with a row of zeros are 0 or -0, which are one number. A list whose worst is 0 takes others that score 0,
- * whenever its thread comes to them. */
+/* Products with a row of zeros are 0 or -0, which are one score. A list whose worst score is 0 takes others of score 0,
+ * whenever its thread gets to them. */
 START_TEST(zero_rows_have_one_order) {
     const struct kind kind = {SL_METRIC_IP, SL_F32, _i % 2 ? SL_CODES_I8 : SL_CODES_I4, SL_REFINE_NONE, 0};
     const size_t every = _i < 2 ? 3 : N - 1, turns = SANITIZED ? 1 : 8;
@@ -189,7 +189,7 @@ START_TEST(finds_what_inserting_finds) {
     sl_index_params params;
     params_of(&params, metric, SL_CODES_F32);
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
-    sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
+    sl_index *at_once = make_index(&params, &leaves, x, SL_F32), *inserted = make_index(&params, &insert, x, SL_F32);
     indexes_exact(metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
     for (size_t ef = 10; ef <= 80; ef *= 2)
         ck_assert_double_ge(recall_of(at_once, truth, ef), recall_of(inserted, truth, ef) - 0.005);
@@ -200,7 +200,7 @@ START_TEST(finds_what_inserting_finds) {
 }
 END_TEST
 
-/* Counts those of a member's list that are among as many of the best by inner product. */
+/* Counts the entries of a point's list that are among the equally many best by inner product. */
 static size_t best_found(const sl_index *index, const sl_neighbour_lists *lists, uint32_t point) {
     static sl_neighbour best[N];
     sl_similarity nearness;
@@ -220,8 +220,8 @@ static size_t best_found(const sl_index *index, const sl_neighbour_lists *lists,
     return found;
 }
 
-/* Under inner product the best of a vector are long, and few of them lie in its direction. One leaf of each
- * partitioning finds most. */
+/* Under inner product the best of a vector are long, and few lie in its direction. One leaf of each partitioning finds
+ * most of them. */
 START_TEST(long_vectors_are_found) {
     enum { WIDTH = 20, STEP = 30 };
     sl_index_params params;
@@ -230,7 +230,7 @@ START_TEST(long_vectors_are_found) {
     sl_progress progress;
     params_of(&params, SL_METRIC_IP, SL_CODES_I8);
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_index *index = make_index(&params, &add, x, SL_F32);
     sl_progress_start(&progress, NULL, NULL, 0);
     const sl_points points = {
         .graph = &index->graph, .codec = &index->graph.codec, .n = N, .threads = 2, .progress = &progress};
@@ -246,7 +246,7 @@ START_TEST(long_vectors_are_found) {
 }
 END_TEST
 
-/* The mean square of the distance of members from the middle of their leaf. */
+/* The mean squared distance of points from the centre of their leaf. */
 static double leaves_spread(const sl_leaves *leaves) {
     double sum = 0;
     for (size_t leaf = 0; leaf < leaves->count; leaf++)
@@ -261,8 +261,8 @@ static double leaves_spread(const sl_leaves *leaves) {
     return sum / (double)leaves->places;
 }
 
-/* Under L2 leaves are as close far from the origin as they are near it. The vectors lie in two squares, on both sides
- * of the origin. */
+/* Under L2 leaves are as tight far from the origin as near it. The vectors lie in two squares, on both sides of the
+ * origin. */
 START_TEST(leaves_far_from_the_origin) {
     double spread[2];
     for (int far = 0; far < 2; far++) {
@@ -273,7 +273,7 @@ START_TEST(leaves_far_from_the_origin) {
             x[i] = (float)(i / DIM % 2 ? 1 : -1) * (i % DIM < 2 ? (float)sl_random_unit(13, i) : far ? 10 : 0);
         params_of(&params, SL_METRIC_L2, SL_CODES_I8);
         const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-        sl_index *index = make(&params, &add, x, SL_F32);
+        sl_index *index = make_index(&params, &add, x, SL_F32);
         sl_progress_start(&progress, NULL, NULL, 0);
         const sl_points points = {
             .graph = &index->graph, .codec = &index->graph.codec, .n = N, .threads = 2, .progress = &progress};
@@ -289,7 +289,7 @@ START_TEST(leaves_far_from_the_origin) {
 }
 END_TEST
 
-/* The recall of walks that begin at the entry point, as if there were no partitions. */
+/* The recall of walks from the entry point, as if there were no partitions. */
 static double recall_from_above(sl_index *index, const uint64_t *truth, size_t ef) {
     const size_t count = index->graph.partitions.count;
     index->graph.partitions.count = 0;
@@ -298,7 +298,7 @@ static double recall_from_above(sl_index *index, const uint64_t *truth, size_t e
     return recall;
 }
 
-/* Clusters of sixty vectors, so that lists of nearest nodes do not lead out of one. Links between clusters are there
+/* Clusters of sixty vectors, so lists of nearest nodes don't lead out of a cluster. Links between clusters exist
  * too. */
 START_TEST(clusters_stay_in_touch) {
     enum { CLUSTERS = N / 60 };
@@ -307,7 +307,7 @@ START_TEST(clusters_stay_in_touch) {
     params_of(&params, SL_METRIC_L2, SL_CODES_F32);
     part_clusters(CLUSTERS);
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2), insert = by(SL_BUILDER_INSERT, 1);
-    sl_index *at_once = make(&params, &leaves, x, SL_F32), *inserted = make(&params, &insert, x, SL_F32);
+    sl_index *at_once = make_index(&params, &leaves, x, SL_F32), *inserted = make_index(&params, &insert, x, SL_F32);
     indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
     for (size_t ef = 10; ef <= 80; ef *= 2)
         ck_assert_double_ge(recall_from_above(at_once, truth, ef), recall_from_above(inserted, truth, ef) - 0.005);
@@ -324,7 +324,7 @@ static int loses_many(const sl_index *index) {
     return many;
 }
 
-/* Cuts all links of layer 0 that lead from one cluster into another. */
+/* Cuts all links of layer 0 from one cluster to another. */
 static void cut_between(sl_index *index, size_t clusters) {
     const sl_graph *graph = &index->graph;
     for (size_t node = 0; node < graph->n; node++) {
@@ -345,19 +345,19 @@ static size_t links_of(const sl_index *index) {
     return count;
 }
 
-/* Walks find all clusters by links between them, and few clusters without these. */
+/* Walks reach all clusters by the links between them, and few clusters without these. */
 START_TEST(lost_nodes_are_noticed) {
     enum { CLUSTERS = 500 };
     const sl_metric metric = (sl_metric)_i;
     sl_index_params params;
     params_of(&params, metric, SL_CODES_I8);
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &leaves, x, SL_F32);
+    sl_index *index = make_index(&params, &leaves, x, SL_F32);
     ck_assert(!loses_many(index));
-    ck_assert_uint_lt(links_of(index), 8 * N); /* without those of samples, which would be 9 a vector */
+    ck_assert_uint_lt(links_of(index), 8 * N); /* no samples were linked: they'd make it 9 a vector */
     sl_index_free(index);
     part_clusters(CLUSTERS);
-    index = make(&params, &leaves, x, SL_F32);
+    index = make_index(&params, &leaves, x, SL_F32);
     ck_assert(!loses_many(index));
     cut_between(index, CLUSTERS);
     ck_assert(loses_many(index));
@@ -366,11 +366,11 @@ START_TEST(lost_nodes_are_noticed) {
 END_TEST
 
 /* A thread whose stack is as small as the header allows. */
-static void *live(void *unused) {
+static void *build_on_small_stack(void *unused) {
     sl_index_params params;
     params_of(&params, SL_METRIC_COSINE, SL_CODES_I4);
     const sl_add_params leaves = by(SL_BUILDER_LEAVES, 1);
-    sl_index *index = make(&params, &leaves, x, SL_F32), *merged, *opened;
+    sl_index *index = make_index(&params, &leaves, x, SL_F32), *merged, *opened;
     sl_search_params search;
     sl_search_params_init(&search);
     search.threads = 1;
@@ -393,13 +393,13 @@ START_TEST(small_stacks_serve) {
     if (SANITIZED) return;
     ck_assert_int_eq(pthread_attr_init(&attributes), 0);
     ck_assert_int_eq(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
-    ck_assert_int_eq(pthread_create(&thread, &attributes, live, NULL), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, build_on_small_stack, NULL), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&attributes);
 }
 END_TEST
 
-/* AUTO takes leaves where they give the better graph: two runs on several threads then have the same bytes. */
+/* AUTO links from leaves where they give the better graph. Two runs on several threads then have the same bytes. */
 START_TEST(auto_chooses) {
     sl_index_params params;
     params_of(&params, (sl_metric)_i, SL_CODES_I8);
@@ -408,8 +408,8 @@ START_TEST(auto_chooses) {
     params.m = 16;
     for (int few = 0; few < 2; few++) {
         params.ef_construction = few ? 199 : 200;
-        sl_index *one = make(&params, few ? &alone : &automatic, x, SL_F32);
-        sl_index *other = make(&params, few ? &insert : &leaves, x, SL_F32);
+        sl_index *one = make_index(&params, few ? &alone : &automatic, x, SL_F32);
+        sl_index *other = make_index(&params, few ? &insert : &leaves, x, SL_F32);
         size_t links = one->graph.m0 * N * sizeof(uint32_t);
         ck_assert_mem_eq(sl_links(&one->graph, 0), sl_links(&other->graph, 0), links);
         sl_index_free(one);
@@ -418,8 +418,9 @@ START_TEST(auto_chooses) {
 }
 END_TEST
 
-/* Nine of ten vectors are copies of one. Each other vector is found among them, and as many copies as are asked for. */
-START_TEST(copies_hide_nothing) {
+/* Nine of ten vectors are duplicates of one. A search finds each other vector among them, and as many duplicates as it
+ * asks for. */
+START_TEST(duplicates_hide_nothing) {
     enum { MANY = N / 10 * 9 };
     static uint64_t found[MANY];
     sl_index_params params;
@@ -427,7 +428,7 @@ START_TEST(copies_hide_nothing) {
     for (size_t i = 0; i < N; i++)
         if (i % 10) memcpy(x + i * DIM, x + DIM, DIM * sizeof *x);
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_index *index = make_index(&params, &add, x, SL_F32);
     indexes_sound(index);
     indexes_search(index, (vector_rows){x + DIM, SL_F32, 1}, MANY, MANY, found, NULL);
     for (size_t i = 0; i < MANY; i++)
@@ -449,7 +450,7 @@ START_TEST(all_may_be_alike) {
     for (size_t i = 1; i < N; i++)
         memcpy(x + i * DIM, x, DIM * sizeof *x);
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_index *index = make_index(&params, &add, x, SL_F32);
     indexes_sound(index);
     indexes_search(index, (vector_rows){x, SL_F32, 1}, N, N, found, NULL);
     ck_assert_uint_ne(found[N - 1], SL_NO_ID);
@@ -463,7 +464,7 @@ START_TEST(grows_by_inserting) {
     sl_index_params params;
     params_of(&params, SL_METRIC_COSINE, SL_CODES_I4);
     sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_index *index = make_index(&params, &add, x, SL_F32);
     add.builder = SL_BUILDER_AUTO;
     ck_ok(sl_index_add(index, queries, SL_F32, QUERIES, 0, NULL, &add));
     indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, 1, 60, found, NULL);
@@ -474,7 +475,7 @@ START_TEST(grows_by_inserting) {
 }
 END_TEST
 
-/* As many links as a node may have: all on the lowest layer have some hundred candidates. */
+/* The most links a node may have: each node of the lowest layer has some hundred candidates. */
 START_TEST(nodes_may_have_many_links) {
     static uint64_t found[QUERIES], truth[QUERIES];
     sl_index_params params;
@@ -482,7 +483,7 @@ START_TEST(nodes_may_have_many_links) {
     params.m = SL_MAX_M;
     params.ef_construction = SL_MAX_M;
     const sl_add_params add = by(SL_BUILDER_LEAVES, 2);
-    sl_index *index = make(&params, &add, x, SL_F32);
+    sl_index *index = make_index(&params, &add, x, SL_F32);
     indexes_sound(index);
     indexes_exact(SL_METRIC_L2, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, 1, truth);
     indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, 1, 40, found, NULL);
@@ -531,7 +532,7 @@ START_TEST(tells_and_can_be_cancelled) {
     add.progress = tell;
     add.progress_ctx = &teller;
     ck_ok(sl_index_create(&params, &index));
-    /* At the first report, while centres are learnt; in the pairs; in the choice of links. */
+    /* Cancels at the first report, while centres are learnt; while pairs are compared; while links are selected. */
     for (size_t i = 0; i < 3; i++) {
         teller = (struct teller){.stop_at = i * N / 3 + (i > 0)};
         ck_fails(sl_index_add(index, x, SL_F32, N, 0, NULL, &add), SL_ECANCELED, "");
@@ -546,7 +547,7 @@ START_TEST(tells_and_can_be_cancelled) {
 }
 END_TEST
 
-/* Whatever allocation fails: the call fails and the index is as it was, or the call succeeds. AUTO inserts instead. */
+/* Whichever allocation fails, the call fails and leaves the index as before, or succeeds. AUTO inserts instead. */
 START_TEST(memory_may_run_out) {
     fault_allocator memory;
     const size_t step = (SANITIZED ? 61 : 7) * (_i ? 5 : 1);
@@ -592,7 +593,7 @@ int main(void) {
     tcase_add_test(tests[0], small_stacks_serve);
     tcase_add_loop_test(tests[0], lost_nodes_are_noticed, SL_METRIC_COSINE, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests[0], auto_chooses, SL_METRIC_IP, SL_METRIC_L2 + 1);
-    tcase_add_loop_test(tests[0], copies_hide_nothing, 0, 2);
+    tcase_add_loop_test(tests[0], duplicates_hide_nothing, 0, 2);
     tcase_add_test(tests[0], all_may_be_alike);
     tcase_add_test(tests[0], grows_by_inserting);
     tcase_add_test(tests[0], nodes_may_have_many_links);

@@ -1,4 +1,4 @@
-/* Graphs over vectors of very different lengths: what inner product costs beside cosine. */
+/* Graphs of vectors of very different lengths: the cost of inner product beside cosine. */
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
 
@@ -17,7 +17,7 @@ static double normal(uint64_t *state) {
     return length * cos(6.283185307179586 * uniform(state));
 }
 
-/* Vectors in all directions, the logarithms of their lengths with this deviation. */
+/* Vectors in all directions. The logarithms of their lengths have this deviation. */
 static float *vectors_make(size_t n, double spread) {
     float *x = malloc(n * DIM * sizeof *x);
     uint64_t state = 1;
@@ -30,7 +30,7 @@ static float *vectors_make(size_t n, double spread) {
     return x;
 }
 
-static sl_index *build(const float *x, sl_metric metric, sl_codes codes) {
+static sl_index *build_index(const float *x, sl_metric metric, sl_codes codes) {
     sl_index_params params;
     indexes_params(&params, DIM, metric);
     params.codes = codes;
@@ -40,7 +40,7 @@ static sl_index *build(const float *x, sl_metric metric, sl_codes codes) {
     return indexes_make(&params, x, SL_F32, N, NULL, 1);
 }
 
-/* Counts the evaluations of all queries at the least ef that reaches recall 0.95. */
+/* Counts the evaluations of all queries at the smallest ef that reaches recall 0.95. */
 static size_t cost(const sl_index *index, const float *queries, sl_metric metric, const float *x) {
     uint64_t truth[QUERIES * K], ids[QUERIES * K];
     indexes_exact(metric, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, QUERIES}, K, truth);
@@ -59,15 +59,15 @@ static const struct kind {
     sl_codes codes;
 } kinds[] = {{0.5, SL_CODES_I8}, {1.0, SL_CODES_I8}, {1.5, SL_CODES_I8}, {1.0, SL_CODES_I4}};
 
-/* Searches by inner product cost no more than by cosine on the same vectors, however much their lengths differ, but for
- * a tenth. All that is short can be reached. */
+/* Searches by inner product cost at most a tenth more than by cosine on the same vectors, however much lengths differ.
+ * All short vectors are reachable. */
 START_TEST(spread_lengths_cost_nothing) {
     const struct kind *kind = kinds + _i;
     float *x = vectors_make(N + QUERIES, kind->spread), *queries = x + (size_t)N * DIM;
     size_t costs[2];
     for (int ip = 0; ip < 2; ip++) {
         sl_metric metric = ip ? SL_METRIC_IP : SL_METRIC_COSINE;
-        sl_index *index = build(x, metric, kind->codes);
+        sl_index *index = build_index(x, metric, kind->codes);
         costs[ip] = cost(index, queries, metric, x);
         (void)indexes_sound(index);
         sl_index_free(index);

@@ -1,5 +1,5 @@
-/* Partitions: every node is in one of them, near ones together. They are the same whatever the number of threads. Files
- * that hold partitions are not trusted. Partitions change only the numbers of nodes. */
+/* Partitions: every node is in one, and near nodes are together. Partitions don't depend on the number of threads.
+ * Files that hold partitions aren't trusted. Partitions change only the numbers of nodes. */
 #include "distance/double.h"
 #include "hnsw/build/partition_make.h"
 #include "hnsw/build/renumber.h"
@@ -32,7 +32,7 @@ static void tear_down(void) {
     free(x);
 }
 
-static sl_index *make(const sl_index_params *params, const void *rows, sl_dtype dtype, size_t n) {
+static sl_index *make_index(const sl_index_params *params, const void *rows, sl_dtype dtype, size_t n) {
     return indexes_make(params, rows, dtype, n, NULL, 2);
 }
 
@@ -40,7 +40,7 @@ static sl_index *make_floats(size_t n, sl_metric metric) {
     sl_index_params params;
     indexes_params(&params, DIM, metric);
     params.ef_construction = 30;
-    return make(&params, x, SL_F32, n);
+    return make_index(&params, x, SL_F32, n);
 }
 
 static sl_index *open_at(const char *path, sl_place at) {
@@ -68,7 +68,7 @@ static void check_ranges(const sl_index *index, size_t end) {
     ck_assert_uint_eq(rest.end, index->graph.n);
 }
 
-/* Share of the nodes for which, asked for, the partition they are in is among the `best` first. */
+/* Share of the nodes whose own partition is among the `best` first when a query asks for the node. */
 static double share_found(const sl_index *index, size_t best) {
     const sl_partitions *partitions = &index->graph.partitions;
     size_t count = partitions->count, found = 0, width = sl_query_size(&partitions->codec);
@@ -99,8 +99,9 @@ static const struct {
     sl_dtype dtype;
     sl_codes codes;
     sl_refine refine;
-    double nearest, near; /* share of the nodes whose partition comes first of all, and among the first three: by inner
-                             product larger ones come before nearer ones */
+    /* Share of the nodes whose partition comes first, and among the first three. By inner product larger partitions
+     * come before nearer ones. */
+    double nearest, near;
 } kinds[] = {
     {SL_METRIC_COSINE, SL_F32, SL_CODES_I8, SL_REFINE_NONE, 0.9, 0.99},
     {SL_METRIC_COSINE, SL_F32, SL_CODES_I4, SL_REFINE_NONE, 0.9, 0.99},
@@ -113,7 +114,7 @@ static const struct {
     {SL_METRIC_IP, SL_I8, SL_CODES_I8, SL_REFINE_NONE, 0.12, 0.35},
 };
 
-/* For every kind of codes, each node is in one partition near to it, and under its own id. */
+/* For every kind of codes, each node is in one partition near to it, and has its own id. */
 START_TEST(near_nodes_lie_together) {
     sl_index_params params;
     indexes_params(&params, DIM, kinds[_i].metric);
@@ -122,7 +123,7 @@ START_TEST(near_nodes_lie_together) {
     params.refine = kinds[_i].refine;
     params.ef_construction = 30;
     void *rows = clusters_as(kinds[_i].dtype, x, (size_t)N * DIM);
-    sl_index *index = make(&params, rows, kinds[_i].dtype, N);
+    sl_index *index = make_index(&params, rows, kinds[_i].dtype, N);
     ck_assert_uint_eq(index->graph.partitions.count, sl_partition_count(N));
     ck_assert_uint_eq(index->graph.partitions.codec.metric,
                       kinds[_i].metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2);
@@ -144,7 +145,7 @@ START_TEST(near_nodes_lie_together) {
 }
 END_TEST
 
-/* Another order of the same graph answers the same. */
+/* Another order of the same graph gives the same answers. */
 START_TEST(results_stay) {
     sl_index *index = make_floats(N, SL_METRIC_COSINE);
     uint64_t before[QUERIES * K], after[QUERIES * K], ids[3] = {0, N / 2, N - 1};
@@ -154,7 +155,7 @@ START_TEST(results_stay) {
     ck_ok(sl_index_get(index, ids, 3, SL_F32, vectors[0]));
     uint32_t *starts = malloc((index->graph.partitions.count + 1) * sizeof *starts);
     memcpy(starts, index->graph.partitions.starts, (index->graph.partitions.count + 1) * sizeof *starts);
-    /* Another sample, so other partitions. */
+    /* Another sample gives other partitions. */
     index->graph.seed++;
     index->ordered = 0;
     sl_renumber_settle(index, 0, 2, NULL);
@@ -189,10 +190,10 @@ static void check_same(const sl_index *a, const sl_index *b) {
         ck_assert_uint_eq(sl_id_of(&a->graph, node), sl_id_of(&b->graph, node));
 }
 
-/* One thread and several make the same index. With this many partitions there are groups, too; IP makes its groups in
+/* One thread and several make the same index. With this many partitions there are groups too; IP makes its groups in
  * another way. */
 START_TEST(threads_change_nothing) {
-    if (SANITIZED && _i == 1) return; /* for its size */
+    if (SANITIZED && _i == 1) return; /* too large for it */
     enum { MANY = 72000, NARROW = 4 };
     size_t n = _i == 0 ? N : _i == 1 ? MANY : MANY / 2, dim = _i ? NARROW : DIM;
     sl_index_params params;
@@ -200,7 +201,7 @@ START_TEST(threads_change_nothing) {
     params.m = 4;
     params.ef_construction = 8;
     float *rows = clusters_make(n, dim, 0.3, 9);
-    sl_index *index = make(&params, rows, SL_F32, n);
+    sl_index *index = make_index(&params, rows, SL_F32, n);
     ck_assert_uint_gt(index->graph.partitions.count, (n / SL_PARTITION_ROWS) * 9 / 10);
     ck_assert_int_eq(index->graph.groups.count > 0, _i > 0);
     check_ranges(index, n);
@@ -219,7 +220,7 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
-/* Few vectors have none; those that come later belong to none until there are as many as before. */
+/* A small index has no partitions. Later vectors belong to none until they are as many as the earlier ones. */
 START_TEST(made_when_an_index_has_grown) {
     enum { LEAST = 4096 };
     sl_index *index = make_floats(LEAST - 1, SL_METRIC_L2);
@@ -237,7 +238,7 @@ START_TEST(made_when_an_index_has_grown) {
                       (partitions->count + 1) * 4 + partitions->count * partitions->codec.rows.pitch);
     ck_ok(indexes_add(index, x + LEAST * DIM, SL_F32, 500, NULL));
     check_ranges(index, LEAST);
-    /* Less than an eighth: a save leaves them. More: it takes them in. */
+    /* With less than an eighth outside, a save leaves them there. With more, it takes them in. */
     ck_ok(sl_index_save(index, place.path, NULL));
     check_ranges(index, LEAST);
     ck_ok(indexes_add(index, x + (LEAST + 500) * DIM, SL_F32, 500, NULL));
@@ -252,7 +253,7 @@ START_TEST(made_when_an_index_has_grown) {
 }
 END_TEST
 
-/* Vectors outside partitions are counted over all the files that an index was in. */
+/* Vectors outside partitions are counted across all files of an index. */
 START_TEST(grown_from_file_to_file) {
     enum { MORE = 500, FILES = 4 };
     sl_index *index = make_floats(N, SL_METRIC_L2);
@@ -271,7 +272,7 @@ START_TEST(grown_from_file_to_file) {
 }
 END_TEST
 
-/* Settings that were tuned scan the same share of an index after it was numbered anew. */
+/* Tuned settings scan the same share of an index after renumbering. */
 START_TEST(settings_keep_their_share) {
     enum { PROBES = 5 };
     sl_index *index = make_floats(N, SL_METRIC_L2);
@@ -285,7 +286,7 @@ START_TEST(settings_keep_their_share) {
     double own = (double)index->graph.tuned[0].probes / (double)index->graph.partitions.count;
     ck_assert_msg(own >= share && own < share + 0.05, "%.3f instead of %.3f", own, share);
 
-    /* Settings were tuned when some vectors had no partition. Scans read all of those whatever the probes are, so those
+    /* Settings were tuned when some vectors had no partition. Scans read all of those at any number of probes, so those
      * vectors count too. */
     const double outside = 1001;
     count = index->graph.partitions.count;
@@ -300,7 +301,7 @@ START_TEST(settings_keep_their_share) {
 }
 END_TEST
 
-/* Tuning does what a save would otherwise do to the partitions that it counts. */
+/* Tuning first does to the partitions what a save would otherwise do later. */
 START_TEST(tuned_as_it_will_be_saved) {
     enum { MORE = 1000 };
     sl_index *index = make_floats(N, SL_METRIC_L2);
@@ -315,7 +316,7 @@ START_TEST(tuned_as_it_will_be_saved) {
 }
 END_TEST
 
-/* A save that is told to stop while it puts vectors in order leaves them as they were. */
+/* A save that's cancelled while it renumbers leaves the vectors unchanged. */
 START_TEST(cancelled_while_numbered_anew) {
     enum { MORE = 1000 };
     sl_index *index = make_floats(N, SL_METRIC_COSINE);
@@ -337,7 +338,7 @@ static int stop_soon(void *ctx, uint64_t done, uint64_t total) {
     return done > 0;
 }
 
-/* Vectors that an undone add takes back never were in a partition. */
+/* Vectors of an undone add were never in a partition. */
 START_TEST(cancelled_adds_leave_them) {
     sl_index *index = make_floats(N, SL_METRIC_L2);
     sl_add_params add;
@@ -352,7 +353,7 @@ START_TEST(cancelled_adds_leave_them) {
 }
 END_TEST
 
-/* No mean divides equal vectors; partitions without rows are left out. */
+/* No mean divides equal vectors. Partitions without rows are left out. */
 START_TEST(equal_vectors) {
     enum { EQUAL = 5000 };
     float *rows = malloc((size_t)EQUAL * DIM * sizeof *rows);
@@ -363,19 +364,19 @@ START_TEST(equal_vectors) {
             sl_index_params params;
             indexes_params(&params, DIM, (sl_metric)metric);
             params.ef_construction = 10;
-            sl_index *index = make(&params, rows, SL_F32, EQUAL);
+            sl_index *index = make_index(&params, rows, SL_F32, EQUAL);
             ck_assert_uint_ge(index->graph.partitions.count, 1);
             ck_assert_uint_le(index->graph.partitions.count, EQUAL / SL_PARTITION_ROWS);
             check_ranges(index, EQUAL);
             ck_ok(sl_partitions_check(&index->graph));
             sl_index_free(index);
         }
-    /* Zero vectors have no length to be made unit by. */
+    /* Zero vectors can't be scaled to unit length. */
     memset(rows, 0, (size_t)EQUAL * DIM * sizeof *rows);
     sl_index_params params;
     indexes_params(&params, DIM, SL_METRIC_IP);
     params.ef_construction = 10;
-    sl_index *index = make(&params, rows, SL_F32, EQUAL);
+    sl_index *index = make_index(&params, rows, SL_F32, EQUAL);
     check_ranges(index, EQUAL);
     ck_ok(sl_partitions_check(&index->graph));
     sl_index_free(index);
@@ -394,7 +395,7 @@ START_TEST(kept_in_files) {
         indexes_sound(opened);
         sl_index_free(opened);
     }
-    /* A file without them opens as it always did, and answers as the index did that was saved. */
+    /* A file without partitions opens, and answers as the saved index did. */
     uint64_t saved[QUERIES * K], found[QUERIES * K];
     const float *queries = x + 2 * N * DIM;
     sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
@@ -448,7 +449,8 @@ static void endless_bias(sl_partitions *partitions) {
 static void (*const lies[])(sl_partitions *partitions) = {late_start, early_end,  far_end,   one_beyond,
                                                           falling,    far_within, no_factor, endless_bias};
 
-/* Refused where the index is to be written to; where it is mapped, ranges stay in the index and a check tells. */
+/* Wrong content is refused if the index is to be written to. If it's mapped, ranges stay in the index and a check
+ * reports it. */
 START_TEST(wrong_content_is_found) {
     sl_index *index = make_floats(N, SL_METRIC_L2);
     lies[_i](&index->graph.partitions);
@@ -469,7 +471,7 @@ START_TEST(wrong_content_is_found) {
 }
 END_TEST
 
-/* Saves the index with the sizes of these sections changed, where a size of 0 leaves one out. */
+/* Saves the index with these sections in other sizes; 0 leaves a section out. */
 static void save_with(const sl_index *index, uint64_t starts, uint64_t rows) {
     const section_bytes cut[] = {{SL_SECTION_PARTITION_STARTS, starts}, {SL_SECTION_PARTITION_ROWS, rows}};
     indexes_save_cut(index, place.path, cut, 2);
@@ -519,7 +521,7 @@ END_TEST
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whatever allocation fails, all stays as it was. */
+/* Whichever allocation fails, everything stays as before. */
 START_TEST(without_memory_all_stays) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
@@ -527,7 +529,7 @@ START_TEST(without_memory_all_stays) {
     indexes_params(&params, DIM, SL_METRIC_IP);
     params.ef_construction = 20;
     params.allocator = &memory.allocator;
-    sl_index *index = make(&params, x, SL_F32, 5000);
+    sl_index *index = make_index(&params, x, SL_F32, 5000);
     size_t at = 1, size = (index->graph.partitions.count + 1) * sizeof(uint32_t);
     uint32_t *starts = malloc(size);
     memcpy(starts, index->graph.partitions.starts, size);

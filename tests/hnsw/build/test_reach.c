@@ -1,5 +1,5 @@
-/* Every vector can be reached from the entry point. Copies and near-copies do not cut the graph apart. Nodes that are
- * cut off are found and linked. */
+/* Every vector is reachable from the entry point. Duplicates and near-duplicates don't cut the graph apart. Nodes that
+ * are cut off are found and linked. */
 #include "base/random.h"
 #include "hnsw/build/reach.h"
 #include "hnsw/graph/entry.h"
@@ -18,7 +18,7 @@ static void *block(size_t count) {
     return out;
 }
 
-/* Far from the clusters and from one another. */
+/* A vector far from the clusters and from other such vectors. */
 static void make_far(float *row, size_t i) {
     for (size_t d = 0; d < DIM; d++)
         row[d] = (d == i % DIM ? 300.0f : 20.0f) * (float)(1 + i) * (d % 2 ? -1.0f : 1.0f);
@@ -45,7 +45,7 @@ static sl_index *empty(sl_metric metric, size_t m) {
     return empty_of(SL_CODES_I8, metric, m);
 }
 
-/* A search for the vector gives its id, or that of a copy. */
+/* A search for the vector gives its id, or that of a duplicate. */
 static int finds_itself(const sl_index *index, const float *row, uint64_t id, size_t ef) {
     uint64_t found;
     float score;
@@ -57,7 +57,7 @@ static int finds_itself(const sl_index *index, const float *row, uint64_t id, si
  * Copies
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* How far apart the copies are, and whether they come before or among the others. */
+/* How far apart the duplicates are, and whether they come before the others or among them. */
 static const struct crowd {
     size_t copies, others, m, threads;
     float distance;
@@ -70,7 +70,7 @@ static const struct crowd {
     {600, 5000, 8, 1, 0, 0, SL_CODES_I4},     {600, 5000, 8, 4, 1e-3f, 1, SL_CODES_I4},
 };
 
-START_TEST(far_vectors_among_copies_are_found) {
+START_TEST(far_vectors_among_duplicates_are_found) {
     enum { FAR = 50 };
     const struct crowd *crowd = &crowds[_i];
     size_t n = crowd->copies + crowd->others, copies = 0;
@@ -90,9 +90,9 @@ START_TEST(far_vectors_among_copies_are_found) {
     ck_ok(add(index, x + n * DIM, FAR, crowd->threads));
     indexes_sound(index);
     size_t lost = 0;
-    /* For some of the others, the copies are the nearest. The pool must hold more than the copies, and some nodes on
-     * the way past them. With two links a node a walk may have to see everything on its way; that it comes there at all
-     * is what counts. */
+    /* For some of the others the duplicates are the nearest, so the pool must hold more than the duplicates, and some
+     * nodes on the way past them. With two links a node a walk may have to see everything on its way. It only matters
+     * that it arrives. */
     size_t ef = crowd->m > 2 ? crowd->copies + 256 : n + FAR;
     for (size_t i = 0; i < FAR; i++)
         lost += !finds_itself(index, x + (n + i) * DIM, n + i, ef);
@@ -136,7 +136,7 @@ START_TEST(threads_leave_nothing_out) {
     size_t lost = 0;
     for (size_t i = 0; i < N; i += 7)
         lost += !finds_itself(index, x + i * DIM, i, 64);
-    /* By inner product a longer vector may be nearer than oneself. */
+    /* By inner product a longer vector may be nearer than the vector itself. */
     if (_i != SL_METRIC_IP) ck_assert_msg(lost <= 8, "%zu of %d are not found", lost, N / 7);
     sl_index_free(index);
     free(x);
@@ -157,7 +157,7 @@ static sl_index *connected(float **x) {
     return index;
 }
 
-/* Takes the links that `drop` names out of every list, closing the gaps. */
+/* Removes the links that drop() names from every list, and closes the gaps. */
 static void drop_links(sl_index *index, int (*drop)(uint32_t from, uint32_t to)) {
     for (uint32_t node = 0; node < index->graph.n; node++) {
         uint32_t *links = sl_links(&index->graph, node);
@@ -183,7 +183,7 @@ static int any(uint32_t from, uint32_t to) {
     return 1;
 }
 
-/* An island whose nodes still link to one another may have gaps of its own; 0 for "at least one". */
+/* An island whose nodes still link to one another may have gaps of its own; 0 stands for "at least one". */
 static const struct cut {
     int (*drop)(uint32_t from, uint32_t to);
     size_t unreachable, no_in_link;
@@ -213,7 +213,7 @@ START_TEST(cuts_are_found_and_mended) {
 }
 END_TEST
 
-/* Sound links are not touched. */
+/* Sound links stay untouched. */
 START_TEST(mending_nothing_changes_nothing) {
     float *x;
     sl_index *index = connected(&x);
@@ -230,9 +230,8 @@ START_TEST(mending_nothing_changes_nothing) {
 }
 END_TEST
 
-/* A tree: each of the first ten nodes links to four others, which fills its list. Each of those links is the only way
- * to its end. The vectors around the one that nobody links to are those ten, so that it must hang on a leaf far
- * away. */
+/* A tree: each of the first ten nodes links to four others, which fills its list. Each of those links is the only path
+ * to its end. The vectors around the one that nobody links to are those ten, so it must hang on a leaf far away. */
 START_TEST(full_lists_are_not_robbed_of_their_tree) {
     enum { INNER = 10, TREE = 4 * INNER + 1, N = TREE + 1 };
     float *x = block(N);
@@ -259,8 +258,8 @@ START_TEST(full_lists_are_not_robbed_of_their_tree) {
 }
 END_TEST
 
-/* Links to the next four nodes take every place of every list. Room exists only where a link is one of several ways to
- * its end. */
+/* Links to the next four nodes take every place of every list. There is room only in place of a link that isn't the
+ * only path to its end. */
 START_TEST(full_lists_make_room) {
     enum { N = 400, CUT_OFF = 5 };
     float *x = clusters_make(N, DIM, 0.3, 8);
@@ -303,7 +302,7 @@ static sl_index *with_few_links(sl_metric metric, size_t m, const float *x, size
     return indexes_make(&params, x, SL_F32, n, NULL, 1);
 }
 
-/* Each metric, with few links and with more, on one thread and on four. Nothing is proved but what an add proves. */
+/* Each metric, with few links and with more, on one thread and on four. Only the add itself proves reachability. */
 START_TEST(small_adds_leave_nothing_out) {
     enum { BEGIN = 4000, EACH = 60, ADDS = 20, ALL = BEGIN + EACH * ADDS };
     const sl_metric metric = (sl_metric)(_i % 3);
@@ -326,7 +325,8 @@ START_TEST(small_adds_leave_nothing_out) {
 }
 END_TEST
 
-/* Nobody links to the entry point. A vector that becomes the entry point must lead to it. Seeds decide which does. */
+/* Nobody links to the entry point. A vector that becomes the entry point must lead to it. The seed decides which vector
+ * does. */
 START_TEST(a_new_entry_point_leads_to_the_old_one) {
     enum { BEGIN = 200, END = 220, SEEDS = 60 };
     float *x = clusters_make(END, DIM, 0.3, 22);
@@ -359,7 +359,7 @@ static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
     return done > 3 * total / 4;
 }
 
-/* New vectors lie between few old ones, and become the ways from one to the other. A cancelled add takes these back. */
+/* New vectors lie between a few old ones, and become the paths between them. A cancelled add removes these. */
 START_TEST(a_cancelled_add_leaves_nothing_out) {
     enum { BEGIN = 4000, EACH = 240, OLD = 60 };
     float *x = clusters_make(BEGIN + EACH, DIM, 1.0, 23);
@@ -386,7 +386,7 @@ int main(void) {
     tcase_add_loop_test(tests, small_adds_leave_nothing_out, 0, 12);
     tcase_add_loop_test(tests, a_new_entry_point_leads_to_the_old_one, 0, 3);
     tcase_add_test(tests, a_cancelled_add_leaves_nothing_out);
-    tcase_add_loop_test(tests, far_vectors_among_copies_are_found, 0, sizeof crowds / sizeof *crowds);
+    tcase_add_loop_test(tests, far_vectors_among_duplicates_are_found, 0, sizeof crowds / sizeof *crowds);
     tcase_add_loop_test(tests, all_the_same, 0, 9);
     tcase_add_loop_test(tests, threads_leave_nothing_out, 0, 3);
     tcase_add_loop_test(tests, cuts_are_found_and_mended, 0, sizeof cuts / sizeof *cuts);
