@@ -13,7 +13,8 @@ sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype);
  * Errors: SL_EVALUE for a vector
  *   - that holds NaN or infinity,
  *   - longer than 9e18: single precision could not hold its square with room to spare,
- *   - that is zero or shorter than 1e-18, under COSINE alone.
+ *   - shorter than 1e-18, whose square gets lost among the subnormals, unless it is zero,
+ *   - that is zero, under COSINE alone.
  */
 sl_status sl_vector_check(sl_metric metric, sl_dtype dtype, const void *vector, size_t dim);
 

@@ -1,5 +1,5 @@
-"""Pages: the files that a page of docs/internals names are there, no such page is too long, links of all pages lead
-somewhere, and no source leads to the notebook."""
+"""Pages: the files and functions that a page of docs/internals names are there, no such page is too long, links of all
+pages lead somewhere, and no source leads to the notebook."""
 
 import pathlib
 import re
@@ -12,7 +12,6 @@ FOLDERS = ("base", "bench", "bindings", "cli", "cmake", "distance", "docs", "exa
            "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
 MOST_WORDS = 2500
-STILL_LONG = ()
 # Links to other pages, not those to the web.
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 # bench/ writes tables into pages of the notebook.
@@ -29,6 +28,11 @@ def named(text):
 
 def missing(text):
     return sorted(path for path in named(text) if not any(ROOT.glob(path)))
+
+
+def unknown(text, known):
+    """Names of the library's own in a text that no source has."""
+    return sorted(set(re.findall(r"\b(?:sl|SL)_\w*\w", text)) - known)
 
 
 def is_long(text):
@@ -76,7 +80,12 @@ def sources():
     files = [ROOT / name for name in names]
     if not files:  # a copy of the tree without git
         files = [file for folder in SOURCES for file in (ROOT / folder).rglob("*")]
-    return [file for file in files if file.is_file() and file.suffix in (".c", ".h", ".cpp", ".def", ".py", ".sh", ".txt")]
+    return [file for file in files if file.is_file() and file.suffix in (".c", ".h", ".cpp", ".def", ".py", ".sh", ".txt", ".cmake")]
+
+
+def names(files):
+    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+    return set(re.findall(r"\b(?:sl|SL)_\w+", text))
 
 
 def pages(*folders):
@@ -87,6 +96,8 @@ class Pages(unittest.TestCase):
     def test_the_check_finds_fault(self):
         self.assertEqual(missing("tests/house/test_pages.py, base/nothing.c, hnsw/graph/*.h. x/base/no.c tests/test_NAME.c"),
                          ["base/nothing.c"])
+        self.assertEqual(unknown("`sl_there`, sl_gone(), SL_THERE and SL_GONE", {"sl_there", "SL_THERE"}),
+                         ["SL_GONE", "sl_gone"])
         self.assertTrue(is_long("a word " * 1251))
         self.assertFalse(is_long("a word\n" * 1250))
         page = ROOT / "docs/internals/page.md"
@@ -101,10 +112,14 @@ class Pages(unittest.TestCase):
             with self.subTest(page=page.name):
                 self.assertEqual(missing(page.read_text(encoding="utf-8")), [])
 
+    def test_every_page_names_what_sources_have(self):
+        known = names(sources())
+        for page in pages("docs/internals"):
+            with self.subTest(page=page.name):
+                self.assertEqual(unknown(page.read_text(encoding="utf-8"), known), [])
+
     def test_no_page_of_the_manual_is_long(self):
         for page in pages("docs/internals"):
-            if page.name in STILL_LONG:
-                continue
             with self.subTest(page=page.name):
                 self.assertFalse(is_long(page.read_text(encoding="utf-8")))
 
