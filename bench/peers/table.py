@@ -84,7 +84,7 @@ def about(record):
     data, (named, _, changes) = record["data"], record["commit"].partition(" ")
     return (f"The set has {data['rows']:,} vectors of {data['dim']} elements, under {data['metric']}. The race ran on "
             f"one core on {record['date'][:10]}, at commit {' '.join([named[:12], changes]).strip()}. Speeds are queries a "
-            f"second at recall@10 {' / '.join(TARGETS)}. A number in brackets is the recall measured, where it "
+            f"second at recall@10 {' / '.join(TARGETS)}. A number in brackets is the recall measured, if it "
             f"differs from the one asked for by more than {OFF}.")
 
 
