@@ -146,7 +146,7 @@ static sl_status assign_centres(sl_centre_groups *groups) {
     return sl_failure_pass(&failed);
 }
 
-/* Packs the centres of a group. Their rows may be any. */
+/* Packs the centres of a group. group_of then holds their rows. */
 static void append_group(sl_centre_groups *groups, size_t first, size_t end) {
     for (size_t i = first; i < end && groups->rows; i++)
         groups->group_of[i] = row_of(groups, groups->order[i]);
@@ -175,7 +175,7 @@ sl_status sl_centre_groups_arrange(sl_centre_groups *groups) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Finds
+ * Top centres
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_top_centres_init(sl_top_centres *top, const sl_centre_groups *groups, size_t keep) {

@@ -192,7 +192,7 @@ static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
 
 /* Writes reverse links, from layer 0 up. A layer's list is copied before its first reverse link is written. From then
  * on other threads find the node there, and may change its list. */
-static void write_back_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
+static void write_reverse_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top) {
     for (uint32_t level = 0; level <= top; level++) {
         sl_layer layer = sl_layer_at(&insert->index->graph, level);
         uint32_t self = level ? slot : node;
@@ -213,7 +213,7 @@ void sl_insert_node(sl_insert *insert, uint32_t node) {
     uint32_t top = level < entry.level ? level : entry.level;
     write_own_links(insert, node, slot, top, entry);
     sl_index_fence(index);
-    write_back_links(insert, node, slot, top);
+    write_reverse_links(insert, node, slot, top);
     if (level <= entry.level) return;
     sl_spin_lock(&insert->locks->entry);
     if (level > sl_entry_get(&index->graph).level) sl_entry_set(index, level, slot);
