@@ -4,7 +4,7 @@
 #include "hnsw/graph/index.h"
 #include "hnsw/search/allowed.h"
 
-/* How much further than asked a search with a filter looks. Work stays bounded whatever the filter says. */
+/* A filtered search's beam may be up to FURTHER times ef, or LEAST. The bound holds whatever the filter accepts. */
 enum { FURTHER = 8, LEAST = 1024 };
 
 sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype) {

@@ -1,13 +1,13 @@
 #include "hnsw/search/allowed.h"
 
-static sl_range within(const sl_allowed *allowed, sl_range range) {
+static sl_range clip_range(const sl_allowed *allowed, sl_range range) {
     if (range.end > allowed->n) range.end = allowed->n;
     if (range.first > range.end) range.first = range.end;
     return range;
 }
 
-/* The allowed nodes among the 64 of a word that lie in the range. */
-static inline uint64_t part_of(const sl_allowed *allowed, size_t word, sl_range range) {
+/* Returns the allowed nodes of a word's 64 that lie in the range. */
+static inline uint64_t allowed_bits(const sl_allowed *allowed, size_t word, sl_range range) {
     uint64_t part = sl_allowed_word(allowed, word);
     if (word == range.first / 64) part &= ~(uint64_t)0 << (range.first % 64);
     if (word == range.end / 64) part &= ~(~(uint64_t)0 << (range.end % 64));
@@ -16,24 +16,24 @@ static inline uint64_t part_of(const sl_allowed *allowed, size_t word, sl_range 
 
 size_t sl_allowed_count(const sl_allowed *allowed, sl_range range) {
     size_t count = 0;
-    range = within(allowed, range);
+    range = clip_range(allowed, range);
     for (size_t word = range.first / 64; word * 64 < range.end; word++)
-        count += (size_t)__builtin_popcountll(part_of(allowed, word, range));
+        count += (size_t)__builtin_popcountll(allowed_bits(allowed, word, range));
     return count;
 }
 
 size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room) {
-    const sl_range whole = within(allowed, *range);
+    const sl_range whole = clip_range(allowed, *range);
     size_t count = 0, word = whole.first / 64;
     for (; word * 64 < whole.end && count + 64 <= room; word++)
-        for (uint64_t left = part_of(allowed, word, whole); left; left &= left - 1)
+        for (uint64_t left = allowed_bits(allowed, word, whole); left; left &= left - 1)
             nodes[count++] = (uint32_t)(word * 64 + (size_t)__builtin_ctzll(left));
     size_t next = word * 64;
     range->first = next < whole.end ? next : range->end;
     return count;
 }
 
-/* The range has places in the list, if there is a list, else nodes. */
+/* The range counts places in the list, if there is a list, else nodes. */
 sl_range sl_allowed_begin(const sl_allowed *allowed) {
     return (sl_range){0, allowed->nodes ? allowed->node_count : allowed->n};
 }
@@ -55,24 +55,24 @@ sl_status sl_accept_bits_check(const sl_search_params *params) {
     return SL_OK;
 }
 
-/* The bitmap is asked first: that costs less. */
+/* The bitmap goes first: it costs less. */
 int sl_accepts_id(const sl_search_params *params, uint64_t id) {
     if (params->accept_bits && (id >= params->accept_bits_count || !(params->accept_bits[id / 64] >> (id % 64) & 1)))
         return 0;
     return !params->accept || params->accept(params->accept_ctx, id) != 0;
 }
 
-/* The filter is asked first: that costs least. */
+/* The filter goes first: it costs least. */
 void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
                           sl_pool *pool) {
-    const int late = sl_has_id_filter(params);
+    const int by_id = sl_has_id_filter(params);
     size_t kept = 0;
-    /* A filter of one user is seldom in the cache. */
+    /* One user's filter is seldom in the cache. */
     for (size_t i = 0; allowed->bits && i < pool->size; i++)
         sl_prefetch(allowed->bits + sl_pool_id(pool->keys[i]) / 64, sizeof *allowed->bits);
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = sl_pool_id(pool->keys[i]);
-        if (sl_is_allowed(allowed, node) && (!late || sl_accepts_id(params, sl_id_of(graph, node))))
+        if (sl_is_allowed(allowed, node) && (!by_id || sl_accepts_id(params, sl_id_of(graph, node))))
             pool->keys[kept++] = pool->keys[i];
     }
     pool->size = kept;

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The band that begins at three sixteenths of a partition. The number of partitions looked at up to there says how far
- * to go in all. Numbers of rows, of bands, or of partitions up to elsewhere say it less well:
- * docs/internals/partitions.md. */
+/* The band that begins at three sixteenths of a partition. The number of partitions scanned down to it predicts best
+ * how far to scan in all; numbers of rows, of bands, or of partitions at another band predict it less well
+ * (docs/internals/partitions.md). */
 enum { MIDDLE = 11 };
 _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 
-/* A query looks at something of so many partitions at most for each of its probes; mostly of some ten. */
+/* A query scans some of at most this many partitions for each probe; mostly of some ten. */
 enum { TOUCHED = 16 };
 
 size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes) {
@@ -18,26 +18,26 @@ size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes) {
     return keep < partitions->count ? keep : partitions->count;
 }
 
-/* Places for what may be left of the nearest, and behind it for the whole registers that kernels write. */
-static size_t most_nearest(const sl_partitions *partitions) {
+/* Returns the places for what may be left of the nearest, and for the whole registers that kernels write past it. */
+static size_t nearest_room(const sl_partitions *partitions) {
     return partitions->count + partitions->count / 4 + 32;
 }
 
 size_t sl_bands_scratch(const sl_partitions *partitions) {
-    return partitions->band_bits ? 2 * most_nearest(partitions) : 0;
+    return partitions->band_bits ? 2 * nearest_room(partitions) : 0;
 }
 
-/* The score that the middle of `probes` partitions reaches. The longest vector of a band may score what the longest of
- * its partition may, times the ratio of their lengths. The least score of those left is taken, whatever was halved to
- * find them. */
+/* Returns the score that the middle band of `probes` partitions reaches. A band's longest vector may score what its
+ * partition's longest may, times the ratio of their lengths. Takes the least score that is left, in whatever way they
+ * were halved. */
 static float middle_score(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes,
                           const sl_scan *nearest, uint32_t *scratch) {
-    float *scores = (float *)(void *)(scratch + most_nearest(partitions)), least = INFINITY;
+    float *scores = (float *)(void *)(scratch + nearest_room(partitions)), least = INFINITY;
     sl_scan middles = {.least = -INFINITY, .count = nearest->count, .ids = scratch, .scores = scores};
     const uint8_t *bands = partitions->bands + MIDDLE;
     for (uint32_t i = 0; i < nearest->count; i++) {
         float middle = nearest->scores[i] * ((float)bands[(size_t)nearest->ids[i] * SL_PARTITION_BANDS] * (1 / 255.0f));
-        scores[i] = middle == middle ? middle : -INFINITY; /* of a damaged file, which may score without end */
+        scores[i] = middle == middle ? middle : -INFINITY; /* a damaged file may hold an infinite score */
     }
     memcpy(scratch, nearest->ids, nearest->count * sizeof *scratch);
     kernels->tile.best(&middles, (uint32_t)probes, 1);
@@ -46,7 +46,6 @@ static float middle_score(const sl_kernels *kernels, const sl_partitions *partit
     return least;
 }
 
-/* Those before the first band that is too short. */
 size_t sl_bands_above(const uint8_t *bands, float score, float least) {
     float shortest = 255 * (least / score) - 0.5f;
     int whole = shortest > 0 ? (int)shortest : 0;
@@ -56,8 +55,8 @@ size_t sl_bands_above(const uint8_t *bands, float score, float least) {
     return above ? above : 1;
 }
 
-/* Reads `probes` partitions whole where length says nothing of what is worth reading. That is so where all vectors
- * score alike, as for a query of zeros, and away from the query, where shorter vectors score more. */
+/* Chooses bands, or `probes` whole partitions where length says nothing. That is so where all vectors score alike, as
+ * for a query of zeros, and away from the query, where shorter vectors score more. */
 static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                          uint32_t *scratch) {
     kernels->tile.best(nearest, (uint32_t)sl_bands_candidates(partitions, probes), 0);

@@ -13,7 +13,7 @@
 #include "hnsw/search/searcher.h"
 #include "hnsw/search/searcher_pool.h"
 
-/* The parameters of query i: those of the batch, or where each query has a filter, `own`. */
+/* Returns the parameters of query i: the batch's, or `own` with the query's filter. */
 static const sl_search_params *params_of(const sl_query_batch *batch, size_t i, sl_search_params *own) {
     if (!batch->params->filters) return batch->params;
     *own = *batch->params;
@@ -22,7 +22,7 @@ static const sl_search_params *params_of(const sl_query_batch *batch, size_t i, 
     return own;
 }
 
-static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *sum) {
+static sl_status answer_query(sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *sum) {
     sl_search_params own;
     if (batch->answer) return batch->answer(batch, i, searcher, sum);
     const sl_search_params *params = params_of(batch, i, &own);
@@ -32,16 +32,17 @@ static sl_status batch_row(sl_query_batch *batch, size_t i, sl_searcher *searche
     return SL_OK;
 }
 
-/* Answers query i on one of the threads. The query itself may be bad, or memory is wanting for an index that has
- * grown. `bad` keeps the first query that failed. */
-static void batch_step(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum, sl_failure *bad) {
+/* Answers query i on one thread. It fails for a bad query, or if the index has grown and memory is short. `bad` keeps
+ * the first failed query. */
+static void answer_or_note_failure(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum,
+                                   sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;
-    sl_status status = batch_row(batch, i, batch->searchers[thread], sum);
+    sl_status status = answer_query(batch, i, batch->searchers[thread], sum);
     if (status != SL_OK) sl_failure_keep(bad, i, status);
     sl_progress_step(&batch->progress, 1);
 }
 
-static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *bad) {
+static void answer_on_threads(sl_query_batch *batch, sl_search_stats *sum, sl_failure *bad) {
 #pragma omp parallel num_threads((int)batch->threads)
     {
         size_t thread = sl_thread_number();
@@ -50,14 +51,14 @@ static void batch_team(sl_query_batch *batch, sl_search_stats *sum, sl_failure *
         sl_numa_pin_thread(batch->numa, thread, batch->threads, &pin);
 #pragma omp for schedule(dynamic, 4)
         for (size_t i = 0; i < batch->nq; i++)
-            batch_step(batch, i, thread, &mine, bad);
+            answer_or_note_failure(batch, i, thread, &mine, bad);
         sl_numa_unpin_thread(batch->numa, &pin);
 #pragma omp critical(sl_query_batch_stats)
         { sl_search_stats_add(sum, &mine); }
     }
 }
 
-/* Scans partitions instead of walking, once every query has been checked. */
+/* Checks every query, then scans partitions in place of walking. */
 static sl_status batch_scan(sl_query_batch *batch, sl_search_stats *stats) {
     const sl_codec *codec = &batch->graph->codec;
     for (size_t i = 0; i < batch->nq; i++) {
@@ -76,26 +77,26 @@ static sl_status batch_walk(sl_query_batch *batch, sl_search_stats *stats) {
     sl_failure bad;
     sl_search_stats sum = {0};
     sl_failure_init(&bad);
-    /* Entering a parallel region takes as long as a good part of a short search, even with one thread. */
+    /* Entering a parallel region takes a good part of a short search's time, even with one thread. */
     if (batch->threads > 1)
-        batch_team(batch, &sum, &bad);
+        answer_on_threads(batch, &sum, &bad);
     else
         for (size_t i = 0; i < batch->nq; i++)
-            batch_step(batch, i, 0, &sum, &bad);
+            answer_or_note_failure(batch, i, 0, &sum, &bad);
     if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", batch->first + bad.at);
     SL_TRY(sl_progress_end(&batch->progress));
     if (stats) *stats = sum;
     return SL_OK;
 }
 
-/* Returns the candidates that a searcher has room for. No walk goes deeper than there are nodes: thousands of small
- * indexes keep small searchers. */
-static size_t room_of(const sl_query_batch *batch, int scans) {
+/* Returns the max_ef of the batch's searchers. No beam is wider than the index has nodes, so thousands of small indexes
+ * keep small searchers. */
+static size_t searcher_max_ef(const sl_query_batch *batch, int scans) {
     if (batch->answer) return batch->max_ef;
     const size_t n = batch->graph->n, ef = batch->params->ef, least = ef > batch->k ? ef : batch->k;
     if (scans) return sl_rerank_count(batch->graph, batch->k, batch->params);
-    size_t room = sl_search_max_ef(batch->params, batch->k), most = n > least ? n : least;
-    return room < most ? room : most;
+    size_t max_ef = sl_search_max_ef(batch->params, batch->k), most = n > least ? n : least;
+    return max_ef < most ? max_ef : most;
 }
 
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats) {
@@ -109,10 +110,10 @@ sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_se
     batch->searchers = several ? several : &alone;
     sl_status status = SL_OK;
     int scans = !batch->answer && batch->nq / batch->threads >= SL_SCAN_MIN_QUERIES && sl_can_scan(graph, params);
-    size_t room = room_of(batch, scans);
-    if (room > SL_MAX_EF) room = SL_MAX_EF;
+    size_t max_ef = searcher_max_ef(batch, scans);
+    if (max_ef > SL_MAX_EF) max_ef = SL_MAX_EF;
     for (size_t t = 0; t < batch->threads && status == SL_OK; t++)
-        status = sl_searcher_pool_take(index, room, &batch->searchers[t]);
+        status = sl_searcher_pool_take(index, max_ef, &batch->searchers[t]);
     if (status == SL_OK) status = scans ? batch_scan(batch, stats) : batch_walk(batch, stats);
     for (size_t t = 0; t < batch->threads; t++)
         sl_searcher_pool_give(index, batch->searchers[t]);

@@ -1,16 +1,17 @@
-/* Batch calls: checks the queries and answers them on several threads. */
+/* Batch calls: checks their queries, and answers them on several threads. */
 #ifndef SL_HNSW_SEARCH_BATCH_SEARCH_H
 #define SL_HNSW_SEARCH_BATCH_SEARCH_H
 
 #include "hnsw/search/query_batch.h"
 
-/* Checks the caller's queries, and starts the progress. Graph, queries, dtype, nq and stride are set; stride 0
- * becomes that of dense rows. `threads` are asked for. Errors: SL_EINVAL. */
+/* Checks the queries and starts the progress. Stride 0 becomes that of dense rows.
+ * Parameters: batch: graph, queries, dtype, nq and stride are set. threads: what the caller asked for.
+ * Errors: SL_EINVAL. */
 sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, size_t threads, sl_progress_fn progress,
                                void *progress_ctx);
 
-/* Answers all queries. All fields but `searchers` are set, and progress has started. stats may be NULL. Errors
- * name the query. */
+/* Answers all queries. All fields of batch but `searchers` are set, and the progress has started. stats may be NULL.
+ * Error messages name the query. */
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats);
 
 #endif

@@ -13,15 +13,15 @@ void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-static int asks_tags(const sl_filter_params *params) {
+static int selects_by_tags(const sl_filter_params *params) {
     return (params->any_tags | params->all_tags | params->none_tags) != 0;
 }
 
-static int asks_keys(const sl_filter_params *params) {
+static int selects_by_keys(const sl_filter_params *params) {
     return params->key_min != 0 || params->key_max != UINT64_MAX;
 }
 
-/* Counts of ids beyond which bytes cannot be counted. */
+/* The most ids whose bytes can be counted. */
 #define MOST (SIZE_MAX / sizeof(uint64_t))
 
 static size_t words_of(size_t bits) {
@@ -32,10 +32,10 @@ static int bit_at(const uint64_t *bits, uint64_t at) {
     return bits[at / 64] >> (at % 64) & 1;
 }
 
-/* Nodes are listed where they are at most one in so many, which takes a quarter of the bits' memory at most. */
+/* Lists nodes if at most one in LISTED is allowed: the list then takes a quarter of the bits' memory at most. */
 enum { LISTED = 128, LISTED_AT_ONCE = 1024 };
 
-/* Allocates zeros. */
+/* Allocates zeroed bits. */
 static sl_status make_bits(const sl_allocator *allocator, size_t bits, uint64_t **out) {
     void *block;
     SL_TRY(sl_mem_alloc(allocator, words_of(bits) * sizeof **out, &block));
@@ -47,7 +47,7 @@ static void free_bits(const sl_allocator *allocator, uint64_t *bits, size_t coun
     sl_mem_free(allocator, bits, words_of(count) * sizeof *bits);
 }
 
-static void set_free(const sl_allocator *allocator, sl_filter_set *set) {
+static void free_set(const sl_allocator *allocator, sl_filter_set *set) {
     free_bits(allocator, set->bits, set->n);
     sl_mem_free(allocator, set->by_partition, set->partitions * sizeof *set->by_partition);
     sl_mem_free(allocator, set->nodes, set->count * sizeof *set->nodes);
@@ -58,42 +58,42 @@ static void set_free(const sl_allocator *allocator, sl_filter_set *set) {
  * From ids, tags and keys to nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A set that is being made, over the graph as it is now. */
-typedef struct making {
+/* A set under construction, over the graph as it is now. */
+typedef struct building {
     sl_filter *filter;
     const sl_graph *graph;
     sl_filter_set set;
-} making;
+} building;
 
-/* Keeps the nodes that have a bit, or those that have none. */
-static void keep(const making *m, const uint64_t *nodes, int having) {
+/* Keeps the nodes with a bit (having), or those without. */
+static void keep_bits(const building *m, const uint64_t *nodes, int having) {
     const uint64_t flip = having ? 0 : ~(uint64_t)0;
     for (size_t i = 0; i < words_of(m->set.n); i++)
         m->set.bits[i] &= nodes[i] ^ flip;
 }
 
-/* Keeps the nodes whose ids are listed, or those whose ids are not. */
-static sl_status keep_listed(const making *m, const uint64_t *ids, size_t count, int having) {
+/* Keeps the nodes whose ids are in the list (having), or the others. */
+static sl_status keep_listed(const building *m, const uint64_t *ids, size_t count, int having) {
     const sl_allocator *allocator = &m->filter->allocator;
     uint64_t *nodes;
     SL_TRY(make_bits(allocator, m->set.n, &nodes));
     sl_status status = sl_nodes_of_ids(m->filter->index, m->graph, allocator, ids, count, nodes);
-    if (status == SL_OK) keep(m, nodes, having);
+    if (status == SL_OK) keep_bits(m, nodes, having);
     free_bits(allocator, nodes, m->set.n);
     return status;
 }
 
-static sl_status keep_by_bits(const making *m, const uint64_t *bits, size_t count) {
+static sl_status keep_by_bits(const building *m, const uint64_t *bits, size_t count) {
     const sl_allocator *allocator = &m->filter->allocator;
     uint64_t *nodes;
     SL_TRY(make_bits(allocator, m->set.n, &nodes));
     sl_nodes_of_id_bits(m->graph, bits, count, nodes);
-    keep(m, nodes, 1);
+    keep_bits(m, nodes, 1);
     free_bits(allocator, nodes, m->set.n);
     return SL_OK;
 }
 
-/* These have no branch, since words pass in no order that a processor could foresee. */
+/* Both have no branch: the order of tags and keys is unpredictable. */
 static int tags_pass(const sl_filter_params *source, uint64_t tags) {
     return ((tags & source->all_tags) == source->all_tags) & ((tags & source->none_tags) == 0) &
            ((source->any_tags == 0) | ((tags & source->any_tags) != 0));
@@ -103,12 +103,12 @@ static int key_passes(const sl_filter_params *source, uint64_t key) {
     return (key >= source->key_min) & (key <= source->key_max);
 }
 
-/* Nodes of the word of bits that begins at node `first`. */
-static size_t nodes_in_word(const making *m, size_t first) {
+/* Returns how many nodes the word of bits from node `first` on has. */
+static size_t nodes_in_word(const building *m, size_t first) {
     return m->set.n - first < 64 ? m->set.n - first : 64;
 }
 
-static void keep_tagged(const making *m) {
+static void keep_tagged(const building *m) {
     for (size_t first = 0; first < m->set.n; first += 64) {
         uint64_t word = 0;
         for (size_t i = 0; i < nodes_in_word(m, first); i++)
@@ -117,7 +117,7 @@ static void keep_tagged(const making *m) {
     }
 }
 
-static void keep_keyed(const making *m) {
+static void keep_keyed(const building *m) {
     for (size_t first = 0; first < m->set.n; first += 64) {
         uint64_t word = 0;
         for (size_t i = 0; i < nodes_in_word(m, first); i++)
@@ -126,7 +126,7 @@ static void keep_keyed(const making *m) {
     }
 }
 
-static sl_status keep_accepted(const making *m) {
+static sl_status keep_accepted(const building *m) {
     const sl_filter_params *source = &m->filter->source;
     for (size_t node = 0; node < m->set.n; node++) {
         if (!bit_at(m->set.bits, node) || sl_is_deleted(m->graph, node)) continue;
@@ -140,10 +140,10 @@ static sl_status keep_accepted(const making *m) {
     return SL_OK;
 }
 
-static sl_status keep_allowed(const making *m) {
+static sl_status keep_allowed(const building *m) {
     const sl_filter_params *source = &m->filter->source;
-    if (asks_tags(source)) keep_tagged(m);
-    if (asks_keys(source)) keep_keyed(m);
+    if (selects_by_tags(source)) keep_tagged(m);
+    if (selects_by_keys(source)) keep_keyed(m);
     if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
     if (source->bits) SL_TRY(keep_by_bits(m, source->bits, source->bits_count));
     if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
@@ -157,7 +157,7 @@ static void count_bits(sl_filter_set *set, const sl_graph *graph) {
         set->by_partition[p] = (uint32_t)sl_allowed_count(&all, sl_partition_nodes(&graph->partitions, p, set->n));
 }
 
-/* Lists the nodes where they are few. Reading a list costs less than looking for its bits among all. */
+/* Lists the nodes if they are few. Reading a list costs less than searching the bits. */
 static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
     const sl_allowed all = {.bits = set->bits, .n = set->n};
     uint32_t some[LISTED_AT_ONCE];
@@ -173,9 +173,9 @@ static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
     return SL_OK;
 }
 
-static sl_status set_make(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
+static sl_status make_set(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
     const sl_allocator *allocator = &filter->allocator;
-    making m = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
+    building m = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
     void *block;
     sl_status status;
     SL_TRY_GOTO(make_bits(allocator, m.set.n, &m.set.bits), fail);
@@ -190,7 +190,7 @@ static sl_status set_make(sl_filter *filter, const sl_graph *graph, sl_filter_se
     *out = m.set;
     return SL_OK;
 fail:
-    set_free(allocator, &m.set);
+    free_set(allocator, &m.set);
     return status;
 }
 
@@ -198,7 +198,7 @@ fail:
  * The handle
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status check_given(const sl_graph *graph, const sl_filter_params *params) {
+static sl_status check_filter_params(const sl_graph *graph, const sl_filter_params *params) {
     if (!params->bits && params->bits_count)
         return sl_fail(SL_EINVAL, "bits is NULL, bits_count %zu; give the bitmap, or 0", params->bits_count);
     if (params->bits_count > SIZE_MAX - 63 || params->allow_count > MOST || params->exclude_count > MOST)
@@ -210,12 +210,12 @@ static sl_status check_given(const sl_graph *graph, const sl_filter_params *para
     if (params->key_min > params->key_max)
         return sl_fail(SL_EINVAL, "key_min is %llu, above key_max, %llu; give the lower one as key_min",
                        (unsigned long long)params->key_min, (unsigned long long)params->key_max);
-    SL_TRY(sl_words_check(graph, SL_ARRAY_TAGS, asks_tags(params)));
-    return sl_words_check(graph, SL_ARRAY_KEYS, asks_keys(params));
+    SL_TRY(sl_words_check(graph, SL_ARRAY_TAGS, selects_by_tags(params)));
+    return sl_words_check(graph, SL_ARRAY_KEYS, selects_by_keys(params));
 }
 
-/* Puts a copy in place of what the caller gave. NULL stays NULL. */
-static sl_status own(const sl_allocator *allocator, const uint64_t **words, size_t count) {
+/* Replaces the caller's words by a copy. NULL stays NULL. */
+static sl_status copy_words(const sl_allocator *allocator, const uint64_t **words, size_t count) {
     const uint64_t *given = *words;
     void *block;
     *words = NULL;
@@ -226,20 +226,20 @@ static sl_status own(const sl_allocator *allocator, const uint64_t **words, size
     return SL_OK;
 }
 
-static void disown(const sl_allocator *allocator, const uint64_t *words, size_t count) {
+static void free_words(const sl_allocator *allocator, const uint64_t *words, size_t count) {
     if (words) sl_mem_free(allocator, (void *)(uintptr_t)words, (count ? count : 1) * sizeof *words);
 }
 
-static sl_status own_source(sl_filter *filter, const sl_filter_params *given) {
+static sl_status copy_source(sl_filter *filter, const sl_filter_params *given) {
     const sl_allocator *allocator = &filter->allocator;
     filter->source = *given;
     filter->source.bits = filter->source.allow = filter->source.exclude = NULL;
     const uint64_t *bits = given->bits, *allow = given->allow, *exclude = given->exclude;
-    SL_TRY(own(allocator, &bits, words_of(given->bits_count)));
+    SL_TRY(copy_words(allocator, &bits, words_of(given->bits_count)));
     filter->source.bits = bits;
-    SL_TRY(own(allocator, &allow, given->allow_count));
+    SL_TRY(copy_words(allocator, &allow, given->allow_count));
     filter->source.allow = allow;
-    SL_TRY(own(allocator, &exclude, given->exclude_count));
+    SL_TRY(copy_words(allocator, &exclude, given->exclude_count));
     filter->source.exclude = exclude;
     return SL_OK;
 }
@@ -248,8 +248,8 @@ sl_status sl_filter_refresh(sl_filter *filter) {
     if (!filter) return sl_fail(SL_EINVAL, "filter is NULL");
     sl_graph view;
     sl_filter_set made;
-    SL_TRY(set_make(filter, sl_view_of(filter->index, &view), &made));
-    set_free(&filter->allocator, &filter->set);
+    SL_TRY(make_set(filter, sl_view_of(filter->index, &view), &made));
+    free_set(&filter->allocator, &filter->set);
     filter->set = made;
     return SL_OK;
 }
@@ -261,14 +261,14 @@ sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_f
     sl_filter_params mine;
     sl_filter_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_filter_params_init"));
-    SL_TRY(check_given(&index->graph, &mine));
+    SL_TRY(check_filter_params(&index->graph, &mine));
     sl_allocator allocator = mine.allocator ? sl_allocator_of(mine.allocator) : index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_filter), &block));
     sl_filter *filter = block;
     *filter = (sl_filter){.allocator = allocator, .index = index};
     sl_status status;
-    SL_TRY_GOTO(own_source(filter, &mine), fail);
+    SL_TRY_GOTO(copy_source(filter, &mine), fail);
     SL_TRY_GOTO(sl_filter_refresh(filter), fail);
     *out = filter;
     return SL_OK;
@@ -281,10 +281,10 @@ void sl_filter_free(sl_filter *filter) {
     if (!filter) return;
     sl_allocator allocator = filter->allocator;
     const sl_filter_params *source = &filter->source;
-    disown(&allocator, source->bits, words_of(source->bits_count));
-    disown(&allocator, source->allow, source->allow_count);
-    disown(&allocator, source->exclude, source->exclude_count);
-    set_free(&allocator, &filter->set);
+    free_words(&allocator, source->bits, words_of(source->bits_count));
+    free_words(&allocator, source->allow, source->allow_count);
+    free_words(&allocator, source->exclude, source->exclude_count);
+    free_set(&allocator, &filter->set);
     sl_mem_free(&allocator, filter, sizeof *filter);
 }
 
@@ -296,7 +296,7 @@ size_t sl_filter_count(const sl_filter *filter) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Questions of searches
+ * For searches
  * ------------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const sl_graph *graph) {

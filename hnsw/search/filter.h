@@ -1,31 +1,31 @@
-/* Filters as sets of nodes: what sl_filter_create makes. */
+/* Filters as sets of nodes: the handle of sl_filter_create. */
 #ifndef SL_HNSW_SEARCH_FILTER_H
 #define SL_HNSW_SEARCH_FILTER_H
 
 #include "hnsw/search/allowed.h"
 
-/* The bits, how many of them lie in each partition, and where they are few, a list of them. */
+/* A filter's nodes as bits, their number in each partition, and a list if they are few. */
 typedef struct sl_filter_set {
-    uint64_t numbering; /* sl_graph.numbering that the nodes' numbers are of */
-    uint64_t *bits;     /* a bit a node, n of them */
+    uint64_t numbering; /* sl_graph.numbering of the nodes' numbers */
+    uint64_t *bits;     /* n bits, one a node */
     size_t n, count;
     uint32_t *by_partition; /* set bits of each partition */
     size_t partitions;
-    uint32_t *nodes; /* `count` of them; NULL where they are many */
+    uint32_t *nodes; /* the `count` nodes; NULL if they are many */
 } sl_filter_set;
 
 struct sl_filter {
     sl_allocator allocator;
     sl_index *index;
-    sl_filter_params source; /* its lists and bits are the filter's own */
+    sl_filter_params source; /* its lists and bits are the filter's own copies */
     sl_filter_set set;
 };
 
-/* Tells whether a search of the graph may use the filter. Errors: SL_EINVAL (a filter of another index, or from before
- * the nodes were renumbered). */
+/* Checks that a search of the graph may use the filter. Errors: SL_EINVAL (a filter of another index, or older than the
+ * nodes' numbers). */
 sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const sl_graph *graph);
 
-/* The nodes that the filter allows in a search of the graph. */
+/* Returns the nodes that the filter allows in a search of the graph. */
 sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph);
 
 #endif

@@ -5,81 +5,82 @@
 #include "hnsw/search/start_nodes.h"
 #include "hnsw/search/widen_beam.h"
 
-/* Prices. Comparing with EXACT_ROWS vectors a partition costs as much as finding the nearest partitions and looking at
- * what is allowed there. Without partitions EXACT takes the place of walks that meet fewer than WALK_SHARE allowed. */
+/* Costs. EXACT_ROWS rows a partition cost as much as choosing the nearest partitions and searching their allowed nodes.
+ * Without partitions, EXACT replaces walks of which fewer than WALK_SHARE nodes are allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
-/* Comparing with so many rows, for each of ef, costs as much as HOPS. */
+/* HOPS costs as much as scoring this many rows for each of ef. */
 enum { HOPS_ROWS = 512 };
-/* A row of EXACT costs so much less than one of PARTITIONS, which asks when to end. */
+/* A row in EXACT costs half of one in PARTITIONS, which also decides when to end. */
 enum { EXACT_GAIN = 2 };
-/* A walk meets nodes near the query. From this share of them allowed on WALK costs less than PARTITIONS. The share is
- * that of AROUND nodes on both sides of where the walk begins: numbers of near partitions follow one another. */
+/* A walk visits nodes near the query. WALK costs less than PARTITIONS if at least this share of them is allowed. The
+ * share is that of AROUND nodes before and after the walk's start nodes: near partitions have near numbers. */
 #define WALK_SHARE 0.22
 enum { AROUND = 1024 };
-/* Under IP a walk goes to the longest vectors, and serves where at least LONGEST_SHARE of these are allowed. They are
- * those of the first bands, an eighth of all, of so many partitions on both sides of where the walk begins. */
+/* Under IP a walk visits the longest vectors, and serves if at least LONGEST_SHARE of them are allowed. These are in
+ * the first bands, an eighth of all nodes, of BESIDE partitions before and after the walk's start nodes. */
 #define LONGEST_SHARE 0.05
 enum { BESIDE = 4, LONGEST_BANDS = 10 };
-/* A walk that needs more than so many times ef gives way to another strategy: the share around its begin misled. */
+/* A walk that needs a beam wider than this many times ef gives way to another strategy: the share at its start misled.
+ */
 enum { WALK_DEEPER = 4 };
-/* So many times ef, where at most a node in RARE is refused: these may lie nearest to the query, such as what a user
- * has seen, and all behind them is allowed. */
+/* The same where at most one node in RARE is refused. These may be the nearest to the query, such as the items that a
+ * user has seen, with all nodes behind them allowed. */
 enum { WALK_DEEPEST = 16, RARE = 4 };
-/* The same share, where PARTITIONS does not serve. */
+/* WALK_SHARE for an index without partitions. */
 #define OTHER_SHARE 0.1
-/* The share of the k best that PARTITIONS expects to miss at most. It misses up to five times as many, where queries
- * lie far from what is allowed, and so aims at a fifth of what a recall lets it miss. Without a recall that is SHARE_EF
- * / ef, and MOST_MISSED at most. */
+/* The share of the k best that PARTITIONS may expect to miss. It misses up to five times as many if queries are far
+ * from what is allowed, so it aims at a fifth of what a recall lets it miss. Without a recall the share is SHARE_EF /
+ * ef, and MOST_MISSED at most. */
 #define OF_RECALL   0.2
 #define SHARE_EF    0.64
 #define MOST_MISSED 0.05
 
-/* The facts that one search has found out. */
-typedef struct finding {
+/* The facts about one search. */
+typedef struct search_plan {
     sl_allowed allowed;
-    sl_scan_goal wanted;
+    sl_scan_goal goal;
     size_t ef;
-    int parts;     /* partitions can be looked at */
-    sl_range near; /* where a walk begins */
-    double share;  /* of the nodes around it that may be returned */
-} finding;
+    int has_partitions; /* partitions can be searched */
+    sl_range start;     /* where a walk starts */
+    double share;       /* allowed share of the nodes around the start */
+} search_plan;
 
-static int has_partitions(const sl_filtered_search *of) {
-    const sl_graph *graph = of->walk->graph;
-    const sl_filter *filter = of->params->filter;
+static int has_partitions(const sl_filtered_search *search) {
+    const sl_graph *graph = search->walk->graph;
+    const sl_filter *filter = search->params->filter;
     sl_range rest = sl_partition_rest(&graph->partitions, graph->n);
     return graph->partitions.count && (!filter || graph->partitions.count == filter->set.partitions) &&
            rest.end - rest.first <= graph->n / 4;
 }
 
-/* Tells whether partitions can be looked at until few of the best are missed. Under IP that takes their bands: a node's
- * score depends on its length more than on its centroid's score. */
-static int can_look(const sl_filtered_search *of, const finding *f) {
-    const sl_graph *graph = of->walk->graph;
-    return f->parts && (graph->codec.metric != SL_METRIC_IP || graph->partitions.band_bits);
+/* Whether PARTITIONS serves: whether its search can end once few of the best are missed. Under IP that takes bands,
+ * since a node's score depends on its length more than on its centroid's score. */
+static int can_search_partitions(const sl_filtered_search *search, const search_plan *plan) {
+    const sl_graph *graph = search->walk->graph;
+    return plan->has_partitions && (graph->codec.metric != SL_METRIC_IP || graph->partitions.band_bits);
 }
 
-/* Tells whether comparing with all that is allowed costs least. */
-static int is_little(const sl_filtered_search *of, const finding *f) {
-    size_t rows = f->parts ? EXACT_ROWS * of->walk->graph->partitions.count : WALK_ROWS;
-    return f->allowed.count <= rows || f->allowed.count <= f->wanted.keep;
+/* Whether scoring all allowed nodes costs least. */
+static int is_exact_cheapest(const sl_filtered_search *search, const search_plan *plan) {
+    size_t rows = plan->has_partitions ? EXACT_ROWS * search->walk->graph->partitions.count : WALK_ROWS;
+    return plan->allowed.count <= rows || plan->allowed.count <= plan->goal.keep;
 }
 
-/* Returns what takes the place of WALK. HOPS asks no callback. */
-static sl_filter_strategy without_walk(const sl_filtered_search *of, const finding *f) {
-    if (can_look(of, f)) return SL_FILTER_PARTITIONS;
-    return !f->parts || sl_has_id_filter(of->params) ? SL_FILTER_EXACT : SL_FILTER_HOPS;
+/* Returns the strategy in place of WALK. HOPS serves no callback. */
+static sl_filter_strategy strategy_instead_of_walk(const sl_filtered_search *search, const search_plan *plan) {
+    if (can_search_partitions(search, plan)) return SL_FILTER_PARTITIONS;
+    return !plan->has_partitions || sl_has_id_filter(search->params) ? SL_FILTER_EXACT : SL_FILTER_HOPS;
 }
 
-static double missed(const sl_filtered_search *of) {
-    const sl_search_params *params = of->params;
+static double max_missed(const sl_filtered_search *search) {
+    const sl_search_params *params = search->params;
     double share =
         params->filter && params->recall > 0 ? OF_RECALL * (1 - params->recall) : SHARE_EF / (double)params->ef;
-    return (share < MOST_MISSED ? share : MOST_MISSED) * (double)of->k;
+    return (share < MOST_MISSED ? share : MOST_MISSED) * (double)search->k;
 }
 
-/* Returns the number of the partition that holds a node, one of those that have a partition. */
-static size_t partition_of(const sl_partitions *partitions, size_t node) {
+/* Returns the partition that holds a node; the node must have one. */
+static size_t partition_of_node(const sl_partitions *partitions, size_t node) {
     size_t first = 0, end = partitions->count;
     while (end - first > 1) {
         size_t middle = first + (end - first) / 2;
@@ -88,121 +89,125 @@ static size_t partition_of(const sl_partitions *partitions, size_t node) {
     return first;
 }
 
-/* Returns the share of the longest vectors around where a walk begins that may be returned. */
-static double share_of_longest(const sl_filtered_search *of, const finding *f) {
-    const sl_partitions *partitions = &of->walk->graph->partitions;
-    const size_t at = partition_of(partitions, f->near.first);
-    size_t met = 0, passing = 0;
+/* Returns the allowed share of the longest vectors around the walk's start. */
+static double share_of_longest(const sl_filtered_search *search, const search_plan *plan) {
+    const sl_partitions *partitions = &search->walk->graph->partitions;
+    const size_t at = partition_of_node(partitions, plan->start.first);
+    size_t longest_count = 0, passing = 0;
     for (size_t p = at > BESIDE ? at - BESIDE : 0; p <= at + BESIDE && p < partitions->count; p++) {
-        sl_range longest = sl_partition_nodes(partitions, p, f->allowed.n);
+        sl_range longest = sl_partition_nodes(partitions, p, plan->allowed.n);
         longest.end = longest.first + sl_partition_band_rows(longest.end - longest.first, LONGEST_BANDS);
-        met += longest.end - longest.first;
-        passing += sl_allowed_count(&f->allowed, longest);
+        longest_count += longest.end - longest.first;
+        passing += sl_allowed_count(&plan->allowed, longest);
     }
-    return met ? (double)passing / (double)met : 0;
+    return longest_count ? (double)passing / (double)longest_count : 0;
 }
 
-/* Finds where a walk begins, and what share of the nodes around may be returned. */
-static void look_around(const sl_filtered_search *of, finding *f) {
-    const sl_allowed *allowed = &f->allowed;
-    f->near = sl_start_nodes(of->walk, of->query, of->scratch);
+/* Finds the walk's start nodes, and the allowed share of the nodes around them. */
+static void measure_share(const sl_filtered_search *search, search_plan *plan) {
+    const sl_allowed *allowed = &plan->allowed;
+    plan->start = sl_start_nodes(search->walk, search->query, search->scratch);
     sl_range around = {0, allowed->n};
-    if (f->near.first < f->near.end) {
-        around.first = f->near.first > AROUND ? f->near.first - AROUND : 0;
-        around.end = f->near.end + AROUND < allowed->n ? f->near.end + AROUND : allowed->n;
-        f->share = around.first < around.end
-                       ? (double)sl_allowed_count(allowed, around) / (double)(around.end - around.first)
-                       : 0;
-        if (can_look(of, f) && of->walk->graph->partitions.band_bits && share_of_longest(of, f) < LONGEST_SHARE)
-            f->share = 0;
+    if (plan->start.first < plan->start.end) {
+        around.first = plan->start.first > AROUND ? plan->start.first - AROUND : 0;
+        around.end = plan->start.end + AROUND < allowed->n ? plan->start.end + AROUND : allowed->n;
+        plan->share = around.first < around.end
+                          ? (double)sl_allowed_count(allowed, around) / (double)(around.end - around.first)
+                          : 0;
+        if (can_search_partitions(search, plan) && search->walk->graph->partitions.band_bits &&
+            share_of_longest(search, plan) < LONGEST_SHARE)
+            plan->share = 0;
     } else {
-        f->share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
+        plan->share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
     }
 }
 
-static sl_filter_strategy choose(const sl_filtered_search *of, finding *f) {
-    const sl_filter_strategy given = of->params->filter ? of->params->strategy : SL_FILTER_AUTO;
-    f->share = 1;
-    if (given == SL_FILTER_PARTITIONS && !can_look(of, f)) return SL_FILTER_EXACT;
-    if (given == SL_FILTER_HOPS && !f->parts) return SL_FILTER_EXACT;
+static sl_filter_strategy choose_strategy(const sl_filtered_search *search, search_plan *plan) {
+    const sl_filter_strategy given = search->params->filter ? search->params->strategy : SL_FILTER_AUTO;
+    plan->share = 1;
+    if (given == SL_FILTER_PARTITIONS && !can_search_partitions(search, plan)) return SL_FILTER_EXACT;
+    if (given == SL_FILTER_HOPS && !plan->has_partitions) return SL_FILTER_EXACT;
     if (given != SL_FILTER_AUTO && given != SL_FILTER_WALK) return given;
-    if (of->params->filter && given == SL_FILTER_AUTO && is_little(of, f)) return SL_FILTER_EXACT;
-    look_around(of, f);
-    double least = f->parts ? WALK_SHARE : OTHER_SHARE;
-    if (given == SL_FILTER_WALK || f->share >= least) return SL_FILTER_WALK;
-    return is_little(of, f) ? SL_FILTER_EXACT : without_walk(of, f);
+    if (search->params->filter && given == SL_FILTER_AUTO && is_exact_cheapest(search, plan)) return SL_FILTER_EXACT;
+    measure_share(search, plan);
+    double least = plan->has_partitions ? WALK_SHARE : OTHER_SHARE;
+    if (given == SL_FILTER_WALK || plan->share >= least) return SL_FILTER_WALK;
+    return is_exact_cheapest(search, plan) ? SL_FILTER_EXACT : strategy_instead_of_walk(search, plan);
 }
 
-static int walk_finds(const sl_filtered_search *of, const finding *f) {
-    const int rare = !sl_has_id_filter(of->params) && f->allowed.n - f->allowed.n / RARE <= f->allowed.count;
-    const size_t most = (rare ? WALK_DEEPEST : WALK_DEEPER) * f->ef;
-    size_t max_ef = f->parts && of->params->strategy == SL_FILTER_AUTO ? most : SL_MAX_EF;
-    /* Deletions are no limit: settings are tuned for what is left. */
-    if (sl_is_filtered(of->params) && of->max_ef < max_ef) max_ef = of->max_ef;
-    const sl_beam_params how = {.search = of->params,
-                                .allowed = &f->allowed,
-                                .k = of->k,
-                                .rerank = of->rerank,
+static int search_by_walk(const sl_filtered_search *search, const search_plan *plan) {
+    const int rare =
+        !sl_has_id_filter(search->params) && plan->allowed.n - plan->allowed.n / RARE <= plan->allowed.count;
+    const size_t most = (rare ? WALK_DEEPEST : WALK_DEEPER) * plan->ef;
+    size_t max_ef = plan->has_partitions && search->params->strategy == SL_FILTER_AUTO ? most : SL_MAX_EF;
+    /* Tombstones don't limit the beam: settings are tuned for the nodes that are left. */
+    if (sl_is_filtered(search->params) && search->max_ef < max_ef) max_ef = search->max_ef;
+    const sl_beam_params how = {.search = search->params,
+                                .allowed = &plan->allowed,
+                                .k = search->k,
+                                .rerank = search->rerank,
                                 .max_ef = max_ef,
-                                .share = f->share,
+                                .share = plan->share,
                                 .mostly_allowed = rare,
-                                .start = f->near};
-    return sl_widen_beam(of->walk, &how);
+                                .start = plan->start};
+    return sl_widen_beam(search->walk, &how);
 }
 
-/* Returns how many vectors PARTITIONS may compare with, before another strategy costs less. */
-static size_t most_by_partitions(const finding *f) {
-    size_t by_hops = HOPS_ROWS * f->ef, by_all = f->allowed.count / EXACT_GAIN;
+/* Returns how many rows PARTITIONS may score before another strategy costs less. */
+static size_t max_rows_by_partitions(const search_plan *plan) {
+    size_t by_hops = HOPS_ROWS * plan->ef, by_all = plan->allowed.count / EXACT_GAIN;
     return by_hops < by_all ? by_hops : by_all;
 }
 
-/* Walks from the best of the pool, or from near allowed nodes where it is empty. Returns whether enough were found. */
-static int hops_find(const sl_filtered_search *of, finding *f) {
-    sl_walk *walk = of->walk;
+/* Walks from the best of the pool, or from near allowed nodes if it's empty. Returns whether it found enough. */
+static int search_by_hops(const sl_filtered_search *search, search_plan *plan) {
+    sl_walk *walk = search->walk;
     uint32_t seeds[SL_SEEDS + 65];
-    const sl_top best = {(sl_top_entry *)(void *)of->scratch, 0, of->k};
+    const sl_top best = {(sl_top_entry *)(void *)search->scratch, 0, search->k};
     size_t count = walk->pool.size < SL_SEEDS ? walk->pool.size : SL_SEEDS;
     sl_pool_sort(&walk->pool);
     for (size_t i = 0; i < count; i++)
         seeds[i] = sl_pool_id(walk->pool.keys[i]);
     if (!count)
-        count = sl_allowed_seeds(walk, &f->allowed, f->wanted.by_partition, of->query,
-                                 (uint8_t *)(best.entries + of->k), seeds);
-    if (sl_walk_reserve(walk, sl_walk_allowed_pool_ef(f->ef)) != SL_OK) return 0;
-    sl_walk_allowed(walk, &f->allowed, seeds, count, f->ef, f->wanted.keep, best);
-    if (sl_has_id_filter(of->params)) sl_pool_drop_refused(walk->graph, of->params, &f->allowed, &walk->pool);
-    return walk->pool.size >= of->k || sl_walk_is_over_budget(walk);
+        count = sl_allowed_seeds(walk, &plan->allowed, plan->goal.by_partition, search->query,
+                                 (uint8_t *)(best.entries + search->k), seeds);
+    if (sl_walk_reserve(walk, sl_walk_allowed_pool_ef(plan->ef)) != SL_OK) return 0;
+    sl_walk_allowed(walk, &plan->allowed, seeds, count, plan->ef, plan->goal.keep, best);
+    if (sl_has_id_filter(search->params))
+        sl_pool_drop_refused(walk->graph, search->params, &plan->allowed, &walk->pool);
+    return walk->pool.size >= search->k || sl_walk_is_over_budget(walk);
 }
 
-sl_filter_strategy sl_search_filtered(sl_filtered_search *of) {
-    sl_walk *walk = of->walk;
-    const sl_filter *filter = of->params->filter;
-    const size_t ef = of->params->ef > of->k ? of->params->ef : of->k;
-    /* Settings are tuned for walks, which keep ef among deleted nodes too. */
-    const size_t room = sl_is_filtered(of->params) ? SL_MAX_EF : ef;
-    size_t keep = of->rerank < room ? of->rerank : room;
+sl_filter_strategy sl_search_filtered(sl_filtered_search *search) {
+    sl_walk *walk = search->walk;
+    const sl_filter *filter = search->params->filter;
+    const size_t ef = search->params->ef > search->k ? search->params->ef : search->k;
+    /* Settings are tuned for walks, which keep ef candidates among tombstones too. */
+    const size_t room = sl_is_filtered(search->params) ? SL_MAX_EF : ef;
+    size_t keep = search->rerank < room ? search->rerank : room;
     if (sl_walk_reserve(walk, keep) != SL_OK) keep = walk->pool_ef;
-    finding f = {.allowed = filter ? sl_filter_allowed(filter, walk->graph) : sl_allowed_all(walk->graph),
-                 .wanted = {.k = of->k, .keep = keep, .max_missed = missed(of), .max_nodes = SIZE_MAX},
-                 .ef = ef,
-                 .parts = has_partitions(of)};
-    if (filter) f.wanted.by_partition = filter->set.by_partition;
+    search_plan plan = {.allowed = filter ? sl_filter_allowed(filter, walk->graph) : sl_allowed_all(walk->graph),
+                        .goal = {.k = search->k, .keep = keep, .max_missed = max_missed(search), .max_nodes = SIZE_MAX},
+                        .ef = ef,
+                        .has_partitions = has_partitions(search)};
+    if (filter) plan.goal.by_partition = filter->set.by_partition;
     walk->pool.size = 0;
-    if (!f.allowed.count) return SL_FILTER_EXACT;
-    sl_filter_strategy used = choose(of, &f);
+    if (!plan.allowed.count) return SL_FILTER_EXACT;
+    sl_filter_strategy used = choose_strategy(search, &plan);
     if (used == SL_FILTER_WALK) {
-        if (walk_finds(of, &f)) return used;
-        used = is_little(of, &f) ? SL_FILTER_EXACT : without_walk(of, &f);
+        if (search_by_walk(search, &plan)) return used;
+        used = is_exact_cheapest(search, &plan) ? SL_FILTER_EXACT : strategy_instead_of_walk(search, &plan);
     }
     walk->pool.size = 0;
     if (used == SL_FILTER_PARTITIONS) {
-        if (of->params->strategy == SL_FILTER_AUTO && !sl_has_id_filter(of->params))
-            f.wanted.max_nodes = most_by_partitions(&f);
-        size_t left = sl_scan_allowed_partitions(walk, of->params, &f.allowed, &f.wanted, of->query, of->scratch);
+        if (search->params->strategy == SL_FILTER_AUTO && !sl_has_id_filter(search->params))
+            plan.goal.max_nodes = max_rows_by_partitions(&plan);
+        size_t left =
+            sl_scan_allowed_partitions(walk, search->params, &plan.allowed, &plan.goal, search->query, search->scratch);
         if (!left) return used;
-        used = left > f.allowed.count / EXACT_GAIN ? SL_FILTER_EXACT : SL_FILTER_HOPS;
+        used = left > plan.allowed.count / EXACT_GAIN ? SL_FILTER_EXACT : SL_FILTER_HOPS;
     }
-    if (used == SL_FILTER_HOPS && hops_find(of, &f)) return used;
-    sl_scan_all_allowed(walk, of->params, &f.allowed, keep);
+    if (used == SL_FILTER_HOPS && search_by_hops(search, &plan)) return used;
+    sl_scan_all_allowed(walk, search->params, &plan.allowed, keep);
     return SL_FILTER_EXACT;
 }

@@ -1,5 +1,5 @@
-/* Searches that may not return every node, because of a filter, a callback or deletions: which strategy costs least,
- * and results in every case. */
+/* Filtered searches: chooses the cheapest strategy, and goes on to another if the first finds too few results. Searches
+ * among tombstones and with callbacks come here too. */
 #ifndef SL_HNSW_SEARCH_FILTER_STRATEGY_H
 #define SL_HNSW_SEARCH_FILTER_STRATEGY_H
 
@@ -11,11 +11,11 @@ typedef struct sl_filtered_search {
     sl_query query;
     size_t k;
     size_t rerank;    /* sl_rerank_count */
-    size_t max_ef;    /* as sl_widen_beam has it */
-    uint8_t *scratch; /* for sl_start_nodes, and for what partitions need: sl_scan_allowed_scratch */
+    size_t max_ef;    /* as in sl_beam_params */
+    uint8_t *scratch; /* for sl_start_nodes and sl_scan_allowed_partitions */
 } sl_filtered_search;
 
-/* Leaves candidates in the walk's pool. The walk has been asked the query. Returns the strategy that it ended with. */
+/* Leaves candidates in the walk's pool. The walk has its query. Returns the strategy that found them. */
 sl_filter_strategy sl_search_filtered(sl_filtered_search *of);
 
 #endif

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* A list is long from one id for so many nodes on: a pass over all nodes then costs less than looking each id up. */
+/* From one id for LONG nodes on, one pass over all nodes costs less than looking each id up. */
 enum { LONG = 16 };
-/* A long list becomes a bitmap over ids, if that takes at most so many bits a node. */
+/* A long list becomes a bitmap over ids, if it takes at most so many bits a node. */
 enum { BITS_A_NODE = 32 };
-/* Otherwise its ids and those of the nodes are brought together by hash, if they are at most so many. */
+/* Otherwise the list's ids and the nodes' ids are joined by hash, if there are at most so many. */
 enum { TOGETHER = 1 << 23 };
-/* Runs of equal first bits of the hash: few enough that a core writes to all of them without missing pages. */
+/* Runs of equal first bits of the hash: few enough for a core to write to all of them without missing pages. */
 enum { RUN_BITS = 8, RUNS = 1 << RUN_BITS };
-/* Ids that are looked up in the map at once. */
+/* Ids looked up in the map at a time. */
 enum { LOOKED_UP = 1024 };
 
 static void set_bit(uint64_t *bits, uint64_t at, uint64_t value) {
@@ -24,8 +24,9 @@ static void set_bit(uint64_t *bits, uint64_t at, uint64_t value) {
  * By the map of ids
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* An id may have any number of nodes. */
-static sl_status by_chains(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count, uint64_t *nodes) {
+/* Here an id may have any number of nodes. */
+static sl_status nodes_by_chains(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count,
+                                 uint64_t *nodes) {
     sl_node_list found = {0};
     sl_status status = SL_OK;
     for (size_t i = 0; i < count && status == SL_OK; i++) {
@@ -38,7 +39,8 @@ static sl_status by_chains(sl_index *index, const sl_graph *graph, const uint64_
     return status;
 }
 
-static sl_status by_map(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count, uint64_t *nodes) {
+static sl_status nodes_by_map(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count,
+                              uint64_t *nodes) {
     uint32_t found[LOOKED_UP];
     for (size_t done = 0; done < count; done += LOOKED_UP) {
         const size_t n = count - done < LOOKED_UP ? count - done : LOOKED_UP;
@@ -65,14 +67,14 @@ void sl_nodes_of_id_bits(const sl_graph *graph, const uint64_t *bits, uint64_t c
     }
 }
 
-static sl_status by_bitmap(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, size_t count,
-                           uint64_t *nodes) {
+static sl_status nodes_by_bitmap(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids,
+                                 size_t count, uint64_t *nodes) {
     const uint64_t most = graph->next_id;
     const size_t bytes = ((size_t)most / 64 + 1) * sizeof(uint64_t);
     void *block;
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
     uint64_t *bits = block;
-    /* Unknown ids share the bit behind the last, so that the loop has no branch. */
+    /* Unknown ids share the bit behind the last, so the loop has no branch. */
     for (size_t i = 0; i < count; i++)
         set_bit(bits, ids[i] < most ? ids[i] : most, 1);
     sl_nodes_of_id_bits(graph, bits, most, nodes);
@@ -86,11 +88,11 @@ static sl_status by_bitmap(const sl_graph *graph, const sl_allocator *allocator,
 
 typedef struct entry {
     uint64_t id;
-    uint32_t hash; /* its last bits */
+    uint32_t hash; /* its low bits */
     uint32_t node; /* or the place in the list */
 } entry;
 
-/* Entries by the first bits of their hashes. */
+/* Entries sorted by the first bits of their hashes. */
 typedef struct runs {
     entry *entries;
     size_t count, starts[RUNS + 1];
@@ -100,8 +102,8 @@ static size_t run_of(uint64_t hash) {
     return (size_t)(hash >> (64 - RUN_BITS));
 }
 
-/* Puts the ids of a list, or those of the nodes where `ids` is NULL, into runs. */
-static sl_status runs_make(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, runs *out) {
+/* Sorts the ids of a list into runs, or those of the nodes if `ids` is NULL. */
+static sl_status make_runs(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, runs *out) {
     size_t next[RUNS] = {0};
     const uint64_t seed = sl_id_seed();
     void *block;
@@ -121,7 +123,7 @@ static sl_status runs_make(const sl_graph *graph, const sl_allocator *allocator,
     return SL_OK;
 }
 
-/* Places of a table for a run. Three of four stay free, so that nearly all ids have their first place. */
+/* Returns the places of a run's table. Three of four stay free, so nearly every id is in its first place. */
 static size_t table_size(const runs *list, size_t run) {
     size_t size = 16;
     while (size < 4 * (list->starts[run + 1] - list->starts[run]))
@@ -129,7 +131,7 @@ static size_t table_size(const runs *list, size_t run) {
     return size;
 }
 
-/* The place of an id, or the free place where the id belongs. SL_NO_ID, which no node has, fills free places. */
+/* Returns the place of an id, or the free place where it belongs. SL_NO_ID, which no node has, marks free places. */
 static size_t place_of(const uint64_t *table, size_t size, const entry *e) {
     size_t at = e->hash & (size - 1);
     while (table[at] != SL_NO_ID && table[at] != e->id)
@@ -137,7 +139,7 @@ static size_t place_of(const uint64_t *table, size_t size, const entry *e) {
     return at;
 }
 
-static void compare_run(const runs *list, const runs *all, size_t run, uint64_t *table, uint64_t *nodes) {
+static void join_run(const runs *list, const runs *all, size_t run, uint64_t *table, uint64_t *nodes) {
     const size_t size = table_size(list, run);
     memset(table, 0xff, size * sizeof *table);
     for (size_t i = list->starts[run]; i < list->starts[run + 1]; i++)
@@ -148,19 +150,19 @@ static void compare_run(const runs *list, const runs *all, size_t run, uint64_t 
     }
 }
 
-static sl_status by_hash(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, size_t count,
-                         uint64_t *nodes) {
+static sl_status nodes_by_hash(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, size_t count,
+                               uint64_t *nodes) {
     runs list = {.count = count}, all = {.count = graph->n};
     size_t most = 0;
     void *table = NULL;
     sl_status status;
-    SL_TRY_GOTO(runs_make(graph, allocator, ids, &list), done);
-    SL_TRY_GOTO(runs_make(graph, allocator, NULL, &all), done);
+    SL_TRY_GOTO(make_runs(graph, allocator, ids, &list), done);
+    SL_TRY_GOTO(make_runs(graph, allocator, NULL, &all), done);
     for (size_t run = 0; run < RUNS; run++)
         if (table_size(&list, run) > most) most = table_size(&list, run);
     SL_TRY_GOTO(sl_mem_take(allocator, most * sizeof(uint64_t), &table), done);
     for (size_t run = 0; run < RUNS; run++)
-        compare_run(&list, &all, run, table, nodes);
+        join_run(&list, &all, run, table, nodes);
 done:
     sl_mem_free(allocator, table, most * sizeof(uint64_t));
     sl_mem_free(allocator, list.entries, list.count * sizeof(entry));
@@ -171,9 +173,10 @@ done:
 sl_status sl_nodes_of_ids(sl_index *index, const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids,
                           size_t count, uint64_t *nodes) {
     if (count >= graph->n / LONG) {
-        if (graph->next_id / BITS_A_NODE <= graph->n) return by_bitmap(graph, allocator, ids, count, nodes);
-        if (count <= TOGETHER && graph->n <= TOGETHER - count) return by_hash(graph, allocator, ids, count, nodes);
+        if (graph->next_id / BITS_A_NODE <= graph->n) return nodes_by_bitmap(graph, allocator, ids, count, nodes);
+        if (count <= TOGETHER && graph->n <= TOGETHER - count)
+            return nodes_by_hash(graph, allocator, ids, count, nodes);
     }
-    if (sl_ids_repeat(graph)) return by_chains(index, graph, ids, count, nodes);
-    return by_map(index, graph, ids, count, nodes);
+    if (sl_ids_repeat(graph)) return nodes_by_chains(index, graph, ids, count, nodes);
+    return nodes_by_map(index, graph, ids, count, nodes);
 }

@@ -1,4 +1,4 @@
-/* Counts of 64-bit keys, by hash. Each key that is counted has one at least. */
+/* Counts of 64-bit keys in a hash table. A key in the table has a count of at least 1. */
 #ifndef SL_HNSW_SEARCH_KEY_COUNTS_H
 #define SL_HNSW_SEARCH_KEY_COUNTS_H
 
@@ -9,12 +9,12 @@
 
 typedef struct sl_key_counts {
     uint64_t *keys;
-    size_t *counts; /* 0: a free place */
+    size_t *counts; /* 0: free place */
     size_t places;  /* a power of two */
-    uint64_t seed;  /* of the keys' places */
+    uint64_t seed;  /* of the hash */
 } sl_key_counts;
 
-/* Returns places for so many keys. */
+/* Returns the places of a table for so many keys. */
 static inline size_t sl_key_counts_places(size_t keys) {
     size_t places = 16;
     while (places < 2 * keys)
@@ -22,27 +22,27 @@ static inline size_t sl_key_counts_places(size_t keys) {
     return places;
 }
 
-/* Returns the bytes of memory that so many places take. */
+/* Returns the bytes of a table. */
 static inline size_t sl_key_counts_bytes(size_t places) {
     return places * (sizeof(uint64_t) + sizeof(size_t));
 }
 
-/* Empties a tally, which lies in the caller's memory. */
-static inline void sl_key_counts_start(sl_key_counts *tally, void *memory, size_t places) {
-    tally->places = places;
-    tally->seed = sl_id_seed();
-    tally->keys = memory;
-    tally->counts = (size_t *)(void *)(tally->keys + places);
-    memset(tally->counts, 0, places * sizeof *tally->counts);
+/* Starts an empty table in the caller's memory. */
+static inline void sl_key_counts_start(sl_key_counts *counts, void *memory, size_t places) {
+    counts->places = places;
+    counts->seed = sl_id_seed();
+    counts->keys = memory;
+    counts->counts = (size_t *)(void *)(counts->keys + places);
+    memset(counts->counts, 0, places * sizeof *counts->counts);
 }
 
-/* The count of a key, which the caller may raise from 0 where there is room for one more. */
-static inline size_t *sl_key_counts_of(const sl_key_counts *tally, uint64_t key) {
-    size_t at = (size_t)sl_id_hash(tally->seed, key) & (tally->places - 1);
-    while (tally->counts[at] && tally->keys[at] != key)
-        at = (at + 1) & (tally->places - 1);
-    tally->keys[at] = key;
-    return &tally->counts[at];
+/* Returns the count of a key. The caller may raise it from 0 if there is room for one key more. */
+static inline size_t *sl_key_counts_of(const sl_key_counts *counts, uint64_t key) {
+    size_t at = (size_t)sl_id_hash(counts->seed, key) & (counts->places - 1);
+    while (counts->counts[at] && counts->keys[at] != key)
+        at = (at + 1) & (counts->places - 1);
+    counts->keys[at] = key;
+    return &counts->counts[at];
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static size_t places(const sl_graph *graph) {
+static size_t centroid_places(const sl_graph *graph) {
     return (graph->partitions.count + SL_SCORE_BLOCK + SL_SCORE_PAD + 15) / 16 * 16;
 }
 
@@ -15,7 +15,7 @@ static size_t query_bytes(const sl_graph *graph) {
 }
 
 size_t sl_partition_order_scratch(const sl_graph *graph) {
-    return places(graph) * (sizeof(float) + sizeof(uint32_t) + 1) + query_bytes(graph) +
+    return centroid_places(graph) * (sizeof(float) + sizeof(uint32_t) + 1) + query_bytes(graph) +
            graph->codec.dim * sizeof(float);
 }
 
@@ -40,13 +40,12 @@ float sl_partition_spread_unit(const sl_walk *walk, float score) {
     return distance_of(walk->origin, score);
 }
 
-/* The score of a centroid at the query, under L2. */
+/* Returns the L2 score of a centroid at the query itself. */
 static float nearest_of(const sl_partition_order *order, const sl_walk *walk) {
     return sl_codec_nearest(&order->partitions->codec, walk->query_norm2);
 }
 
-/* Returns about log2 of a positive float: its bits, taken as an integer, grow as its logarithm does. Infinity and NaN
- * stay what they are. */
+/* Returns about log2 of a positive float: its bits, as an integer, grow like its logarithm. Infinity and NaN stay. */
 static float log_of(float positive) {
     int32_t bits;
     if (!(positive < INFINITY)) return positive;
@@ -54,7 +53,7 @@ static float log_of(float positive) {
     return (float)bits * 0x1p-23f;
 }
 
-/* Undoes log_of, of a logarithm from 0 up. The most is the largest float. */
+/* Inverts log_of for logarithms from 0 on. The most is the largest float. */
 static float positive_of(float log) {
     const int32_t bits = log < 255 ? (int32_t)(log * 0x1p23f) : 0x7f7fffff;
     float positive;
@@ -62,8 +61,8 @@ static float positive_of(float log) {
     return positive;
 }
 
-/* The larger the farther: the logarithm of a distance under L2, else a score below zero. Clusters may be far apart and
- * narrow: classes of one width in distance would hold all partitions of a cluster in one. */
+/* Returns how far a centroid is: the logarithm of its distance under L2, else minus its score. Clusters may be far
+ * apart and narrow: classes of equal width in distance would put all of a cluster's partitions into one. */
 static float farness_of(const sl_partition_order *order, const sl_walk *walk, float score) {
     return walk->graph->codec.metric == SL_METRIC_L2 ? log_of(distance_of(nearest_of(order, walk), score)) : -score;
 }
@@ -75,9 +74,9 @@ float sl_partition_class_score(const sl_partition_order *order, const sl_walk *w
     return walk->origin - distance * distance / 2;
 }
 
-/* Settles the bounds of the classes. A file's centroids may have scores that are no numbers: those come last. */
-static void find_classes(sl_partition_order *order, const sl_walk *walk) {
-    /* The bounds leave out centroids at the query: the logarithm of no distance would be far below all others. */
+/* Sets the bounds of the classes. Centroids whose score is NaN, which a file may hold, come last. */
+static void set_class_bounds(sl_partition_order *order, const sl_walk *walk) {
+    /* Centroids at the query don't count: the logarithm of distance 0 would be far below all others. */
     const float least = walk->graph->codec.metric == SL_METRIC_L2 ? log_of(FLT_MIN) : -INFINITY;
     float low = INFINITY, high = -INFINITY;
     for (size_t p = 0; p < order->partitions->count; p++) {
@@ -90,16 +89,16 @@ static void find_classes(sl_partition_order *order, const sl_walk *walk) {
     order->step = high > low ? (high - low) / (SL_PARTITION_CLASSES - 1) : 1.0f / SL_PARTITION_CLASSES;
 }
 
-/* Returns the class that lies `down` steps behind the bound of the nearest; the last where `down` is no number. */
+/* Returns the class `down` steps behind the nearest; the last class for NaN. */
 static size_t class_of(float down) {
     const size_t last = SL_PARTITION_CLASSES - 1;
     if (!(down > -INFINITY && down < (float)last)) return last;
     return down > 0 ? (size_t)down : 0;
 }
 
-static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
+static void sort_into_classes(sl_partition_order *order, const sl_walk *walk) {
     size_t places_of[SL_PARTITION_CLASSES + 1] = {0};
-    find_classes(order, walk);
+    set_class_bounds(order, walk);
     const float inverse = 1 / order->step;
     memset(order->left, 0, sizeof order->left);
     for (size_t p = 0; p < order->partitions->count; p++) {
@@ -116,7 +115,7 @@ static void put_in_order(sl_partition_order *order, const sl_walk *walk) {
         if (sl_partition_allowed(order, p)) order->order[places_of[order->classes[p]]++] = (uint32_t)p;
 }
 
-/* Centroids may have another origin of scores than nodes, whose scores they are compared with from here on. */
+/* Moves centroids' scores to the origin of nodes' scores, with which they are compared from here on. */
 static void move_scores(const sl_partition_order *order, const sl_walk *walk) {
     const float shift = walk->origin - nearest_of(order, walk);
     for (size_t p = 0; p < order->partitions->count; p++)
@@ -129,11 +128,11 @@ void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, sl_query 
     order->partitions = &graph->partitions;
     order->n = graph->n;
     order->scores = (float *)(void *)(scratch + query_bytes(graph));
-    order->order = (uint32_t *)(void *)(order->scores + places(graph));
-    float *floats = (float *)(void *)(order->order + places(graph));
+    order->order = (uint32_t *)(void *)(order->scores + centroid_places(graph));
+    float *floats = (float *)(void *)(order->order + centroid_places(graph));
     order->classes = (uint8_t *)(floats + graph->codec.dim);
     sl_walk_partition_query(walk, query, scratch, floats, &code);
     score_centroids(order, walk, &code);
-    put_in_order(order, walk);
+    sort_into_classes(order, walk);
     if (graph->codec.metric == SL_METRIC_L2) move_scores(order, walk);
 }

@@ -1,29 +1,29 @@
-/* Partitions in the order in which a query looks at them: those with near centroids first. */
+/* Partitions in the order in which a query searches them: near centroids first. */
 #ifndef SL_HNSW_SEARCH_PARTITION_ORDER_H
 #define SL_HNSW_SEARCH_PARTITION_ORDER_H
 
 #include "hnsw/graph/partition.h"
 #include "hnsw/search/walk.h"
 
-/* Partitions are put into classes by the scores of their centroids. Sorting costs more than it gains. */
+/* Partitions are sorted into classes by the scores of their centroids. A full sort costs more than it gains. */
 enum { SL_PARTITION_CLASSES = 128 };
 
 typedef struct sl_partition_order {
     const sl_partitions *partitions;
-    const uint32_t *allowed; /* allowed nodes of each partition; NULL: all of its nodes */
+    const uint32_t *allowed; /* allowed nodes of each partition; NULL: all nodes */
     size_t n;                /* nodes of the graph */
-    float *scores;           /* of the centroids, as the walk would score nodes there */
+    float *scores;           /* of the centroids, on the scale of the walk's scores of nodes */
     uint8_t *classes;
     uint32_t *order;                   /* partitions with allowed nodes, by class */
-    size_t count;                      /* of `order` */
+    size_t count;                      /* entries of `order` */
     float nearest, step;               /* class c begins at the farness nearest + c * step */
-    size_t left[SL_PARTITION_CLASSES]; /* allowed nodes of each class that were not looked at */
+    size_t left[SL_PARTITION_CLASSES]; /* allowed nodes of each class that are left to search */
 } sl_partition_order;
 
-/* Bytes of scratch. */
+/* Returns the bytes of scratch. */
 size_t sl_partition_order_scratch(const sl_graph *graph);
 
-/* Scores all centroids, and orders the partitions. `allowed` is given in `order`. The walk has been asked the query. */
+/* Scores all centroids and orders the partitions. The caller sets order->allowed; the walk has its query. */
 void sl_partition_order_make(sl_partition_order *order, sl_walk *walk, sl_query query, uint8_t *scratch);
 
 /* Returns how many allowed nodes a partition has. */
@@ -33,8 +33,8 @@ static inline size_t sl_partition_allowed(const sl_partition_order *order, size_
     return nodes.end - nodes.first;
 }
 
-/* Returns the unit of the spread of scores about a centroid with this score. Under L2 a score is walk->origin - d^2 /
- * 2, and scores around a centroid differ by about the query's distance d from it. Elsewhere the unit is 1. */
+/* Returns the unit in which nodes' scores spread about a centroid with this score. Under L2 a score is walk->origin -
+ * d^2 / 2, and the scores near a centroid differ by about its distance d from the query. Elsewhere the unit is 1. */
 float sl_partition_spread_unit(const sl_walk *walk, float score);
 
 /* Returns the score of centroids in the middle of a class. */

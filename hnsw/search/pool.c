@@ -2,15 +2,15 @@
 
 #include "base/memory.h"
 
-/* Up to twice the limit may be there before what is beyond the limit is dropped, and a turn comes on top. Kernels
- * write whole registers behind all of it, and behind what is kept of each sixteen. */
+/* The pool holds up to twice the limit before it drops candidates, and a turn on top. Kernels write whole registers
+ * past the end of that, and past what they keep of each sixteen. */
 enum { SPARE = 64, BEHIND = 32 };
 
 static size_t room_for(size_t limit) {
     return 2 * limit + SPARE + SL_TURN_IDS;
 }
 
-/* Returns a whole number of sixteens. */
+/* Rounds up to whole sixteens. */
 static size_t places_for(size_t limit) {
     return (room_for(limit) + BEHIND + 15) / 16 * 16;
 }
@@ -90,8 +90,8 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
     if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, limit, limit + limit / 4);
 }
 
-/* Merges runs of one, two, four and so on; what is merged last lies in keys. The run that the next key comes from is
- * as good as random, so that nothing may branch on it. A key that is read behind a run does not count. */
+/* Merges runs of one, two, four and so on; the last merge lies in keys. The next key comes from either run as if at
+ * random, so nothing may branch on it. A key read past the end of a run does not count. */
 void sl_pool_sort(sl_pool *pool) {
     uint64_t *from = pool->keys, *to = pool->spare;
     size_t n = pool->size;

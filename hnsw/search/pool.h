@@ -1,13 +1,14 @@
 /*
- * The candidates of a walk: those among the `limit` best seen so far. The walk asks again and again for the best of
- * them that is unexpanded.
+ * The candidate pool of a walk: the `limit` best candidates seen so far. The walk pops the best unexpanded one again
+ * and again.
  *
- * Candidates lie in order of arrival. Beside them lies the best open score of every sixteen, and the best of every
- * sixteen of these. Taking in what a turn has scored is a comparison and a store of what passed. The best is found by
- * three maxima: there is no search for a place, and nothing is moved. In the tiers with wide registers hardly a branch
- * depends on a score. Candidates behind the `limit` best are dropped only when there is no room for another turn.
- * Tells whether a candidate has `limit` better ones before it is counted when the walk asks for it, and only once as
- * many have been expanded.
+ * Candidates lie in order of arrival. A second array holds the best unexpanded score of every sixteen, and a third the
+ * best of every sixteen of those. To offer a turn's scores is to compare them with the threshold and to append those
+ * above it. To find the best is three maxima. Nothing is searched, nothing is moved, and on tiers with wide registers
+ * hardly a branch depends on a score. Candidates behind the `limit` best are dropped only when there is no room for
+ * another turn.
+ *
+ * Whether `limit` better candidates exist is counted at a pop, once `limit` were expanded.
  */
 #ifndef SL_HNSW_SEARCH_POOL_H
 #define SL_HNSW_SEARCH_POOL_H
@@ -23,44 +24,46 @@ typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
     sl_candidates all;
     size_t limit, room, expanded;
-    float popped_score; /* the score of the candidate that was popped last */
+    float popped_score; /* score of the candidate popped last */
 
-    /* The result of sl_pool_finish, best first where `sorted`. */
+    /* The result of sl_pool_finish, best first if `sorted`. */
     uint64_t *keys, *spare;
     size_t size;
     int sorted;
-    uint64_t *block; /* in which both lie */
+    uint64_t *block; /* holds both */
 } sl_pool;
 
-/* Makes room for walks with limits up to max_limit. */
+/* Allocates room for limits up to max_limit. Errors: SL_ENOMEM. */
 sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_candidate_kernels *kernels,
                        size_t max_limit);
 void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit);
 
-/* Makes room for a limit of `more` in place of `max_limit`. The candidates stay, and the limit becomes `more`; keys are
- * lost. On failure nothing is changed. */
+/* Raises the room and the limit from max_limit to `more`. The candidates stay, the keys are lost. On failure nothing
+ * changes.
+ * Errors: SL_ENOMEM. */
 sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more);
 
-/* Empties the pool. best_limit 0: nobody will ask for sl_pool_kth_score. An id is offered at most once in a walk. */
+/* Empties the pool. The caller offers each id once a walk at most.
+ * Parameters: best_limit: the rank of sl_pool_kth_score; 0: the caller does not ask for it. */
 void sl_pool_start(sl_pool *pool, size_t limit, size_t best_limit);
 
-/* Takes those of n <= SL_TURN_IDS candidates that may be among the best. NaN and -INFINITY never are. */
+/* Adds the candidates above the threshold, of n up to SL_TURN_IDS. NaN and -INFINITY never enter. */
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Leaves the best, `most` or fewer, in keys, in any order. The walk is over. */
+/* Ends the walk: leaves the `most` best candidates, or fewer, in `keys`, in any order. */
 void sl_pool_finish(sl_pool *pool, size_t most);
 
-/* The same of the keys that are left, where some were taken out since. */
+/* Keeps the `most` best of `keys`, after some were removed. */
 void sl_pool_keep_best(sl_pool *pool, size_t most);
 
-/* Leaves candidates that no walk has found in keys, in any order. Parameters: n is at most a quarter above the limit
- * that the pool has room for. */
+/* Sets `keys` to candidates that no walk found, in any order.
+ * Parameters: n: at most a quarter above the limit that the pool has room for. */
 void sl_pool_set(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Sorts keys, best first. Candidates that are scored anew need no order. */
+/* Sorts `keys`, best first. Candidates that are scored again need no order. */
 void sl_pool_sort(sl_pool *pool);
 
-/* Returns a key of a candidate. Keys order as scores do, larger ids first among equals: 0 and -0 are one score. */
+/* Returns a candidate's key. Keys order as scores do; of equal scores the larger id is first. 0 and -0 are equal. */
 static inline uint64_t sl_pool_key(float score, uint32_t id) {
     uint32_t bits;
     score += 0.0f;
@@ -81,21 +84,20 @@ static inline uint32_t sl_pool_id(uint64_t key) {
     return (uint32_t)key;
 }
 
-/* Returns the score of the best_limit-th best, or of the SL_BEST_SCORES-th; -INFINITY while there are not as many. */
+/* Returns the best_limit-th best score, or the SL_BEST_SCORES-th if that rank is lower; -INFINITY while there are
+ * fewer. */
 static inline float sl_pool_kth_score(const sl_pool *pool) {
     return pool->all.best_scores[pool->all.best_count - 1];
 }
 
-/* Returns the place of the best unexpanded candidate, which counts as expanded from then on; SL_NO_PLACE where there is
- * none. */
+/* Marks the best unexpanded candidate as expanded and returns its place; SL_NO_PLACE if there is none. */
 static inline size_t sl_pool_pop_place(sl_pool *pool) {
     size_t place = pool->kernels->best(&pool->all);
     if (place != SL_NO_PLACE) pool->popped_score = pool->all.scores[place];
     return place;
 }
 
-/* Returns the best unexpanded candidate, which counts as expanded from then on; SL_POOL_NONE where `limit` better ones
- * are known. */
+/* Marks the best unexpanded candidate as expanded and returns it; SL_POOL_NONE if `limit` better ones are known. */
 static inline uint32_t sl_pool_pop(sl_pool *pool) {
     size_t place = sl_pool_pop_place(pool);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;

@@ -7,13 +7,13 @@
 
 typedef struct sl_query_batch sl_query_batch;
 
-/* Answers query i with a searcher of the calling thread, and adds to its stats. */
+/* Answers query i with the calling thread's searcher, and adds to stats. */
 typedef sl_status sl_answer_fn(const sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *stats);
 
 struct sl_query_batch {
     const sl_graph *graph;
-    const sl_numa *numa;     /* NULL: no policy */
-    sl_searcher **searchers; /* one a thread; sl_query_batch_run takes them */
+    const sl_numa *numa;     /* NULL: no NUMA policy */
+    sl_searcher **searchers; /* one a thread; sl_query_batch_run fills it */
     size_t threads;
     const uint8_t *queries;
     sl_dtype dtype;
@@ -21,11 +21,11 @@ struct sl_query_batch {
     const sl_search_params *params;
     uint64_t *ids;
     float *scores;
-    int nodes;    /* ids get numbers of nodes, not the user's ids */
+    int nodes;    /* write node numbers in place of the user's ids */
     size_t first; /* number of the first query, for messages */
     sl_progress progress;
-    sl_answer_fn *answer; /* NULL: a search for k, into ids and scores */
-    size_t max_ef;        /* max_ef of searchers for `answer` */
+    sl_answer_fn *answer; /* NULL: search for k results, into ids and scores */
+    size_t max_ef;        /* max_ef of searchers, if `answer` is set */
     const void *ctx;      /* of `answer` */
 };
 
@@ -33,10 +33,10 @@ static inline sl_query sl_query_batch_query(const sl_query_batch *batch, size_t 
     return (sl_query){batch->queries + i * batch->stride, batch->dtype};
 }
 
-/* Writes the searcher's results as row i of the batch's results. */
+/* Writes the searcher's results as row i. */
 void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
 
-/* Adds what one thread counted. */
+/* Adds one thread's counts. */
 static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_stats *part) {
     sum->results += part->results;
     sum->evaluations += part->evaluations;

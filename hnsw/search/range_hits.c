@@ -5,12 +5,12 @@
 
 enum { LEAST_ROOM = 4096 };
 
-static size_t bytes_of(size_t room) {
+static size_t hits_bytes(size_t room) {
     return room * (sizeof(uint32_t) + sizeof(float));
 }
 
 void sl_range_hits_free(sl_range_hits *hits, const sl_allocator *allocator) {
-    sl_mem_free(allocator, hits->ids, bytes_of(hits->room));
+    sl_mem_free(allocator, hits->ids, hits_bytes(hits->room));
     *hits = (sl_range_hits){0};
 }
 
@@ -20,16 +20,16 @@ void sl_range_hits_start(sl_range_hits *hits) {
     hits->status = SL_OK;
 }
 
-static sl_status grow(sl_range_hits *hits, const sl_allocator *allocator, size_t room) {
+static sl_status grow_hits(sl_range_hits *hits, const sl_allocator *allocator, size_t room) {
     void *block;
-    SL_TRY(sl_mem_alloc(allocator, bytes_of(room), &block));
+    SL_TRY(sl_mem_alloc(allocator, hits_bytes(room), &block));
     uint32_t *ids = block;
     float *scores = (float *)(void *)(ids + room);
     if (hits->count) {
         memcpy(ids, hits->ids, hits->count * sizeof *ids);
         memcpy(scores, hits->scores, hits->count * sizeof *scores);
     }
-    sl_mem_free(allocator, hits->ids, bytes_of(hits->room));
+    sl_mem_free(allocator, hits->ids, hits_bytes(hits->room));
     hits->ids = ids;
     hits->scores = scores;
     hits->room = room;
@@ -41,7 +41,7 @@ void sl_range_hits_add(sl_range_hits *hits, const sl_allocator *allocator, const
     if (hits->count + n > hits->room) {
         size_t room = 2 * hits->room > LEAST_ROOM ? 2 * hits->room : LEAST_ROOM;
         if (hits->status != SL_OK) return;
-        hits->status = grow(hits, allocator, room > n ? room : room + n);
+        hits->status = grow_hits(hits, allocator, room > n ? room : room + n);
         if (hits->status != SL_OK) return;
     }
     size_t count = hits->count;

@@ -6,15 +6,15 @@
 
 #include <math.h>
 
-/* Codes of 8 bits, or 4, put few true neighbours further behind than this; a projection in 4 bits puts more there. */
+/* Codes of 8 or 4 bits rank few true neighbours behind this many. A 4-bit projection needs more. */
 size_t sl_rerank_count(const sl_graph *graph, size_t k, const sl_search_params *params) {
     size_t own = sl_has(graph, SL_ARRAY_COARSE) ? 3 * k + 10 : k + k / 2 + 10;
     size_t wanted = params->rerank ? params->rerank : own;
     return wanted < k ? k : wanted;
 }
 
-/* Scores a row of floats against the query; larger is nearer. */
-static double refined(const sl_searcher *searcher, sl_refine type, const void *row, float scale) {
+/* Scores a row of re-ranking vectors against the query; larger is nearer. */
+static double refine_score(const sl_searcher *searcher, sl_refine type, const void *row, float scale) {
     const sl_graph *graph = searcher->graph;
     const sl_refine_kernels *kernels = &graph->kernels->refine[type];
     const float *query = searcher->walk.floats;
@@ -26,25 +26,25 @@ static double refined(const sl_searcher *searcher, sl_refine type, const void *r
     return (double)dot / sqrt((double)norm2 * (double)searcher->walk.query_norm2);
 }
 
-static double rescored(const sl_searcher *searcher, uint32_t node, const void *query) {
+static double finest_score(const sl_searcher *searcher, uint32_t node, const void *query) {
     const sl_graph *graph = searcher->graph;
     if (graph->refine == SL_REFINE_BF16) {
         sl_refined_floats(graph, node, searcher->candidate);
-        return refined(searcher, SL_REFINE_F32, searcher->candidate, 1);
+        return refine_score(searcher, SL_REFINE_F32, searcher->candidate, 1);
     }
     if (sl_has(graph, SL_ARRAY_REFINE)) {
         const uint8_t *row = sl_refine_row(graph, node);
-        return refined(searcher, graph->refine, row, sl_refine_scale(graph, row));
+        return refine_score(searcher, graph->refine, row, sl_refine_scale(graph, row));
     }
-    if (graph->codec.codes == SL_CODES_F32) return refined(searcher, SL_REFINE_F32, sl_row(graph, node), 1);
+    if (graph->codec.codes == SL_CODES_F32) return refine_score(searcher, SL_REFINE_F32, sl_row(graph, node), 1);
     sl_decode_native(&graph->codec, sl_row(graph, node), searcher->candidate);
     double score = sl_score_pair(graph->kernels, graph->codec.metric, graph->codec.dtype, searcher->candidate, query,
                                  graph->codec.dim);
     return graph->codec.metric == SL_METRIC_L2 ? -score : score;
 }
 
-/* Turns a score of the codes into a result's. Under L2 that is the distance below zero, and rounding must not turn it
- * above. A score that is no number, as of a damaged row, stays so. */
+/* Converts a score of the codes to a result's. Under L2 it's minus the distance, and rounding must not lift it above 0.
+ * NaN of a damaged row stays NaN. */
 static double result_score(const sl_searcher *searcher, float score) {
     if (searcher->graph->codec.metric != SL_METRIC_L2) return (double)score;
     double below =
@@ -52,8 +52,7 @@ static double result_score(const sl_searcher *searcher, float score) {
     return below > 0 ? 0 : below;
 }
 
-/* Scores by all bits: the walk saw 4 bits of I4 codes. The rest beside them, or the rows that coarse rows stand for,
- * order the best of what it found. */
+/* Scores by all bits of the codes: the walk saw 4 of I4 codes' bits, or coarse rows. */
 static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes, size_t count, double *out) {
     float scores[SL_RESULT_BLOCK];
     sl_score4(searcher->graph->kernels, sl_walk_index_codec(&searcher->walk), &searcher->walk.query4, nodes, count,
@@ -62,12 +61,12 @@ static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes
         out[i] = result_score(searcher, scores[i]);
 }
 
-/* Tells whether nodes are scored one by one, by finer data or in exact integers. */
+/* Whether nodes are scored one by one: by re-ranking vectors, floats, or exact integers. */
 static int is_scored_singly(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codec.codes == SL_CODES_F32 || graph->codec.dtype != SL_F32;
 }
 
-static int is_scored_anew(const sl_graph *graph) {
+static int has_finer_data(const sl_graph *graph) {
     return is_scored_singly(graph) || graph->codes == SL_CODES_I4;
 }
 
@@ -75,7 +74,7 @@ void sl_result_prefetch(const sl_searcher *searcher, uint32_t node) {
     const sl_graph *graph = searcher->graph;
     const sl_codec *codec = sl_walk_index_codec(&searcher->walk);
     const sl_code_rows *finer = codec->rest.pitch ? &codec->rest : &codec->rows;
-    if (!is_scored_anew(graph)) return;
+    if (!has_finer_data(graph)) return;
     if (sl_has(graph, SL_ARRAY_REFINE))
         sl_refine_prefetch(graph, node);
     else if (!is_scored_singly(graph))
@@ -87,16 +86,16 @@ void sl_result_prefetch(const sl_searcher *searcher, uint32_t node) {
 void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walked,
                       size_t count, double *out) {
     const sl_graph *graph = searcher->graph;
-    if (is_scored_anew(graph) && !is_scored_singly(graph)) {
+    if (has_finer_data(graph) && !is_scored_singly(graph)) {
         score_by_all_bits(searcher, nodes, count, out);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        out[i] = is_scored_anew(graph) ? rescored(searcher, nodes[i], query) : result_score(searcher, walked[i]);
+        out[i] = has_finer_data(graph) ? finest_score(searcher, nodes[i], query) : result_score(searcher, walked[i]);
 }
 
-/* Ranks the first `count` of the pool by their results' scores. */
-static void rank_anew(sl_searcher *searcher, const void *query, size_t count) {
+/* Re-ranks the first `count` candidates of the pool. */
+static void rerank_best(sl_searcher *searcher, const void *query, size_t count) {
     const sl_pool *pool = &searcher->walk.pool;
     uint32_t nodes[SL_RESULT_BLOCK];
     double scores[SL_RESULT_BLOCK];
@@ -114,8 +113,8 @@ static void rank_anew(sl_searcher *searcher, const void *query, size_t count) {
     }
 }
 
-/* Ranks by the scores of the walk, which saw all there is. */
-static void rank_as_walked(sl_searcher *searcher, size_t k) {
+/* Keeps the order of the walk's scores: the walk saw the finest data. */
+static void keep_walk_order(sl_searcher *searcher, size_t k) {
     const sl_pool *pool = &searcher->walk.pool;
     sl_top *top = &searcher->top;
     for (size_t i = 0; i < pool->size && i < k; i++) {
@@ -124,21 +123,21 @@ static void rank_as_walked(sl_searcher *searcher, size_t k) {
     }
 }
 
-/* The order in the pool matters only where not all of it is scored anew. */
+/* The pool needs sorting only if some of its candidates are not scored again. */
 void sl_rerank_pool(sl_searcher *searcher, const void *query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_pool *pool = &searcher->walk.pool;
-    int anew = is_scored_anew(graph);
+    int finer = has_finer_data(graph);
     size_t count = sl_rerank_count(graph, k, params);
-    if (!anew || count < pool->size) sl_pool_sort(pool);
+    if (!finer || count < pool->size) sl_pool_sort(pool);
     if (count > pool->size) count = pool->size;
     searcher->top.size = 0;
     searcher->top.k = k;
-    if (anew)
-        rank_anew(searcher, query, count);
+    if (finer)
+        rerank_best(searcher, query, count);
     else
-        rank_as_walked(searcher, k);
-    if (anew) sl_top_sort(&searcher->top);
+        keep_walk_order(searcher, k);
+    if (finer) sl_top_sort(&searcher->top);
     if (params->has_threshold) sl_results_cut(searcher, params->threshold);
 }
 

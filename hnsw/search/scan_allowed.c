@@ -7,65 +7,65 @@
 #include <math.h>
 #include <string.h>
 
-/* Nodes that are scored together, at least, while partitions have few allowed ones; and nodes from which on the spread
- * of their scores is believed. */
-enum { SOME = 64, BELIEVED = 32 };
-/* The rule that ends the look is asked again when one part in so many more nodes were scored. Asking costs as much as
- * scoring some hundred nodes. */
-enum { ASKED = 16 };
-/* Nodes from which on the spread is learnt from a part of the nodes. */
-enum { LEARNT = 2048 };
-/* Nodes after which the look first says how many it will need. */
-enum { FORESEEN = 1024 };
-/* Rows that are asked for ahead. */
+/* The least nodes to score together, where partitions have few allowed ones; and nodes from which on the spread of
+ * their scores is trusted. */
+enum { MIN_SCORED = 64, TRUSTED = 32 };
+/* The rule that ends the scan is tested each time a sixteenth more nodes are scored: a test costs as much as some
+ * hundred nodes. */
+enum { TEST_EVERY = 16 };
+/* After so many nodes the spread is learnt from a part of the nodes. */
+enum { LEARNT_FROM_PART = 2048 };
+/* Nodes after which the scan first predicts how many it will need. */
+enum { FIRST_PREDICTION = 1024 };
+/* Rows to prefetch ahead. */
 enum { AHEAD = 16 };
-/* Places for a block that is filled by words of the bitmap. */
+/* A block's places: it's filled by words of the bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 #define SQRT2 1.4142135623730951
 
-/* Under IP, the part of the k-th best score that a search looks down to. With PART_MISSED of the k best to be missed it
- * is PART, and PART_A_FOLD more for e times as many. */
-#define PART        0.75
-#define PART_MISSED 0.01
-#define PART_A_FOLD 0.062
-#define STEP        0.8f
-#define LAST        1e-3f
+/* Under IP the scan goes down to a part of the k-th best score: PART if PART_MISSED of the k best may be missed, and
+ * PART_PER_FOLD more for e times as many. */
+#define PART          0.75
+#define PART_MISSED   0.01
+#define PART_PER_FOLD 0.062
+#define STEP          0.8f
+#define LAST          1e-3f
 
-/* How far scores of nodes lie from those of their centroids, in units of the query's distance from the centroid under
- * L2. Cosine has no unit. */
+/* How far nodes' scores lie from their centroid's score: under L2 in units of the query's distance from the centroid,
+ * under cosine as they are. */
 typedef struct spread {
     double count, sum;
-    double above, squares; /* of those above the mean of all before: how many, and their squared distances from it */
+    double above, squares; /* scores above the mean of all before: their number, and their squared distances from it */
 } spread;
 
-typedef struct seek {
+typedef struct allowed_scan {
     sl_walk *walk;
     const sl_search_params *params;
-    const sl_scan_goal *wanted;
+    const sl_scan_goal *goal;
     sl_allowed allowed;
     sl_partition_order order;
     sl_row_scorer scorer;
 
-    /* Nodes that wait to be scored. */
+    /* Nodes waiting to be scored. */
     uint32_t nodes[ROOM + SL_SCORE_PAD];
     float node_scores[ROOM + SL_SCORE_PAD];
     float base[ROOM], unit[ROOM]; /* their centroid's score, and the unit of the spread about it */
     size_t waiting;
 
-    sl_top best; /* the k best scores; their ids are numbers of nodes in the order of the look */
+    sl_top best; /* the k best scores; an id is the node's place in the order of scoring */
     size_t scored;
     spread spread;
-    size_t to_come;  /* nodes that were foreseen when there were too many */
-    size_t foresees; /* nodes after which the look says how many more it will need; each time twice as many */
-} seek;
+    size_t predicted;  /* nodes predicted when they were too many */
+    size_t predict_at; /* nodes after which the scan predicts how many more it needs; doubles each time */
+} allowed_scan;
 
 size_t sl_scan_allowed_scratch(const sl_graph *graph, size_t k) {
     return k * sizeof(sl_top_entry) + sl_partition_order_scratch(graph);
 }
 
-/* Leaves out nodes that the search's callback or bitmap refuse, of those that the pool would take. */
-static size_t leave_refused(const sl_walk *walk, const sl_search_params *params, uint32_t *nodes, float *scores,
-                            size_t count) {
+/* Drops nodes that the callback or the bitmap refuses. Asks only about nodes that the pool would take. */
+static size_t drop_refused(const sl_walk *walk, const sl_search_params *params, uint32_t *nodes, float *scores,
+                           size_t count) {
     float floor = walk->pool.all.threshold;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ void sl_scan_all_allowed(sl_walk *walk, const sl_search_params *params, const sl
         walk->evaluations += some;
         uint32_t behind[64];
         memcpy(behind, nodes + some, (count - some) * sizeof *nodes);
-        if (asks) taken = leave_refused(walk, params, nodes, scores, some);
+        if (asks) taken = drop_refused(walk, params, nodes, scores, some);
         sl_pool_offer(&walk->pool, scores, nodes, taken);
         count -= some;
         memcpy(nodes, behind, count * sizeof *nodes);
@@ -103,7 +103,7 @@ void sl_scan_all_allowed(sl_walk *walk, const sl_search_params *params, const sl
  * When to end
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Sums are made in LANES parts, which compilers put into registers. */
+/* Sums have LANES parts, which compilers keep in registers. */
 enum { LANES = 8 };
 _Static_assert(ROOM % LANES == 0, "whole lanes");
 
@@ -114,7 +114,7 @@ static float sum_of(const float *parts) {
     return sum;
 }
 
-static void learn_spread(seek *s) {
+static void learn_spread(allowed_scan *s) {
     float sums[LANES] = {0}, squares[LANES] = {0}, above[LANES] = {0}, z[ROOM];
     const size_t count = s->waiting, whole = (count + LANES - 1) / LANES * LANES;
     for (size_t i = 0; i < count; i++)
@@ -138,10 +138,11 @@ static void learn_spread(seek *s) {
     s->spread.squares += (double)sum_of(squares);
 }
 
-/* Returns how many of a class's nodes that were not looked at are likely above the k-th best. Above their mean scores
- * are taken for normally distributed; below it, short vectors make a longer tail. `floor`: the least that such a node
- * scores above its centroid, in units of the deviation, which the caller passes on to tell far classes. */
-static double likely_above(const seek *s, size_t class, double *floor) {
+/* Returns how many of a class's unscored nodes are likely above the k-th best. Scores above their mean are taken for
+ * normally distributed. Below it, short vectors make a longer tail.
+ * Parameters: floor: gets the least score above its centroid, in deviations, that such a node needs; it tells far
+ * classes. */
+static double likely_above(const allowed_scan *s, size_t class, double *floor) {
     const spread *seen = &s->spread;
     double mean = seen->sum / seen->count, share = seen->above / seen->count;
     double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0;
@@ -152,81 +153,81 @@ static double likely_above(const seek *s, size_t class, double *floor) {
     return s->order.left[class] ? (double)s->order.left[class] * share * erfc(needed / (deviation * SQRT2)) : 0;
 }
 
-/* Classes further than so many deviations have nothing above the k-th best. */
+/* Classes that need more than so many deviations have no node above the k-th best. */
 #define FAR 8
 
-/* Tells whether fewer than `missed` of the nodes that were not looked at are likely above the k-th best. `from`: the
- * class of the partition that was looked at last. */
-static int few_are_left(const seek *s, size_t from) {
+/* Whether at most max_missed of the unscored nodes are likely above the k-th best.
+ * Parameters: from: the class of the last partition. */
+static int is_enough_scored(const allowed_scan *s, size_t from) {
     double expected = 0, floor = 0;
     for (size_t c = from; c < SL_PARTITION_CLASSES && !(floor > FAR); c++) {
         expected += likely_above(s, c, &floor);
-        if (!(expected <= s->wanted->max_missed)) return 0;
+        if (!(expected <= s->goal->max_missed)) return 0;
     }
     return 1;
 }
 
-/* Returns how many nodes are to be looked at before few are left, if the k-th best stays as it is. */
-static size_t nodes_to_come(const seek *s, size_t from) {
+/* Returns how many nodes to score before few are left, if the k-th best stays. */
+static size_t nodes_needed(const allowed_scan *s, size_t from) {
     double above[SL_PARTITION_CLASSES], floor = 0, rest = 0;
     size_t end = from, count = 0;
     for (; end < SL_PARTITION_CLASSES && !(floor > FAR); end++)
         above[end] = likely_above(s, end, &floor);
-    while (end > from && (rest += above[end - 1]) <= s->wanted->max_missed)
+    while (end > from && (rest += above[end - 1]) <= s->goal->max_missed)
         end--;
     for (size_t c = from; c < end; c++)
         count += s->order.left[c];
     return count;
 }
 
-/* Tells whether the second half of the nodes looked at gave no more of the k best than may be missed. Near neighbours
- * lie further from their centroids than others, so that the spread alone ends too early. */
-static int is_calm(const seek *s) {
+/* Whether the second half of the scored nodes gave no more of the k best than may be missed. Near neighbours lie
+ * further from their centroids than others, so the spread alone would end the scan too early. */
+static int has_settled(const allowed_scan *s) {
     size_t late = 0;
     for (size_t i = 0; i < s->best.size; i++)
         late += s->best.entries[i].id >= s->scored / 2;
-    return (double)late <= s->wanted->max_missed;
+    return (double)late <= s->goal->max_missed;
 }
 
-/* The look's next step. */
-typedef enum verdict { GO_ON, ENOUGH, TOO_MANY } verdict;
+/* The scan's next step. */
+typedef enum scan_step { GO_ON, ENOUGH, TOO_MANY } scan_step;
 
-static verdict judge(seek *s, size_t from) {
-    if (s->best.size < s->wanted->k || s->spread.count < BELIEVED) return GO_ON;
-    if (is_calm(s) && few_are_left(s, from)) return ENOUGH;
-    if (s->scored < s->foresees || s->wanted->max_nodes == SIZE_MAX) return GO_ON;
-    s->foresees = 2 * s->scored;
-    s->to_come = nodes_to_come(s, from);
-    return s->to_come > s->wanted->max_nodes || s->scored / 2 > s->wanted->max_nodes ? TOO_MANY : GO_ON;
+static scan_step next_step(allowed_scan *s, size_t from) {
+    if (s->best.size < s->goal->k || s->spread.count < TRUSTED) return GO_ON;
+    if (has_settled(s) && is_enough_scored(s, from)) return ENOUGH;
+    if (s->scored < s->predict_at || s->goal->max_nodes == SIZE_MAX) return GO_ON;
+    s->predict_at = 2 * s->scored;
+    s->predicted = nodes_needed(s, from);
+    return s->predicted > s->goal->max_nodes || s->scored / 2 > s->goal->max_nodes ? TOO_MANY : GO_ON;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The look at partitions
+ * The scan
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Scores the nodes that wait. `learns`: they have a centroid. */
-static void score_waiting(seek *s, int learns) {
+/* Scores the waiting nodes. `learns`: they have a centroid. */
+static void score_waiting(allowed_scan *s, int learns) {
     sl_walk *walk = s->walk;
     float *scores = s->node_scores;
     size_t taken = s->waiting;
     sl_score_block(&s->scorer, s->nodes, s->waiting, s->waiting, scores);
     walk->evaluations += s->waiting;
-    /* The spread of all nodes changes little once many are known. */
-    if (learns && (s->spread.count < LEARNT || s->scored / SL_SCORE_BLOCK % 4 == 0)) learn_spread(s);
-    if (sl_has_id_filter(s->params)) taken = leave_refused(walk, s->params, s->nodes, scores, taken);
+    /* The spread changes little once many nodes are known. */
+    if (learns && (s->spread.count < LEARNT_FROM_PART || s->scored / SL_SCORE_BLOCK % 4 == 0)) learn_spread(s);
+    if (sl_has_id_filter(s->params)) taken = drop_refused(walk, s->params, s->nodes, scores, taken);
     sl_pool_offer(&walk->pool, scores, s->nodes, taken);
-    float least = s->best.size == s->wanted->k ? (float)s->best.entries[0].score : -INFINITY;
+    float least = s->best.size == s->goal->k ? (float)s->best.entries[0].score : -INFINITY;
     for (size_t i = 0; i < taken; i++) {
         if (!(scores[i] > least)) continue;
         sl_top_push(&s->best, (double)scores[i], s->scored + i);
-        if (s->best.size == s->wanted->k) least = (float)s->best.entries[0].score;
+        if (s->best.size == s->goal->k) least = (float)s->best.entries[0].score;
     }
     s->scored += s->waiting;
     s->waiting = 0;
 }
 
-/* Lets the allowed nodes of a range wait, and scores them by blocks. */
-static void look_at(seek *s, sl_range range, float base, int learns) {
+/* Adds the allowed nodes of a range to the waiting ones, and scores them by blocks. */
+static void scan_range(allowed_scan *s, sl_range range, float base, int learns) {
     const float unit = sl_partition_spread_unit(s->walk, base);
     while (range.first < range.end && !sl_walk_is_over_budget(s->walk)) {
         size_t before = s->waiting;
@@ -239,28 +240,28 @@ static void look_at(seek *s, sl_range range, float base, int learns) {
     }
 }
 
-/* Returns whether the look came to its end. */
-static int look_at_partitions(seek *s) {
+/* Scans partitions in order. Returns 0 if it gave up. */
+static int scan_partitions(allowed_scan *s) {
     const sl_partition_order *order = &s->order;
-    size_t asked = SOME;
+    size_t next_test = MIN_SCORED;
     for (size_t i = 0; i < order->count && !sl_walk_is_over_budget(s->walk); i++) {
         uint32_t partition = order->order[i];
         size_t class = order->classes[partition];
-        look_at(s, sl_partition_nodes(order->partitions, partition, order->n), order->scores[partition], 1);
+        scan_range(s, sl_partition_nodes(order->partitions, partition, order->n), order->scores[partition], 1);
         s->order.left[class] -= sl_partition_allowed(order, partition);
-        if (s->scored + s->waiting < asked && i + 1 < order->count) continue;
+        if (s->scored + s->waiting < next_test && i + 1 < order->count) continue;
         if (s->waiting) score_waiting(s, 1);
-        asked = s->scored + (s->scored / ASKED > SOME ? s->scored / ASKED : SOME);
-        verdict next = judge(s, class);
+        next_test = s->scored + (s->scored / TEST_EVERY > MIN_SCORED ? s->scored / TEST_EVERY : MIN_SCORED);
+        scan_step next = next_step(s, class);
         if (next != GO_ON) return next == ENOUGH;
     }
     if (s->waiting) score_waiting(s, 1);
     return 1;
 }
 
-/* Looks at the bands that may score `least` or more, or at all where that is 0. order.classes counts the bands of each
- * partition that were looked at before. */
-static void look_down_to(seek *s, float least) {
+/* Scans the bands that may score `least` or more, or all bands if that is 0. order.classes counts each partition's
+ * bands that are scanned already. */
+static void scan_bands_above(allowed_scan *s, float least) {
     const sl_partition_order *order = &s->order;
     const sl_partitions *partitions = order->partitions;
     for (size_t i = 0; i < order->count && !sl_walk_is_over_budget(s->walk); i++) {
@@ -274,61 +275,61 @@ static void look_down_to(seek *s, float least) {
         size_t count = nodes.end - nodes.first;
         nodes.end = nodes.first + sl_partition_band_rows(count, bands);
         nodes.first += sl_partition_band_rows(count, done);
-        look_at(s, nodes, 0, 0);
+        scan_range(s, nodes, 0, 0);
         order->classes[p] = (uint8_t)bands;
     }
     if (s->waiting) score_waiting(s, 0);
 }
 
-/* The part of the k-th best score that the rest must be able to reach, to be looked at. The score of a centroid is what
- * the best vectors there are likely to have; some have more. */
-static float part_of_best(const seek *s) {
-    double part = PART + PART_A_FOLD * log(s->wanted->max_missed / (double)s->wanted->k / PART_MISSED);
+/* Returns the part of the k-th best score that unscanned bands must reach to be scanned. A centroid's score is what the
+ * best vectors there likely have; some have more. */
+static float part_of_best(const allowed_scan *s) {
+    double part = PART + PART_PER_FOLD * log(s->goal->max_missed / (double)s->goal->k / PART_MISSED);
     return part > 0 ? (float)part : 0;
 }
 
-/* Looks at what may score high first: under IP a partition's nodes lie by falling length, in bands. The score that is
- * looked down to falls by STEP a turn, until it is a part of the k-th best. At LAST of the best it falls to nothing. */
-static void look_at_bands(seek *s) {
+/* Scans the bands that may score highest first: under IP a partition's nodes lie in bands of falling length. The least
+ * score falls by STEP a round, down to a part of the k-th best. At LAST of the best it becomes 0. */
+static void scan_bands(allowed_scan *s) {
     const float part = part_of_best(s), last = -s->order.nearest * LAST;
     float least = -s->order.nearest;
     memset(s->order.classes, 0, s->order.partitions->count);
     for (;;) {
         int all = least <= last;
-        look_down_to(s, all ? 0 : least);
-        float enough = s->best.size == s->wanted->k ? (float)s->best.entries[0].score * part : 0;
+        scan_bands_above(s, all ? 0 : least);
+        float enough = s->best.size == s->goal->k ? (float)s->best.entries[0].score * part : 0;
         if (all || least <= enough || sl_walk_is_over_budget(s->walk)) return;
         least = least * STEP > enough ? least * STEP : enough;
     }
 }
 
 size_t sl_scan_allowed_partitions(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
-                                  const sl_scan_goal *wanted, sl_query query, uint8_t *scratch) {
+                                  const sl_scan_goal *goal, sl_query query, uint8_t *scratch) {
     const sl_graph *graph = walk->graph;
-    seek s;
+    allowed_scan s;
     s.walk = walk;
     s.params = params;
-    s.wanted = wanted;
+    s.goal = goal;
     s.allowed = *allowed;
     s.scorer = sl_row_scorer_of(graph->kernels, walk->codec, &walk->query, AHEAD);
     s.waiting = s.scored = 0;
     s.spread = (spread){0};
-    s.foresees = FORESEEN;
+    s.predict_at = FIRST_PREDICTION;
     memset(s.nodes, 0, sizeof s.nodes);
-    s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, wanted->k};
-    s.order.allowed = wanted->by_partition;
-    sl_partition_order_make(&s.order, walk, query, (uint8_t *)(s.best.entries + wanted->k));
-    sl_pool_start(&walk->pool, wanted->keep, 0);
-    look_at(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
+    s.best = (sl_top){(sl_top_entry *)(void *)scratch, 0, goal->k};
+    s.order.allowed = goal->by_partition;
+    sl_partition_order_make(&s.order, walk, query, (uint8_t *)(s.best.entries + goal->k));
+    sl_pool_start(&walk->pool, goal->keep, 0);
+    scan_range(&s, sl_partition_rest(&graph->partitions, graph->n), 0, 0);
     if (s.waiting) score_waiting(&s, 0);
     int ended = 1;
-    s.to_come = 0;
+    s.predicted = 0;
     if (graph->codec.metric == SL_METRIC_IP)
-        look_at_bands(&s);
+        scan_bands(&s);
     else
-        ended = look_at_partitions(&s);
-    sl_pool_finish(&walk->pool, wanted->keep);
-    return ended ? 0 : s.to_come ? s.to_come : 1;
+        ended = scan_partitions(&s);
+    sl_pool_finish(&walk->pool, goal->keep);
+    return ended ? 0 : s.predicted ? s.predicted : 1;
 }
 
 size_t sl_allowed_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, sl_query query,

@@ -1,30 +1,30 @@
-/* Candidates of a search with a filter, without the graph: the allowed nodes of the nearest partitions, as many
- * partitions as the query needs; or all allowed nodes. */
+/* Filtered candidates without the graph: PARTITIONS scores the allowed nodes of the nearest partitions, as many as the
+ * query needs, and EXACT scores all allowed nodes. */
 #ifndef SL_HNSW_SEARCH_SCAN_ALLOWED_H
 #define SL_HNSW_SEARCH_SCAN_ALLOWED_H
 
 #include "hnsw/search/allowed.h"
 #include "hnsw/search/walk_allowed.h"
 
-/* The results that are looked for. */
+/* What a filtered scan looks for. */
 typedef struct sl_scan_goal {
     size_t k;
-    size_t keep;                  /* candidates that are left in the pool, at least k; the walk has room for as many */
-    double max_missed;            /* of the k best, so many may be missed on average */
-    size_t max_nodes;             /* nodes; a look that foresees more, or takes twice as many, gives up */
-    const uint32_t *by_partition; /* allowed nodes of each partition; NULL: all of its nodes */
+    size_t keep;       /* candidates to leave in the pool, at least k; the walk has room for them */
+    double max_missed; /* how many of the k best may be missed on average */
+    size_t max_nodes;  /* the scan gives up if it foresees more nodes than this, or has scored twice as many */
+    const uint32_t *by_partition; /* allowed nodes of each partition; NULL: all nodes */
 } sl_scan_goal;
 
-/* Bytes of scratch for a search for k. */
+/* Returns the bytes of scratch for k results. */
 size_t sl_scan_allowed_scratch(const sl_graph *graph, size_t k);
 
-/* Leaves candidates in the walk's pool. The walk has been asked the query, and the index has partitions. Returns
- * 0, or how many more nodes would have to be compared where they are too many. The pool then has the best of the
- * nearest partitions. */
+/* Leaves candidates of the nearest partitions in the walk's pool. The walk has its query, and the index has partitions.
+ * Returns 0, or if too many nodes are left, how many the scan still needs. The pool then has the best of the partitions
+ * scanned so far. */
 size_t sl_scan_allowed_partitions(sl_walk *walk, const sl_search_params *params, const sl_allowed *allowed,
                                   const sl_scan_goal *wanted, sl_query query, uint8_t *scratch);
 
-/* Writes allowed nodes of the nearest partitions, up to SL_SEEDS. `seeds` has room for 65 more. Returns how many. */
+/* Lists allowed nodes of the nearest partitions, up to SL_SEEDS. `seeds` has room for 65 more. Returns their number. */
 size_t sl_allowed_seeds(sl_walk *walk, const sl_allowed *allowed, const uint32_t *by_partition, sl_query query,
                         uint8_t *scratch, uint32_t *seeds);
 

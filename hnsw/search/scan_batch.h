@@ -1,6 +1,7 @@
 /*
- * Many queries at once, without the graph: each looks at the partitions nearest to it. A partition is read once for
- * all queries that look at it, as products of a tile of its rows with all of them.
+ * Searches for a batch of queries without the graph. Each query looks at the partitions nearest to it. A partition's
+ * rows are read once for all of its queries: a kernel multiplies tiles of rows with all queries.
+ *
  * A walk reads fewer rows, but each from somewhere else, and for one query alone. From some dozen queries a partition
  * on, the product is cheaper.
  */

@@ -2,11 +2,10 @@
 
 #include "hnsw/search/bands.h"
 
-/* Queries that go together: enough that a partition is read for dozens of them. Their findings stay in a second-level
- * cache or near it. */
+/* Queries of a chunk: dozens of them share a partition, and their hits still fit a second-level cache or nearly so. */
 enum { TOGETHER = 1024, CHOOSING = SL_SCAN_CHOOSE_CHUNK };
 
-/* Entries that a thread's queries have room for: where each keeps thousands, fewer of them go together. */
+/* The most hits of a chunk: where each query keeps thousands, chunks have fewer queries. */
 #define MOST_FOUND ((size_t)1 << 23)
 
 size_t sl_scan_chunk_size(const sl_scan_shape *shape, size_t queries) {
@@ -17,7 +16,7 @@ size_t sl_scan_chunk_size(const sl_scan_shape *shape, size_t queries) {
     return queries < fits ? queries : fits;
 }
 
-/* Takes pieces off a block, each on cache lines of its own. Without a block it only counts their bytes. */
+/* Carves pieces off a block, each on cache lines of its own. Without a block it only counts their bytes. */
 typedef struct sl_carver {
     uint8_t *block;
     size_t used;
@@ -29,7 +28,7 @@ static void *carve(sl_carver *carver, size_t count, size_t size) {
     return piece;
 }
 
-/* Room for so many queries. */
+/* Carves room for `queries` queries. */
 static void carve_set(sl_carver *carver, sl_query_set *set, size_t queries, int has_codes) {
     size_t room = queries * sl_scan_hit_room(set->keep);
     set->scans = carve(carver, queries, sizeof *set->scans);
@@ -47,56 +46,55 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static void carve_sweep(sl_carver *carver, sl_scan_memory *memory, size_t most) {
+static void carve_sweep(sl_carver *carver, sl_scan_memory *memory, size_t max_queries) {
     sl_tile_scan *tiles = &memory->tiles;
     const sl_scan_rows *nodes = &memory->nodes.ground, *centroids = &memory->partitions.ground;
     const sl_probe_choice *chosen = &memory->chosen, *groups = &memory->chosen_groups;
-    size_t turn = larger(most, CHOOSING);
+    size_t turn = larger(max_queries, CHOOSING);
     size_t steps = larger(sl_tile_steps(nodes->codes, nodes->dim), sl_tile_steps(centroids->codes, centroids->dim));
     tiles->queries = carve(carver, turn, sizeof *tiles->queries);
     tiles->row_counts = carve(carver, turn, sizeof *tiles->row_counts);
     tiles->starts = carve(carver, larger(sl_probe_choice_prefixes(chosen), sl_probe_choice_prefixes(groups)) + 1,
                           sizeof *tiles->starts);
-    tiles->pairs =
-        carve(carver, most * larger(sl_probe_choice_room(chosen), sl_probe_choice_room(groups)), sizeof *tiles->pairs);
+    tiles->pairs = carve(carver, max_queries * larger(sl_probe_choice_room(chosen), sl_probe_choice_room(groups)),
+                         sizeof *tiles->pairs);
     tiles->words = carve(carver, sl_bands_scratch(chosen->parts), sizeof *tiles->words);
     tiles->tile.bytes = carve(carver, SL_TILE_ROWS, 4 * steps);
     tiles->tile.factors = carve(carver, SL_TILE_ROWS, sizeof(float));
     tiles->tile.biases = carve(carver, SL_TILE_ROWS, sizeof(float));
 }
 
-static void carve_all(sl_carver *carver, sl_scan_memory *memory, size_t most) {
+static void carve_all(sl_carver *carver, sl_scan_memory *memory, size_t max_queries) {
     const int has_groups = memory->chosen_groups.wanted != 0;
-    carve_set(carver, &memory->nodes, most, 1);
-    carve_set(carver, &memory->partitions, has_groups ? most : CHOOSING, 1);
+    carve_set(carver, &memory->nodes, max_queries, 1);
+    carve_set(carver, &memory->partitions, has_groups ? max_queries : CHOOSING, 1);
     carve_set(carver, &memory->groups, has_groups ? CHOOSING : 0, 0);
-    carve_choice(carver, &memory->chosen, most);
-    carve_choice(carver, &memory->chosen_groups, most);
-    carve_sweep(carver, memory, most);
+    carve_choice(carver, &memory->chosen, max_queries);
+    carve_choice(carver, &memory->chosen_groups, max_queries);
+    carve_sweep(carver, memory, max_queries);
     memory->floats = carve(carver, memory->partitions.ground.dim, sizeof *memory->floats);
     memory->buffer = carve(carver, 1, sl_query_size(&memory->chosen.parts->codec));
 }
 
-static sl_probe_choice choice_of(const sl_partitions *parts, size_t probes) {
+static sl_probe_choice make_choice(const sl_partitions *parts, size_t probes) {
     return (sl_probe_choice){.parts = parts, .probes = probes, .wanted = sl_bands_candidates(parts, probes)};
 }
 
-static sl_query_set centroids_of(const sl_probe_choice *choice, size_t dim) {
+static sl_query_set centroid_set(const sl_probe_choice *choice, size_t dim) {
     return (sl_query_set){.ground = {&choice->parts->codec.rows, choice->parts->codec.codes, dim, NULL},
                           .keep = choice->wanted};
 }
 
-sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *walked,
+sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *codec,
                               sl_searcher *searcher) {
     const sl_graph *graph = shape->graph;
     const uint64_t *dead = graph->deleted_count ? sl_tombstones(graph) : NULL;
-    *memory =
-        (sl_scan_memory){.tiles = {.kernels = graph->kernels},
-                         .nodes = {.ground = {&walked->rows, walked->codes, walked->dim, dead}, .keep = shape->keep},
-                         .chosen = choice_of(&graph->partitions, shape->probes),
-                         .chosen_groups = choice_of(&graph->groups, shape->groups)};
-    memory->partitions = centroids_of(&memory->chosen, graph->codec.dim);
-    memory->groups = centroids_of(&memory->chosen_groups, graph->codec.dim);
+    *memory = (sl_scan_memory){.tiles = {.kernels = graph->kernels},
+                               .nodes = {.ground = {&codec->rows, codec->codes, codec->dim, dead}, .keep = shape->keep},
+                               .chosen = make_choice(&graph->partitions, shape->probes),
+                               .chosen_groups = make_choice(&graph->groups, shape->groups)};
+    memory->partitions = centroid_set(&memory->chosen, graph->codec.dim);
+    memory->groups = centroid_set(&memory->chosen_groups, graph->codec.dim);
     sl_carver carver = {0};
     carve_all(&carver, memory, shape->max_queries);
     uint8_t *block;

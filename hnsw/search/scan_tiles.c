@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A query finds so many times what it keeps before the worst are dropped. */
+/* A query collects so many times the hits it keeps before it drops the worst. */
 enum { KEEP_ROOM = 3, SPARE = 16 };
 
 size_t sl_tile_code_bytes(const sl_scan_rows *ground) {
@@ -29,7 +29,7 @@ size_t sl_probe_choice_prefixes(const sl_probe_choice *choice) {
  * Queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void begin_scan(sl_query_set *set, size_t i, const sl_query_code *query) {
+static void reset_query(sl_query_set *set, size_t i, const sl_query_code *query) {
     const size_t room = sl_scan_hit_room(set->keep);
     set->scans[i] =
         (sl_scan){.query = *query, .least = -INFINITY, .ids = set->ids + i * room, .scores = set->scores + i * room};
@@ -47,41 +47,41 @@ void sl_query_set_put(sl_query_set *set, size_t i, const sl_query_code *query) {
     } else {
         memcpy(to, from, bytes < width ? bytes : width);
     }
-    begin_scan(set, i, query);
+    reset_query(set, i, query);
     set->scans[i].query.code = to;
 }
 
 void sl_query_set_share(sl_query_set *set, size_t i, const sl_scan *query) {
-    begin_scan(set, i, &query->query);
+    reset_query(set, i, &query->query);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Tiles
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes the factors of deleted rows NaN: scores that are no numbers are not taken. */
-static void leave_out(sl_tile *tile, const uint64_t *dead) {
+/* Sets the factors of deleted rows to NaN: no scan takes a NaN score. */
+static void mark_deleted_rows(sl_tile *tile, const uint64_t *dead) {
     for (size_t i = 0; i < tile->rows; i++)
         if (sl_has_tombstone(dead, tile->first + i)) tile->factors[i] = NAN;
 }
 
-/* Names what is read once this tile is scanned: the rows behind it, or the first rows of the next range. */
-static void look_ahead(sl_tile *tile, const sl_code_rows *rows, sl_range behind, sl_range next) {
+/* Sets the rows to prefetch while this tile is scanned: those behind it, or the first rows of the next range. */
+static void set_next_rows(sl_tile *tile, const sl_code_rows *rows, sl_range behind, sl_range next) {
     if (behind.first == behind.end) behind = next;
     size_t n = behind.end - behind.first < SL_TILE_ROWS ? behind.end - behind.first : SL_TILE_ROWS;
     tile->ahead = n ? rows->base + behind.first * rows->pitch : tile->bytes;
     tile->ahead_end = n ? tile->ahead + n * rows->pitch : tile->bytes;
 }
 
-/* Returns how many rows of a tile a query looks at. The query looks at `length` rows of a range, `done` of which lie
- * before the tile. */
+/* Returns how many rows of a tile a query scans. The query scans `length` rows of the range, of which `done` lie before
+ * the tile. */
 static uint32_t rows_of_tile(size_t length, size_t done, size_t rows) {
     size_t left = length > done ? length - done : 0;
     return (uint32_t)(left < rows ? left : rows);
 }
 
-/* Scans a tile for the first n queries in turn, none of which looks at more of it than the one before. Queries that
- * look at as many sixteens of rows go together: the widest registers hold sixteen. */
+/* Scans a tile for n queries, those of most rows first. Queries of as many sixteens of rows go together: the widest
+ * registers hold sixteen. */
 static void scan_tile(sl_tile_scan *tiles, size_t done, size_t rows, size_t n) {
     sl_tile *tile = &tiles->tile;
     for (size_t from = 0, to = 0; to < n; from = to) {
@@ -97,8 +97,8 @@ static void scan_tile(sl_tile_scan *tiles, size_t done, size_t rows, size_t n) {
     }
 }
 
-/* Scans rows from `first` on for the first n queries in turn. `next` is the range that is scanned after them; it may be
- * empty. */
+/* Scans rows from `first` on for n queries.
+ * Parameters: next: the range scanned after them; may be empty. */
 static void scan_rows(sl_tile_scan *tiles, const sl_query_set *set, size_t first, sl_range next, size_t n) {
     const sl_tile_kernels *kernels = &tiles->kernels->tile;
     const sl_scan_rows *ground = &set->ground;
@@ -109,8 +109,8 @@ static void scan_rows(sl_tile_scan *tiles, const sl_query_set *set, size_t first
     for (size_t done = 0, rows; done < all; done += rows) {
         rows = all - done < SL_TILE_ROWS ? all - done : SL_TILE_ROWS;
         kernels->pack(tile, ground->rows, (uint32_t)(first + done), rows);
-        if (ground->dead) leave_out(tile, ground->dead);
-        look_ahead(tile, ground->rows, (sl_range){first + done + rows, first + all}, next);
+        if (ground->dead) mark_deleted_rows(tile, ground->dead);
+        set_next_rows(tile, ground->rows, (sl_range){first + done + rows, first + all}, next);
         scan_tile(tiles, done, rows, n);
         for (size_t i = 0; i < n; i++)
             if (tiles->queries[i]->count > KEEP_ROOM * set->keep)
@@ -127,7 +127,7 @@ void sl_tile_scan_range(sl_tile_scan *tiles, sl_query_set *set, size_t count, sl
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Parts that queries chose
+ * Chosen parts
  * ------------------------------------------------------------------------------------------------------------- */
 
 void sl_tile_scan_choose(sl_tile_scan *tiles, sl_probe_choice *choice, size_t i, sl_scan *found) {
@@ -137,8 +137,8 @@ void sl_tile_scan_choose(sl_tile_scan *tiles, sl_probe_choice *choice, size_t i,
     choice->counts[i] = found->count;
 }
 
-/* Sorts the first n queries by the band prefixes that they chose in these places. */
-static void pair_up(sl_tile_scan *tiles, const sl_probe_choice *choice, size_t n, sl_choice_span places) {
+/* Sorts n queries by the band prefixes that they chose at these places. */
+static void sort_by_prefix(sl_tile_scan *tiles, const sl_probe_choice *choice, size_t n, sl_choice_span places) {
     size_t count = sl_probe_choice_prefixes(choice), most = sl_probe_choice_room(choice);
     memset(tiles->starts, 0, (count + 1) * sizeof *tiles->starts);
     for (size_t i = 0; i < n; i++)
@@ -154,18 +154,18 @@ static void pair_up(sl_tile_scan *tiles, const sl_probe_choice *choice, size_t n
             tiles->pairs[--tiles->starts[choice->chosen[i * most + j]]] = (uint32_t)i;
 }
 
-/* The first band prefix from this one on that a query chose; the number of all where there is none. */
-static size_t chosen_from(const sl_tile_scan *tiles, size_t count, size_t prefix) {
+/* Returns the next chosen band prefix from this one on, or the number of all prefixes. */
+static size_t next_chosen(const sl_tile_scan *tiles, size_t count, size_t prefix) {
     while (prefix < count && tiles->starts[prefix] == tiles->starts[prefix + 1])
         prefix++;
     return prefix;
 }
 
-/* Makes it the turn of the queries that chose one of these band prefixes of a part, which has so many rows. Returns
- * how many queries they are. Each query comes once, by its largest prefix. Groups of a damaged file may hold the same
- * partitions, and a query has room for one tile's rows more than it keeps. */
-static size_t take_turns(sl_tile_scan *tiles, const sl_query_set *set, const sl_probe_choice *choice, sl_range prefixes,
-                         size_t rows) {
+/* Collects the queries that chose one of a part's band prefixes, with the rows that they scan. Returns their number.
+ * Each query comes once, by its longest prefix: groups of a damaged file may hold the same partition twice, and a query
+ * has room for one tile's hits more than it keeps. */
+static size_t collect_queries(sl_tile_scan *tiles, const sl_query_set *set, const sl_probe_choice *choice,
+                              sl_range prefixes, size_t rows) {
     size_t queries = 0;
     for (size_t at = tiles->starts[prefixes.first]; at < tiles->starts[prefixes.end]; at++)
         set->scans[tiles->pairs[at]].rows = 0;
@@ -184,13 +184,13 @@ void sl_tile_scan_chosen(sl_tile_scan *tiles, sl_query_set *set, size_t count, s
                          sl_choice_span places) {
     const sl_partitions *parts = choice->parts;
     const size_t all = sl_probe_choice_prefixes(choice);
-    pair_up(tiles, choice, count, places);
-    for (size_t prefix = chosen_from(tiles, all, 0), behind; prefix < all; prefix = behind) {
+    sort_by_prefix(tiles, choice, count, places);
+    for (size_t prefix = next_chosen(tiles, all, 0), behind; prefix < all; prefix = behind) {
         size_t p = prefix >> parts->band_bits, end = (p + 1) << parts->band_bits;
-        behind = chosen_from(tiles, all, end);
+        behind = next_chosen(tiles, all, end);
         sl_range next = behind < all ? sl_partition_prefix(parts, behind, n) : (sl_range){0};
         sl_range range = sl_partition_nodes(parts, p, n);
-        size_t queries = take_turns(tiles, set, choice, (sl_range){prefix, end}, range.end - range.first);
+        size_t queries = collect_queries(tiles, set, choice, (sl_range){prefix, end}, range.end - range.first);
         scan_rows(tiles, set, range.first, next, queries);
     }
 }

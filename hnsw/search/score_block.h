@@ -1,5 +1,5 @@
-/* Scoring rows a block at a time, while the first rows of the next block are on their way. All walks, scans and
- * comparisons score rows through these functions. */
+/* Scores rows a block at a time and prefetches the first rows of the next block. All walks, scans and comparisons score
+ * rows here. */
 #ifndef SL_HNSW_SEARCH_SCORE_BLOCK_H
 #define SL_HNSW_SEARCH_SCORE_BLOCK_H
 
@@ -8,17 +8,16 @@
 
 #include <math.h>
 
-/* Rows of a block, for callers that have many. Kernels read and write whole registers: ids and scores need so much
- * room behind them. */
+/* Rows of a block. Kernels read and write whole registers: ids and scores need SL_SCORE_PAD more places. */
 enum { SL_SCORE_BLOCK = 256, SL_SCORE_PAD = 32 };
 
-/* Rows, and a query over them. */
+/* Rows and a query over them. */
 typedef struct sl_row_scorer {
     sl_score_fn *score;
     const sl_code_rows *rows;
     const sl_query_code *query;
-    size_t ahead;      /* a row is asked for so many rows before it is scored; 0: rows are not asked for */
-    size_t prefetched; /* bytes at a row's begin that the caller has asked for, where rows of the next block are */
+    size_t ahead;      /* how many rows ahead a row is prefetched; 0: no prefetch */
+    size_t prefetched; /* bytes at a row's begin that the caller has prefetched, of rows of the next block */
 } sl_row_scorer;
 
 static inline sl_row_scorer sl_row_scorer_of(const sl_kernels *kernels, const sl_codec *codec,
@@ -26,8 +25,9 @@ static inline sl_row_scorer sl_row_scorer_of(const sl_kernels *kernels, const sl
     return (sl_row_scorer){.score = kernels->score[codec->codes], .rows = &codec->rows, .query = query, .ahead = ahead};
 }
 
-/* Scores the first `count` rows of `ids` into `out`. The rows behind them, up to `all`, come in the next block: the
- * first `ahead` of these are asked for. The kernel would ask for them too late; within the block it asks by itself. */
+/* Scores the first `count` rows of `ids` into `out`. The rows from there to `all` belong to the next block: the first
+ * `ahead` of them are prefetched here, since the kernel would do it too late. Within the block the kernel prefetches.
+ */
 static inline void sl_score_block(const sl_row_scorer *scorer, const uint32_t *ids, size_t count, size_t all,
                                   float *out) {
     const sl_code_rows *rows = scorer->rows;
@@ -36,8 +36,8 @@ static inline void sl_score_block(const sl_row_scorer *scorer, const uint32_t *i
     scorer->score(rows, scorer->query, ids, count, scorer->ahead, out);
 }
 
-/* Scores `count` rows, of one block at most, that lie one behind the other from `first` on. `ids` gets their numbers;
- * it and `out` have SL_SCORE_PAD places behind. */
+/* Scores `count` consecutive rows from `first` on, one block at most. `ids` gets their numbers; `ids` and `out` have
+ * SL_SCORE_PAD places more. */
 static inline void sl_score_range(const sl_row_scorer *scorer, size_t first, size_t count, uint32_t *ids, float *out) {
     for (size_t i = 0; i < count; i++)
         ids[i] = (uint32_t)(first + i);
@@ -50,14 +50,13 @@ typedef struct sl_scored {
     uint32_t id;
 } sl_scored;
 
-/* Puts the best of a block into `best`, unless that is no worse; the first of equals. Scores that are no numbers, which
- * a file may have, are never better. */
+/* Replaces `best` by the block's first best row, if that is better. NaN of a damaged file never is. */
 static inline void sl_score_keep_best(const uint32_t *ids, const float *scores, size_t count, sl_scored *best) {
     for (size_t i = 0; i < count; i++)
         if (scores[i] > best->score) *best = (sl_scored){scores[i], ids[i]};
 }
 
-/* Puts the best of n listed rows into `best`, as sl_score_keep_best does. */
+/* Replaces `best` by the best of n listed rows, as sl_score_keep_best does. */
 static inline void sl_score_best_listed(const sl_row_scorer *scorer, const uint32_t *ids, size_t n, sl_scored *best) {
     float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
     for (size_t done = 0, some; done < n; done += some) {
@@ -67,7 +66,7 @@ static inline void sl_score_best_listed(const sl_row_scorer *scorer, const uint3
     }
 }
 
-/* The same for rows that lie one behind the other, from `first` up to below `end`. */
+/* The same for the consecutive rows [first, end). */
 static inline void sl_score_best_in(const sl_row_scorer *scorer, size_t first, size_t end, sl_scored *best) {
     uint32_t ids[SL_SCORE_BLOCK + SL_SCORE_PAD] = {0};
     float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];

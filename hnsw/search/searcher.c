@@ -10,7 +10,8 @@
 #include "hnsw/search/start_nodes.h"
 #include "hnsw/search/widen_beam.h"
 
-static sl_status probe(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
+static sl_status scan_nearest_partitions(sl_searcher *searcher, sl_query query, size_t k,
+                                         const sl_search_params *params) {
     sl_walk *walk = &searcher->walk;
     size_t keep = sl_rerank_count(walk->graph, k, params);
     uint8_t *scratch;
@@ -21,8 +22,8 @@ static sl_status probe(sl_searcher *searcher, sl_query query, size_t k, const sl
     return SL_OK;
 }
 
-/* Finds what may be returned, where not every node may. */
-static void find_allowed(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
+/* Searches an index of which some nodes may not be returned. */
+static void find_filtered(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_filtered_search filtered = {.walk = &searcher->walk,
                                    .params = params,
@@ -35,16 +36,16 @@ static void find_allowed(sl_searcher *searcher, sl_query query, size_t k, const 
     if (params->filter) searcher->used = used;
 }
 
-static sl_status find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
+static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_walk *walk = &searcher->walk;
     int scans = sl_can_scan(graph, params);
-    if (scans) SL_TRY(probe(searcher, query, k, params));
-    /* A scan may find too little where much is deleted. */
+    if (scans) SL_TRY(scan_nearest_partitions(searcher, query, k, params));
+    /* A scan may find too few among many tombstones. */
     if (scans && (walk->pool.size >= k || !graph->deleted_count)) return SL_OK;
     SL_TRY(sl_searcher_reserve_start(searcher));
     if (graph->deleted_count || sl_is_filtered(params)) {
-        find_allowed(searcher, query, k, params);
+        find_filtered(searcher, query, k, params);
         return SL_OK;
     }
     const sl_allowed all = sl_allowed_all(graph);
@@ -56,22 +57,22 @@ static sl_status find(sl_searcher *searcher, sl_query query, size_t k, const sl_
     return SL_OK;
 }
 
-/* Searches the index as it was looked at last. */
-static sl_status run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
+/* Searches the index as sl_searcher_refresh left it. */
+static sl_status search_prepared(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     SL_TRY(sl_searcher_prepare(searcher, query, params));
     if (searcher->graph->n && (params->group_size || sl_ids_repeat(searcher->graph))) {
         SL_TRY(sl_search_grouped(searcher, query, k, params));
         if (params->has_threshold) sl_results_cut(searcher, params->threshold);
         return SL_OK;
     }
-    if (searcher->graph->n) SL_TRY(find(searcher, query, k, params));
+    if (searcher->graph->n) SL_TRY(find_candidates(searcher, query, k, params));
     sl_rerank_pool(searcher, query.vector, k, params);
     return SL_OK;
 }
 
 sl_status sl_searcher_run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     sl_searcher_refresh(searcher);
-    return run(searcher, query, k, params);
+    return search_prepared(searcher, query, k, params);
 }
 
 sl_status sl_searcher_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
@@ -84,7 +85,7 @@ sl_status sl_searcher_find(sl_searcher *searcher, sl_query query, size_t k, cons
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
                        mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
-    SL_TRY(run(searcher, query, k, &mine));
+    SL_TRY(search_prepared(searcher, query, k, &mine));
     *found = (sl_results){searcher->top.entries, searcher->top.size};
     if (stats) {
         *stats = (sl_search_stats){0};

@@ -2,10 +2,10 @@
 
 #include "hnsw/search/searcher_state.h"
 
-/* SLOTS calls at once find a searcher each; further calls make their own. Searchers for an ef above MOST_EF are not
- * kept: they are large, and making one is little beside their searches. Walks of iterators and among deleted nodes make
- * searchers deeper, and those up to MOST_DEPTH are kept. */
-enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048, MOST_DEPTH = 16384 };
+/* SLOTS calls at once take_slot a searcher each; further calls make their own. The pool keeps no searcher above
+ * MOST_EF: it's large, and its searches take longer than making it. Iterators, and walks among tombstones, enlarge a
+ * searcher's pool of candidates: those up to MOST_POOL_EF are kept. */
+enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048, MOST_POOL_EF = 16384 };
 
 struct sl_searcher_pool {
     sl_searcher *slots[SLOTS];
@@ -25,16 +25,16 @@ void sl_searcher_pool_free(sl_index *index) {
     index->searchers = NULL;
 }
 
-/* Returns a power of two, so that a searcher made for a little less serves as well. */
-static size_t room_for(size_t max_ef) {
-    size_t room = LEAST_EF;
-    while (room < max_ef)
-        room *= 2;
-    return room < SL_MAX_EF ? room : SL_MAX_EF;
+/* Rounds up to a power of two, so that one searcher serves several values. */
+static size_t rounded_max_ef(size_t max_ef) {
+    size_t rounded = LEAST_EF;
+    while (rounded < max_ef)
+        rounded *= 2;
+    return rounded < SL_MAX_EF ? rounded : SL_MAX_EF;
 }
 
-/* Returns a searcher that is large enough, or NULL. Smaller ones are freed. */
-static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
+/* Takes a searcher that is large enough, or returns NULL. Frees the smaller ones on its way. */
+static sl_searcher *take_slot(sl_searcher **slots, size_t max_ef) {
     for (size_t i = 0; i < SLOTS && max_ef <= MOST_EF; i++) {
         if (!__atomic_load_n(&slots[i], __ATOMIC_RELAXED)) continue;
         sl_searcher *searcher = __atomic_exchange_n(&slots[i], NULL, __ATOMIC_ACQ_REL);
@@ -45,14 +45,14 @@ static sl_searcher *find(sl_searcher **slots, size_t max_ef) {
 }
 
 sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searcher **out) {
-    *out = find(index->searchers->slots, max_ef);
-    if (!*out) SL_TRY(sl_searcher_create(index, room_for(max_ef), out));
+    *out = take_slot(index->searchers->slots, max_ef);
+    if (!*out) SL_TRY(sl_searcher_create(index, rounded_max_ef(max_ef), out));
     sl_searcher_limit_ef(*out, max_ef);
     return SL_OK;
 }
 
 static int is_kept(const sl_searcher *searcher) {
-    return sl_searcher_max_ef(searcher) <= MOST_EF && sl_searcher_pool_ef(searcher) <= MOST_DEPTH;
+    return sl_searcher_max_ef(searcher) <= MOST_EF && sl_searcher_pool_ef(searcher) <= MOST_POOL_EF;
 }
 
 void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher) {

@@ -1,12 +1,12 @@
-/* Searchers that batch calls leave for the next call: making a searcher takes as long as a short search. */
+/* Idle searchers, which the next batch call takes. Making a searcher takes as long as a short search. */
 #ifndef SL_HNSW_SEARCH_SEARCHER_POOL_H
 #define SL_HNSW_SEARCH_SEARCHER_POOL_H
 
 #include "hnsw/graph/index.h"
 
-/* Gives a searcher with room for at least max_ef. It is the caller's until it is given back. */
+/* Takes a searcher with at least max_ef, or makes one. The caller gives it back. Errors: SL_ENOMEM. */
 sl_status sl_searcher_pool_take(const sl_index *index, size_t max_ef, sl_searcher **out);
-/* Takes a searcher back, or NULL. */
+/* Returns a searcher to the pool; NULL does nothing. */
 void sl_searcher_pool_give(const sl_index *index, sl_searcher *searcher);
 
 sl_status sl_searcher_pool_init(sl_index *index);

@@ -9,8 +9,8 @@
 #include "hnsw/search/scan_query.h"
 #include "hnsw/search/start_nodes.h"
 
-/* Puts a larger block in place of a smaller one and its content, where that is wanted. */
-static sl_status renew(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
+/* Replaces a block that is smaller than `size`. The content is lost. */
+static sl_status grow_scratch(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
     const sl_allocator *allocator = &searcher->graph->allocator;
     if (size <= *has) return SL_OK;
     sl_mem_free(allocator, *block, *has);
@@ -25,11 +25,11 @@ sl_status sl_searcher_reserve_start(sl_searcher *searcher) {
     size_t size = sl_start_nodes_scratch(searcher->graph);
     size_t nearest = sl_scan_allowed_scratch(searcher->graph, searcher->walk.max_ef);
     if (nearest > size) size = nearest;
-    return renew(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
+    return grow_scratch(searcher, size, &searcher->start_scratch, &searcher->start_scratch_size);
 }
 
 sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out) {
-    SL_TRY(renew(searcher, size, &searcher->scratch, &searcher->scratch_size));
+    SL_TRY(grow_scratch(searcher, size, &searcher->scratch, &searcher->scratch_size));
     *out = searcher->scratch;
     return SL_OK;
 }
@@ -116,7 +116,7 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_se
     const sl_graph *graph = searcher->graph;
     sl_walk *walk = &searcher->walk;
     SL_TRY(sl_vector_check(graph->codec.metric, query.dtype, query.vector, graph->codec.dim));
-    /* This allocates once after the index has grown. From then on a search allocates nothing. */
+    /* Allocates once after the index has grown. Later searches allocate nothing. */
     SL_TRY(sl_visited_cover(&walk->visited, &graph->allocator, graph->n));
     sl_searcher_choose_copies(searcher);
     walk->evaluations = walk->expansions = 0;

@@ -8,54 +8,52 @@
 #include "hnsw/search/topk.h"
 
 struct sl_searcher {
-    const sl_index *of; /* the handle that the searcher was made of */
+    const sl_index *of; /* the handle it was made from */
     const sl_graph *graph;
-    sl_graph *view; /* of an index that follows a file: the index as it was when the last search began, and what `graph`
-                       points to; else NULL */
+    sl_graph *view; /* of an index that follows a file: the index as it was when the last search began; `graph` points
+                       to it. Else NULL */
     sl_walk walk;
-    sl_candidate_stream stream; /* of searches that go on */
-    size_t filter_max_ef; /* how far a search with a filter goes: max_ef, or less in a searcher that is lent to several
-                             calls */
-    sl_top top;           /* max_ef entries */
-    float *candidate;     /* a vector decoded from its row, to be scored */
-    void *scratch;        /* of a batch that scans */
+    sl_candidate_stream stream; /* of iterators and grouped searches */
+    size_t filter_max_ef;       /* the widest beam of a filtered search: max_ef, or less in a pooled searcher */
+    sl_top top;                 /* max_ef entries */
+    float *candidate;           /* room for one decoded vector, which re-ranking scores */
+    void *scratch;              /* of partition scans */
     size_t scratch_size;
-    void *start_scratch; /* of sl_start_nodes; apart from `scratch`, since a batch that scans may walk too */
+    void *start_scratch; /* of sl_start_nodes and filtered searches. Apart from `scratch`: a query of a batch scan may
+                            walk too */
     size_t start_scratch_size;
     sl_range_hits range_hits; /* of range searches */
-    sl_filter_strategy used;  /* of the last search, if it had a filter; else AUTO */
+    sl_filter_strategy used;  /* strategy of the last search, if it had a filter; else AUTO */
 };
 
-/* Limits how deep a search with a filter may go; the limit is at most the room that the searcher was made with. */
+/* Limits the beam of filtered searches. max_ef: at most the searcher's own. */
 void sl_searcher_limit_ef(sl_searcher *searcher, size_t max_ef);
 
 /* Returns the max_ef that the searcher was made with. */
 size_t sl_searcher_max_ef(const sl_searcher *searcher);
-/* Returns the ef that the searcher's walks have room for. That is more than max_ef where the searcher has walked among
- * deleted nodes. */
+/* Returns the ef that the pool has room for. It exceeds max_ef once the searcher has walked among tombstones. */
 size_t sl_searcher_pool_ef(const sl_searcher *searcher);
 
-/* Gives memory of at least `size` bytes that stays the searcher's. Its content is arbitrary. */
+/* Gives at least `size` bytes of scratch with arbitrary content. The searcher owns them. Errors: SL_ENOMEM. */
 sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out);
-/* Makes room for sl_start_nodes, and for searches that may not return every node. The index may have got partitions
- * since the searcher was made. */
+/* Makes room for sl_start_nodes and filtered searches: the index may have new partitions. Errors: SL_ENOMEM. */
 sl_status sl_searcher_reserve_start(sl_searcher *searcher);
 
-/* Looks at the index anew: the file says what it holds, and the handle what it is tuned for. */
+/* Reads the index's counts anew: what it holds from the file, and what it's tuned for from the handle. */
 void sl_searcher_refresh(sl_searcher *searcher);
-/* Takes the copies that the search reads. A search takes them once, so that it reads the same memory to its end. */
+/* Chooses the copies of rows and upper layers that this search reads to its end. */
 void sl_searcher_choose_copies(sl_searcher *searcher);
-/* Makes the searcher ready for a search of the index as it was looked at last. Checks the query and the filter, and
- * asks the walk. */
+/* Prepares a search of the index as sl_searcher_refresh left it. Checks the query and the filter, and sets the walk's
+ * query.
+ * Errors: SL_EVALUE, SL_EINVAL, SL_ENOMEM. */
 sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params);
-/* Returns where a walk for the query begins; empty: where the upper layers lead. */
+/* Finds the nodes where the query's walk starts. An empty range: the walk starts at the end of the descent. */
 sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *near);
-/* Begins the stream of the query that the searcher is ready for. The index is not empty. */
+/* Begins the candidate stream of the prepared query. The index must not be empty. */
 sl_status sl_searcher_begin_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params);
 
-/* For batches that find candidates without a walk. sl_searcher_set_query brings a query, which has passed
- * sl_vector_check, into the codes' form. sl_searcher_query returns that form, which is valid until the searcher's next
- * query. Ranking asks the query anew. */
+/* sl_searcher_set_query encodes a checked query for a batch scan. sl_searcher_query returns the code, which is valid
+ * until the searcher's next query. Re-ranking encodes the query again. */
 void sl_searcher_set_query(sl_searcher *searcher, sl_query query);
 const sl_query_code *sl_searcher_query(const sl_searcher *searcher);
 

@@ -5,17 +5,17 @@
 
 #include <math.h>
 
-/* Centroids without groups, at most. */
+/* The most centroids to search without groups. */
 enum { UNGROUPED = SL_SCORE_BLOCK };
 
-/* Bytes of codes that are read, of 16 rows at least; more cost more than they help. The width of a row counts: its
- * pitch is another in a record, and a search begins at the same nodes wherever they lie. */
+/* Bytes of codes to read, of 16 rows at least; more bytes cost more than they help. Counts the width of a row and not
+ * its pitch, which differs in records: a search starts at the same nodes in every medium. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Tells whether partitions say where to begin. Larger partitions belong to an index that has as many as there may be,
- * or has outgrown them. The worth of a few of their many nodes was not measured. Many partitions without groups belong
- * to a file made before groups existed. Looking at all of them takes longer than the way down. */
-static int serves(const sl_graph *graph) {
+/* Whether the nearest partition gives start nodes. An index with larger partitions has the most partitions there may
+ * be, or has outgrown them; the worth of a few of their nodes was not measured. An old file may have many partitions
+ * without groups. Searching all of them takes longer than a descent. */
+static int has_start_nodes(const sl_graph *graph) {
     size_t partitions = graph->partitions.count;
     return partitions && graph->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
            (graph->groups.count || partitions <= UNGROUPED);
@@ -26,26 +26,25 @@ static size_t query_bytes(const sl_graph *graph) {
 }
 
 size_t sl_start_nodes_scratch(const sl_graph *graph) {
-    return serves(graph) ? query_bytes(graph) + graph->codec.dim * sizeof(float) : 0;
+    return has_start_nodes(graph) ? query_bytes(graph) + graph->codec.dim * sizeof(float) : 0;
 }
 
-/* Returns how many nodes a walk begins at, at most. */
-static size_t most_nodes(const sl_codec *walked) {
+/* Returns the most start nodes. */
+static size_t max_start_nodes(const sl_codec *walked) {
     size_t most = MOST_BYTES / walked->rows.width;
     return most > 16 ? most : 16;
 }
 
 size_t sl_start_nodes_evaluations(const sl_graph *graph) {
     const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
-    if (!serves(graph)) return 0;
-    size_t mean = graph->n / partitions->count, most = most_nodes(sl_codec_of_walks(graph));
+    if (!has_start_nodes(graph)) return 0;
+    size_t mean = graph->n / partitions->count, most = max_start_nodes(sl_codec_of_walks(graph));
     size_t centroids = groups->count ? groups->count + partitions->count / groups->count : partitions->count;
     return centroids + (mean < most ? mean : most);
 }
 
-/* Returns the nearest of a range of centroids. It is the first of them where no score is a number, as in a damaged
- * file. */
-static size_t nearest(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
+/* Returns the nearest of a range of centroids. In a damaged file, where every score is NaN, it's the first. */
+static size_t nearest_centroid(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
     const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, &of->codec, code, 0);
     sl_scored best = {-INFINITY, (uint32_t)range.first};
     sl_score_best_in(&scorer, range.first, range.end, &best);
@@ -58,15 +57,15 @@ sl_range sl_start_nodes(sl_walk *walk, sl_query query, uint8_t *scratch) {
     const sl_partitions *partitions = &graph->partitions, *groups = &graph->groups;
     sl_range range = {0, partitions->count};
     sl_query_code code;
-    if (!serves(graph)) return (sl_range){0, 0};
+    if (!has_start_nodes(graph)) return (sl_range){0, 0};
     sl_walk_partition_query(walk, query, scratch, (float *)(void *)(scratch + query_bytes(graph)), &code);
     if (groups->count) {
-        size_t group = nearest(walk, groups, (sl_range){0, groups->count}, &code);
+        size_t group = nearest_centroid(walk, groups, (sl_range){0, groups->count}, &code);
         range = sl_partition_nodes(groups, group, partitions->count);
     }
     if (range.first == range.end) return range;
-    range = sl_partition_nodes(partitions, nearest(walk, partitions, range, &code), graph->n);
-    size_t most = most_nodes(walk->codec);
+    range = sl_partition_nodes(partitions, nearest_centroid(walk, partitions, range, &code), graph->n);
+    size_t most = max_start_nodes(walk->codec);
     if (range.end - range.first > most) range.end = range.first + most;
     return range;
 }

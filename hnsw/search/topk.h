@@ -20,7 +20,7 @@ static inline int sl_top_worse(sl_top_entry a, sl_top_entry b) {
     return a.score < b.score || (a.score == b.score && a.id > b.id);
 }
 
-/* Sinks `entry` from the root of a heap of `size` entries. */
+/* Sifts `entry` down from the root of a heap of `size` entries. */
 static inline void sl_top_sink(sl_top_entry *entries, size_t size, sl_top_entry entry) {
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < size; at = child) {
@@ -31,7 +31,7 @@ static inline void sl_top_sink(sl_top_entry *entries, size_t size, sl_top_entry 
     entries[at] = entry;
 }
 
-/* Takes the entry if it is among the k best so far. A NaN score never is. */
+/* Adds the entry if it's among the k best so far. NaN never is. */
 static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     sl_top_entry entry = {score, id};
     if (score != score) return;
@@ -45,7 +45,7 @@ static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     }
 }
 
-/* Sorts the entries best first, in place. They are no heap afterwards. */
+/* Sorts the entries in place, best first. They are no heap any more. */
 static inline void sl_top_sort(sl_top *top) {
     for (size_t size = top->size; size > 1; size--) {
         sl_top_entry worst = top->entries[0], last = top->entries[size - 1];
@@ -54,7 +54,7 @@ static inline void sl_top_sort(sl_top *top) {
     }
 }
 
-/* Merges sorted entries into sorted entries. There is room for all. */
+/* Merges sorted entries into sorted entries, which have room for all. */
 static inline void sl_top_merge(sl_top *into, const sl_top_entry *more, size_t count) {
     size_t a = into->size, b = count, at = a + b;
     into->size = at;

@@ -12,24 +12,24 @@
 
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
-/* Rows that are scored at once, and cache lines that are asked for meanwhile. A core waits for so many lines of the
- * first-level cache at a time. They are some two dozen on a Zen 4, where these numbers were found. Further requests
- * hold up all that follows. A turn's rows asked for in one go would therefore have nothing scored while most of them
- * come. On a Zen 4, lines asked for into the second-level cache hold nothing up; other machines were not measured. */
+/* Rows scored at a time, and cache lines prefetched meanwhile. A core waits for some two dozen lines of the first-level
+ * cache at a time on a Zen 4, where these numbers were found. Further requests hold up all that follows: prefetching a
+ * whole turn's rows at once would delay their scoring. On a Zen 4, prefetches into the second-level cache hold nothing
+ * up. No other machine was measured. */
 enum { STEP = 16, LINES = 16 };
 
-/* Kernels store whole registers, beyond the end of what they write. */
+/* Kernels store whole registers, past the end of their output. */
 enum { PAD = 16 };
 
 _Static_assert(SL_TURN_WIDTH * 2 * SL_MAX_M + SL_TURN_EXTRA * SL_MAX_M <= SL_TURN_IDS, "a turn fits the pool's room");
-_Static_assert(SL_NO_LINK == SL_NONE, "what ends a list");
+_Static_assert(SL_NO_LINK == SL_NONE, "the end of a list");
 
 static int has_coarse(const sl_graph *graph) {
     return sl_codec_of_walks(graph) != &graph->codec;
 }
 
-/* Ids of one turn, at most. */
-static size_t turn_of(const sl_graph *graph) {
+/* Returns the most ids of one turn. */
+static size_t turn_ids(const sl_graph *graph) {
     return SL_TURN_WIDTH * graph->m0 + SL_TURN_EXTRA * SL_MAX_M + PAD;
 }
 
@@ -49,7 +49,7 @@ sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
-    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = turn_of(graph);
+    size_t covers = graph->capacity > graph->n ? graph->capacity : graph->n, row = turn_ids(graph);
     SL_TRY_GOTO(sl_visited_init(&walk->visited, allocator, covers, 16 * max_ef + SL_PARTITION_ROWS, row), fail);
     SL_TRY_GOTO(sl_pool_init(&walk->pool, allocator, &graph->kernels->walk, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 3 * row * sizeof(uint32_t), &block), fail);
@@ -71,20 +71,20 @@ void sl_walk_free(sl_walk *walk) {
     if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->pool_ef);
-    sl_mem_free(allocator, walk->nodes, 3 * turn_of(graph) * sizeof(uint32_t));
+    sl_mem_free(allocator, walk->nodes, 3 * turn_ids(graph) * sizeof(uint32_t));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
     sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
     walk->graph = NULL;
 }
 
-sl_status sl_walk_reserve(sl_walk *walk, size_t depth) {
-    sl_pool deeper;
-    if (depth <= walk->pool_ef) return SL_OK;
-    if (depth < 2 * walk->pool_ef) depth = 2 * walk->pool_ef;
-    SL_TRY(sl_pool_init(&deeper, &walk->allocator, &walk->graph->kernels->walk, depth));
+sl_status sl_walk_reserve(sl_walk *walk, size_t ef) {
+    sl_pool larger;
+    if (ef <= walk->pool_ef) return SL_OK;
+    if (ef < 2 * walk->pool_ef) ef = 2 * walk->pool_ef;
+    SL_TRY(sl_pool_init(&larger, &walk->allocator, &walk->graph->kernels->walk, ef));
     sl_pool_free(&walk->pool, &walk->allocator, walk->pool_ef);
-    walk->pool = deeper;
-    walk->pool_ef = depth;
+    walk->pool = larger;
+    walk->pool_ef = ef;
     return SL_OK;
 }
 
@@ -94,7 +94,7 @@ sl_status sl_walk_grow_pool(sl_walk *walk) {
     return SL_OK;
 }
 
-static void ask_floats(sl_walk *walk) {
+static void encode_floats(sl_walk *walk) {
     const sl_codec *codec = &walk->graph->codec;
     double norm2 = sl_dot_double(walk->floats, walk->floats, codec->dim);
     sl_encode_query4(codec, walk->floats, walk->query_buffer, walk->floats + codec->dim, &walk->query4, norm2);
@@ -102,8 +102,8 @@ static void ask_floats(sl_walk *walk) {
     walk->query = walk->query4.rows[0];
 }
 
-/* Encodes walk->floats over the coarse rows; returns |q|^2. */
-static double ask_coarse(sl_walk *walk) {
+/* Encodes walk->floats over the coarse rows. Returns |q|^2. */
+static double encode_coarse(sl_walk *walk) {
     const sl_graph *graph = walk->graph;
     double norm2;
     float *scratch = walk->floats + graph->codec.dim;
@@ -112,18 +112,18 @@ static double ask_coarse(sl_walk *walk) {
     return norm2;
 }
 
-/* Tells whether ranking takes a query in all the bits there are. */
-static int has_all_bits(const sl_graph *graph) {
+/* Whether re-ranking scores all bits of the codes. */
+static int reranks_all_bits(const sl_graph *graph) {
     const sl_codec *codec = &graph->codec;
     return codec->codes == SL_CODES_I4 ||
            (has_coarse(graph) && codec->dtype == SL_F32 && !sl_has(graph, SL_ARRAY_REFINE));
 }
 
-static void ask_codes(sl_walk *walk, sl_query query) {
+static void encode_codes(sl_walk *walk, sl_query query) {
     const sl_codec *codec = &walk->graph->codec;
     if (codec->codes == SL_CODES_I4) {
         sl_to_float(query.dtype, query.vector, walk->floats, codec->dim);
-        ask_floats(walk);
+        encode_floats(walk);
     } else {
         sl_encode_query(codec, query.vector, query.dtype, walk->query_buffer, walk->floats, &walk->query,
                         &walk->query_norm2);
@@ -133,24 +133,24 @@ static void ask_codes(sl_walk *walk, sl_query query) {
                                                    : 1;
 }
 
-void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned what) {
+void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned forms) {
     const sl_graph *graph = walk->graph;
     const sl_codec *codec = &graph->codec;
     if (!has_coarse(graph)) {
-        ask_codes(walk, query);
+        encode_codes(walk, query);
         return;
     }
     sl_to_float(query.dtype, query.vector, walk->floats, codec->dim);
-    double norm2 = what & SL_ENCODE_WALK ? ask_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
+    double norm2 = forms & SL_ENCODE_WALK ? encode_coarse(walk) : sl_dot_double(walk->floats, walk->floats, codec->dim);
     walk->query_norm2 = (float)norm2;
-    if (what & SL_ENCODE_RERANK && has_all_bits(graph))
+    if (forms & SL_ENCODE_RERANK && reranks_all_bits(graph))
         sl_encode_query4(codec, walk->floats, (uint8_t *)walk->query_buffer + sl_coarse_query_size(&graph->coarse),
                          walk->floats + codec->dim, &walk->query4, norm2);
 }
 
 void sl_walk_partition_query(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out) {
     const sl_graph *graph = walk->graph;
-    if (!has_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
+    if (!reranks_all_bits(graph) || graph->partitions.codec.codes == SL_CODES_F32) {
         sl_partition_encode_query(graph, query.vector, query.dtype, buffer, floats, out);
         return;
     }
@@ -162,10 +162,10 @@ void sl_walk_set_query_node(sl_walk *walk, const sl_graph *of, uint32_t node) {
     const sl_graph *graph = walk->graph;
     if (has_coarse(graph)) {
         sl_coded_floats(of, node, walk->floats);
-        walk->query_norm2 = (float)ask_coarse(walk);
+        walk->query_norm2 = (float)encode_coarse(walk);
     } else if (graph->codec.codes == SL_CODES_I4) {
         sl_coded_floats(of, node, walk->floats);
-        ask_floats(walk);
+        encode_floats(walk);
     } else {
         sl_row_as_query(&of->codec, sl_row(of, node), walk->query_buffer, &walk->query);
     }
@@ -176,32 +176,31 @@ static inline void prefetch_each(const uint8_t *rows, size_t pitch, const uint32
         sl_prefetch(rows + (size_t)nodes[i] * pitch, bytes);
 }
 
-static sl_ids nothing(const sl_walk *walk) {
+static sl_ids no_ids(const sl_walk *walk) {
     return (sl_ids){walk->nodes, 0};
 }
 
-/* Tells whether rows are so long that the kernel asks for their lines beyond PREFETCH_LINES. */
-static int is_long(const sl_code_rows *walked) {
-    return walked->size > PREFETCH_LINES * SL_PREFETCH_LINE;
+/* Whether rows have more lines than PREFETCH_LINES. The kernel prefetches those itself. */
+static int has_long_rows(const sl_code_rows *rows) {
+    return rows->size > PREFETCH_LINES * SL_PREFETCH_LINE;
 }
 
-/* Asks for the first PREFETCH_LINES lines of rows. The kernel asks for the rest itself while it scores the rows
- * before. Rows of one or two lines, which most are, have loops of their own, in which there is nothing else to wait
- * for. */
-static void prefetch_rows(const sl_code_rows *walked, const uint32_t *nodes, size_t n) {
-    const uint8_t *rows = walked->base;
-    size_t pitch = walked->pitch, size = walked->size;
+/* Prefetches the first PREFETCH_LINES lines of rows. The kernel prefetches the rest while it scores earlier rows. Most
+ * rows have one or two lines: their loops have constant bounds and no branch. */
+static void prefetch_rows(const sl_code_rows *rows, const uint32_t *nodes, size_t n) {
+    const uint8_t *base = rows->base;
+    size_t pitch = rows->pitch, size = rows->size;
     if (pitch == SL_PREFETCH_LINE)
-        prefetch_each(rows, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
+        prefetch_each(base, SL_PREFETCH_LINE, nodes, n, SL_PREFETCH_LINE);
     else if (pitch == 2 * SL_PREFETCH_LINE)
-        prefetch_each(rows, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
+        prefetch_each(base, 2 * SL_PREFETCH_LINE, nodes, n, 2 * SL_PREFETCH_LINE);
     else
-        prefetch_each(rows, pitch, nodes, n, is_long(walked) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
+        prefetch_each(base, pitch, nodes, n, has_long_rows(rows) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* Finds and marks the unvisited neighbours of an id. A link that is no id of the layer is passed over. The file is
- * damaged then, or its writer has yet to publish that node. */
-static size_t collect(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
+/* Collects and marks the unvisited neighbours of an id, and skips links that are no ids of the layer. Such a link is
+ * damage, or leads to a node that the writer has yet to publish. */
+static size_t collect_unvisited(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;
     size_t count = layer->graph->kernels->unvisited(&walk->visited, links, layer->degree, layer->count, ids);
@@ -215,7 +214,7 @@ static sl_row_scorer scorer_of(const sl_walk *walk, size_t ahead) {
     return sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, ahead);
 }
 
-/* Scores slots of a layer above 0 into walk->scores, by way of their nodes. */
+/* Scores the nodes of an upper layer's slots into walk->scores. */
 static void score_slots(sl_walk *walk, const sl_layer *layer, const uint32_t *slots, size_t count) {
     const sl_graph *graph = layer->graph;
     const sl_row_scorer scorer = scorer_of(walk, AHEAD);
@@ -249,86 +248,84 @@ uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level) {
                     best = walk->scores[i];
                     at = walk->slots[i];
                 }
-            /* The walk below begins with these links. They come while the last neighbours here are found to be no
-             * better. */
+            /* The walk of layer 0 begins with these links. They arrive while the last neighbours here are scored. */
             if (l == 1 && level == 0) sl_walk_prefetch_links(&bottom, upper->nodes[at]);
         }
     }
     return level ? at : upper->nodes[at];
 }
 
-/* Returns how many rows are asked for while STEP of them are scored. */
+/* Returns how many rows are prefetched while STEP of them are scored. */
 static size_t rows_a_step(const sl_code_rows *rows) {
     size_t lines = (rows->size + SL_PREFETCH_LINE - 1) / SL_PREFETCH_LINE;
     return LINES / (lines < PREFETCH_LINES ? lines : PREFETCH_LINES);
 }
 
-/* Scores nodes into walk->scores. Meanwhile it asks for the rows of those that come next, a few with each STEP. It
- * asks for the rest of them when all are scored. */
-static void score_asking(sl_walk *walk, sl_ids nodes, sl_ids next) {
+/* Scores nodes into walk->scores, and prefetches the rows of `next`: some with each STEP, and the rest at the end. */
+static void score_prefetching(sl_walk *walk, sl_ids nodes, sl_ids next) {
     const sl_code_rows *rows = &walk->codec->rows;
-    sl_row_scorer scorer = scorer_of(walk, is_long(rows) ? AHEAD : 0);
-    size_t each = rows_a_step(rows), asked = 0;
+    sl_row_scorer scorer = scorer_of(walk, has_long_rows(rows) ? AHEAD : 0);
+    size_t each = rows_a_step(rows), prefetched = 0;
     scorer.prefetched = PREFETCH_LINES * SL_PREFETCH_LINE;
     for (size_t i = 0; i < nodes.count; i += STEP) {
         size_t left = nodes.count - i, some = left < STEP ? left : STEP;
-        size_t more = next.count - asked < each ? next.count - asked : each;
-        prefetch_rows(rows, next.ids + asked, more);
-        asked += more;
+        size_t more = next.count - prefetched < each ? next.count - prefetched : each;
+        prefetch_rows(rows, next.ids + prefetched, more);
+        prefetched += more;
         sl_score_block(&scorer, nodes.ids + i, some, left, walk->scores + i);
     }
-    prefetch_rows(rows, next.ids + asked, next.count - asked);
+    prefetch_rows(rows, next.ids + prefetched, next.count - prefetched);
 }
 
-/* Takes in what was found a turn ago. On layer 0, where ids are nodes, it asks for the rows of what is found in this
- * turn. */
-static void take(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
+/* Scores the ids of the last turn and offers them to the pool. On layer 0, where ids are nodes, prefetches the rows of
+ * `next`. */
+static void score_and_offer(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
     if (layer->level)
         score_slots(walk, layer, found.ids, found.count);
     else
-        score_asking(walk, found, next);
+        score_prefetching(walk, found, next);
     if (!found.count) return;
     sl_pool_offer(&walk->pool, walk->scores, found.ids, found.count);
     if (walk->range_hits) sl_range_hits_add(walk->range_hits, &walk->allocator, walk->scores, found.ids, found.count);
 }
 
 void sl_walk_score(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next) {
-    take(walk, layer, found, next);
+    score_and_offer(walk, layer, found, next);
 }
 
-/* Marks ids that the walk begins at, from *first on, as many as a turn may have. Returns the ids. *first becomes the
- * id behind them. */
-static sl_ids mark_seeds(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
+/* Marks start nodes as visited, from *first on, as many as a turn may have. Returns them. *first becomes the id after
+ * them. */
+static sl_ids mark_start_nodes(sl_walk *walk, const sl_layer *layer, size_t *first, size_t end) {
     size_t left = end - *first;
-    sl_ids seeds = {sl_visited_place(&walk->visited), left < layer->degree ? left : layer->degree};
-    sl_visited_mark_run(&walk->visited, (uint32_t)*first, seeds.count, seeds.ids);
-    walk->visited.count += seeds.count;
-    walk->evaluations += seeds.count;
-    *first += seeds.count;
-    return seeds;
+    sl_ids marked = {sl_visited_place(&walk->visited), left < layer->degree ? left : layer->degree};
+    sl_visited_mark_run(&walk->visited, (uint32_t)*first, marked.count, marked.ids);
+    walk->visited.count += marked.count;
+    walk->evaluations += marked.count;
+    *first += marked.count;
+    return marked;
 }
 
-/* Begins a walk at `start`, and on layer 0 at the entry point too: reachability is proved from there, and links lead
- * one way. */
-static void seed(sl_walk *walk, const sl_layer *layer, sl_range start) {
+/* Scores the nodes of `start`, on layer 0 the entry point too: all nodes are reachable from there, and links lead one
+ * way. */
+static void score_start_nodes(sl_walk *walk, const sl_layer *layer, sl_range start) {
     uint32_t entry = layer->level ? SL_NONE : sl_entry_in(walk->graph, walk->upper).node;
-    sl_ids waiting = nothing(walk);
+    sl_ids waiting = no_ids(walk);
     for (size_t first = start.first; first < start.end;) {
-        sl_ids next = mark_seeds(walk, layer, &first, start.end);
-        take(walk, layer, waiting, next);
+        sl_ids next = mark_start_nodes(walk, layer, &first, start.end);
+        score_and_offer(walk, layer, waiting, next);
         waiting = next;
     }
     if (entry < layer->count && (entry < start.first || entry >= start.end)) {
         size_t first = entry;
-        sl_ids next = mark_seeds(walk, layer, &first, first + 1);
-        take(walk, layer, waiting, next);
+        sl_ids next = mark_start_nodes(walk, layer, &first, first + 1);
+        score_and_offer(walk, layer, waiting, next);
         waiting = next;
     }
-    take(walk, layer, waiting, nothing(walk));
+    score_and_offer(walk, layer, waiting, no_ids(walk));
 }
 
-/* Tells whether the candidate popped last is so far away that its neighbours do not matter: see sl_search_params.stop.
- * A score is turned back into a distance where it has one: under COSINE 1 - s is half its square. */
+/* Whether the popped candidate is too far away for its neighbours to matter: see sl_search_params.stop. Compares
+ * distances: the origin less a score is half the squared distance under L2 and COSINE. */
 static int is_too_far(const sl_walk *walk) {
     float near = sl_pool_kth_score(&walk->pool), popped = walk->pool.popped_score, stop = walk->stop;
     float origin = walk->origin;
@@ -337,18 +334,18 @@ static int is_too_far(const sl_walk *walk) {
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
-/* One of three steps, each a turn behind the one before, so that a step reads what was asked for a turn ago. The caller
- * has chosen candidates, and asked for their links. Here the links of those chosen before are read, and the rows they
- * lead to asked for. The rows asked for before are scored. */
-static inline int take_turn(sl_walk *walk, const sl_layer *layer, sl_walk_turn *turn, const uint32_t *next,
-                            size_t wide) {
+/* Pipelines three steps, so that each reads memory that the last turn prefetched. The caller has chosen candidates and
+ * prefetched their links. This turn reads the links of the candidates chosen before, and prefetches the rows they lead
+ * to. It scores the rows that were prefetched before. */
+static inline int step_walk(sl_walk *walk, const sl_layer *layer, sl_walk_turn *turn, const uint32_t *next,
+                            size_t next_count) {
     sl_ids found = {sl_visited_place(&walk->visited), 0};
     for (size_t i = 0; i < turn->count; i++)
-        found.count += collect(walk, layer, turn->chosen[i], found.ids + found.count);
-    take(walk, layer, turn->waiting, found);
-    if (!wide && !turn->count && !turn->waiting.count) return 0;
+        found.count += collect_unvisited(walk, layer, turn->chosen[i], found.ids + found.count);
+    score_and_offer(walk, layer, turn->waiting, found);
+    if (!next_count && !turn->count && !turn->waiting.count) return 0;
     memcpy(turn->chosen, next, sizeof turn->chosen);
-    turn->count = wide;
+    turn->count = next_count;
     turn->waiting = found;
     return 1;
 }
@@ -358,44 +355,44 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->stop_rank : 0);
     if (start.first >= layer.count) return;
-    seed(walk, &layer, start);
+    score_start_nodes(walk, &layer, start);
     uint32_t next[SL_TURN_WIDTH];
-    sl_walk_turn turn = {.waiting = nothing(walk)};
-    size_t wide;
+    sl_walk_turn turn = {.waiting = no_ids(walk)};
+    size_t next_count;
     do {
-        wide = 0;
-        while (wide < SL_TURN_WIDTH && !sl_walk_is_over_budget(walk) &&
-               (next[wide] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
+        next_count = 0;
+        while (next_count < SL_TURN_WIDTH && !sl_walk_is_over_budget(walk) &&
+               (next[next_count] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
             if (walk->stop > 0 && is_too_far(walk)) break;
-            sl_walk_prefetch_links(&layer, next[wide++]);
+            sl_walk_prefetch_links(&layer, next[next_count++]);
         }
-    } while (take_turn(walk, &layer, &turn, next, wide));
+    } while (step_walk(walk, &layer, &turn, next, next_count));
 }
 
 void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn) {
     const sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
-    *turn = (sl_walk_turn){.waiting = nothing(walk)};
+    *turn = (sl_walk_turn){.waiting = no_ids(walk)};
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, 0);
-    if (start.first < layer.count) seed(walk, &layer, start);
+    if (start.first < layer.count) score_start_nodes(walk, &layer, start);
 }
 
-int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t wide) {
+int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t next_count) {
     const sl_layer layer = sl_layer_in(walk->graph, walk->upper, 0);
-    for (size_t i = 0; i < wide; i++)
+    for (size_t i = 0; i < next_count; i++)
         sl_walk_prefetch_links(&layer, next[i]);
-    return take_turn(walk, &layer, turn, next, wide);
+    return step_walk(walk, &layer, turn, next, next_count);
 }
 
 void sl_walk_range_hits(sl_walk *walk, size_t count, size_t evaluations) {
     sl_range_hits *hits = walk->range_hits;
     uint32_t next[SL_TURN_WIDTH];
-    sl_walk_turn turn = {.waiting = nothing(walk)};
-    size_t wide;
+    sl_walk_turn turn = {.waiting = no_ids(walk)};
+    size_t next_count;
     do {
-        wide = 0;
+        next_count = 0;
         if (hits->count < count && walk->evaluations < evaluations)
-            while (wide < SL_TURN_WIDTH && hits->expanded < hits->count)
-                next[wide++] = hits->ids[hits->expanded++];
-    } while (sl_walk_take_turn(walk, &turn, next, wide));
+            while (next_count < SL_TURN_WIDTH && hits->expanded < hits->count)
+                next[next_count++] = hits->ids[hits->expanded++];
+    } while (sl_walk_take_turn(walk, &turn, next, next_count));
 }

@@ -1,4 +1,5 @@
-/* Candidates of a search with a filter, by the graph alone: a walk over the allowed nodes (ACORN, arXiv 2403.04871). */
+/* Filtered candidates by the graph alone: a walk over the allowed nodes (ACORN, arXiv 2403.04871), for the strategy
+ * HOPS. */
 #ifndef SL_HNSW_SEARCH_WALK_ALLOWED_H
 #define SL_HNSW_SEARCH_WALK_ALLOWED_H
 
@@ -6,16 +7,16 @@
 #include "hnsw/search/topk.h"
 #include "hnsw/search/walk.h"
 
-/* Nodes that the walk begins at, at most. */
+/* The most nodes that the walk starts from. */
 enum { SL_SEEDS = 128 };
 
-/* Returns how many candidates the walk keeps. The walk's pool needs so much room. */
+/* Returns how many candidates the walk keeps. Its pool needs so much room. */
 size_t sl_walk_allowed_pool_ef(size_t ef);
 
-/* Walks from allowed nodes to allowed nodes, and leaves the `keep` best in the walk's pool. A node with few allowed
- * neighbours leads to the allowed neighbours of those that are not allowed. The walk expands ef nodes at least, and
- * goes on while it finds more of the k best, up to the depth.
- * Parameters: `best`: an empty heap for k. The walk has been asked the query. */
+/* Walks from allowed nodes to allowed nodes, and leaves the `keep` best in the walk's pool. Where a node has few
+ * allowed neighbours, the walk goes on to allowed neighbours of its refused ones. It expands ef nodes at least, and
+ * goes on, up to sl_walk_allowed_pool_ef, while it finds more of the k best. The walk has its query.
+ * Parameters: seeds: nodes to start from. best: an empty heap for k. */
 void sl_walk_allowed(sl_walk *walk, const sl_allowed *allowed, const uint32_t *seeds, size_t count, size_t ef,
                      size_t keep, sl_top best);
 
