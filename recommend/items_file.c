@@ -56,10 +56,13 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     size_t size;
     SL_TRY(make_directory(items, part, &directory, &size));
     const sl_section_source sections[] = {
-        {SL_SECTION_DIRECTORY, SL_SECTION_REQUIRED, directory, size, 0, NULL},
-        {SL_SECTION_ITEM_IDS, SL_SECTION_REQUIRED, part->ids, part->table.rows * sizeof *part->ids, 0, NULL},
-        {SL_SECTION_COLUMNS, SL_SECTION_REQUIRED, part->data, part->data_size, 0, NULL},
-        {SL_SECTION_TEXT, SL_SECTION_REQUIRED, part->text, part->text_size, 0, NULL},
+        {.kind = SL_SECTION_DIRECTORY, .flags = SL_SECTION_REQUIRED, .data = directory, .size = size},
+        {.kind = SL_SECTION_ITEM_IDS,
+         .flags = SL_SECTION_REQUIRED,
+         .data = part->ids,
+         .size = part->table.rows * sizeof *part->ids},
+        {.kind = SL_SECTION_COLUMNS, .flags = SL_SECTION_REQUIRED, .data = part->data, .size = part->data_size},
+        {.kind = SL_SECTION_TEXT, .flags = SL_SECTION_REQUIRED, .data = part->text, .size = part->text_size},
     };
     const size_t count = sizeof sections / sizeof *sections;
     sl_progress progress;

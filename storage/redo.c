@@ -213,7 +213,8 @@ sl_status sl_redo_begin(sl_redo *redo, uint64_t payload) {
     redo->at = redo->end ? redo->end : sizeof(sl_redo_head);
     redo->filled = 0;
     redo->crc = 0;
-    sl_redo_group group = {SL_REDO_GROUP_MAGIC, 0, redo->epoch, redo->groups, payload};
+    sl_redo_group group = {
+        .magic = SL_REDO_GROUP_MAGIC, .epoch = redo->epoch, .number = redo->groups, .payload = payload};
     group.crc32c = sl_redo_group_crc(&group);
     return put(redo, &group, sizeof group);
 }

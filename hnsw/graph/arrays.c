@@ -11,8 +11,14 @@
 #undef SL_ARRAY
 #undef SL_DERIVED
 
-#define LINE(section, whole, slack, flags, stats, plan, derive)                                                        \
-    {section, flags, whole, slack, derive, offsetof(sl_index_stats, stats), offsetof(sl_plan, plan)},
+#define LINE(section_, whole_, slack_, flags_, stats, plan, derive_)                                                   \
+    {.section = section_,                                                                                              \
+     .flags = flags_,                                                                                                  \
+     .whole = whole_,                                                                                                  \
+     .slack = slack_,                                                                                                  \
+     .derive = derive_,                                                                                                \
+     .in_stats = offsetof(sl_index_stats, stats),                                                                      \
+     .in_plan = offsetof(sl_plan, plan)},
 const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
 #define SL_ARRAY(name, section, width, whole, slack, flags, stats, plan)                                               \
     LINE(section, whole, slack, flags, stats, plan, NULL)
@@ -23,7 +29,7 @@ const sl_array_line sl_array_lines[SL_ARRAY_KINDS] = {
 #undef SL_DERIVED
 };
 
-/* F32 and BF16 rows are the bare elements. BF16 rows are rounded up to 4 bytes. I16 rows belong to a codec. */
+/* F32 and BF16 rows are bare elements, BF16 rounded up to 4 bytes. I16 rows have a codec. */
 static size_t refine_width(const sl_graph *graph) {
     const size_t dim = graph->codec.dim;
     switch (graph->refine) {
@@ -51,7 +57,7 @@ void sl_arrays_init(sl_graph *graph) {
         sl_array_put(graph, kind, NULL, widths[kind]);
 }
 
-/* The rows as kernels know them; NULL for an array that no kernel scores. */
+/* The kernels' view of the rows; NULL if no kernel scores the array. */
 static sl_code_rows *code_rows(sl_graph *graph, sl_array_kind kind) {
     if (kind == SL_ARRAY_CODES) return &graph->codec.rows;
     if (kind == SL_ARRAY_REST) return &graph->codec.rest;
@@ -96,7 +102,7 @@ sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, s
  * Checksums
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Adds a row and its padding. A row in a record has no padding, so zeros stand for the padding. */
+/* Adds a row, padded. A row in a record has no padding, so zeros stand in for it. */
 static uint32_t checksum_add_row(uint32_t crc, const sl_array *array, uint32_t node) {
     static const uint8_t padding[SL_CACHE_LINE];
     crc = sl_crc32c(crc, array->at + node * array->step, array->size);
@@ -124,7 +130,7 @@ const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind
     return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->graph.allocator : &index->layer0;
 }
 
-/* Tells whether the array grows with the number of nodes, in memory that the index owns. */
+/* Whether the array grows with the number of nodes, in the index's own memory. */
 static int is_movable(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
 }

@@ -3,14 +3,15 @@
 #include "base/crew.h"
 #include "hnsw/graph/arrays.h"
 
-/* Nodes that a thread takes at a time. */
+/* Nodes a thread takes at a time. */
 enum { RANGE = 1024 };
 
 int sl_checksum_holds(const sl_graph *graph, uint32_t node) {
     return *sl_checksum_at(graph, node) == sl_checksum_of(graph, node);
 }
 
-/* Lists the bad nodes by a second pass from the first one. Bad nodes are few, so the pass is rare and ends early. */
+/* Lists the bad nodes in a second pass that starts at the first one. Bad nodes are few, so the pass is rare and ends
+ * early. */
 static void list_bad_nodes(const sl_graph *graph, size_t first, sl_checksums_found *found, uint64_t *ids, size_t room) {
     found->node = first;
     found->first = sl_id_of(graph, (uint32_t)first);

@@ -1,23 +1,23 @@
-/* Checksums of single nodes, in a file that is written in place. Such a file changes too often for a CRC of each
- * section. A checksum covers what an add wrote and nothing can make again: a node's codes, their rest, the refine row
- * and the id. Coarse rows can be made from these. sl_index_check checks links by their rules. */
+/* Checksums of nodes, in files that are written in place: such a file changes too often for a CRC a section. A checksum
+ * covers a node's codes, their rest, its refine row and its id, which nothing can make again. Coarse rows can be made
+ * again, and sl_index_check tests links by their rules. */
 #ifndef SL_HNSW_GRAPH_CHECKSUMS_H
 #define SL_HNSW_GRAPH_CHECKSUMS_H
 
 #include "hnsw/graph/index.h"
 
-/* Tells whether a node's rows and id agree with the stored checksum. The index has checksums. */
+/* Whether a node's rows and id match its checksum. The index must have checksums. */
 int sl_checksum_holds(const sl_graph *graph, uint32_t node);
 
 typedef struct sl_checksums_found {
     size_t checked, bad;
     size_t node;    /* the first bad node */
-    uint64_t first; /* the first bad node's id */
+    uint64_t first; /* its id */
 } sl_checksums_found;
 
-/* Checks all nodes against their checksums. An index without checksums passes.
- * Parameters: `ids` gets the ids of the first `room` bad nodes, in the order of nodes; `progress` may be NULL, is
- * stepped by nodes, and may cancel the check. */
+/* Checks all nodes. Finds no bad node in an index without checksums.
+ * Parameters: `ids` gets the ids of the first `room` bad nodes, in node order. `progress` counts nodes and may cancel
+ * the check; NULL: none. */
 sl_checksums_found sl_checksums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room,
                                       sl_progress *progress);
 

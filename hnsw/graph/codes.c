@@ -4,13 +4,13 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/vectors.h"
 
-/* Codes I4 have two forms. Vectors whose 4 bits an element fit a cache line have rows of 4 bits, and rows of the rest.
- * Longer vectors, and integers, have rows of the type's own codes, and coarse rows. */
+/* Codes I4 have two forms. If 4 bits an element fit a cache line, a vector has a row of 4 bits and a row of the rest.
+ * Longer vectors, and integers, have rows of their type's own codes, and coarse rows. */
 sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params) {
     sl_dtype dtype = sl_dtype_is_float(params->dtype) ? SL_F32 : params->dtype;
     sl_codes codes = params->codes;
     graph->codes = codes;
-    /* sl_codec_init below also reports wrong parameters. */
+    /* sl_codec_init below reports wrong parameters. */
     int coarse = codes == SL_CODES_I4 && sl_coarse_wanted(params->dim, params->metric, dtype);
     if (coarse) codes = dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     SL_TRY(sl_codec_init(&graph->codec, params->dim, params->metric, dtype, codes));
@@ -27,8 +27,8 @@ static void decode_vector(const void *ctx, size_t node, float *out) {
     sl_coded_floats(ctx, (uint32_t)node, out);
 }
 
-/* Tells whether the projection must be learned: there is none, or the index has eight times the vectors of a small
- * sample. */
+/* Whether the projection must be learned: it is missing, or it came from a small sample and the index has grown
+ * eightfold. */
 static int is_projection_due(const sl_graph *graph, size_t n) {
     if (graph->n == 0) return 1;
     size_t learned = sl_coarse_learned(&graph->coarse);
@@ -83,7 +83,7 @@ done:
 int sl_row_is_finite(const sl_graph *graph, uint32_t node) {
     const sl_codec *codec = &graph->codec;
     const uint8_t *row = sl_row(graph, node);
-    /* The last row of a node has the norm. */
+    /* The norm is in a node's last row. */
     const uint8_t *last = codec->rest.pitch ? sl_rest_row(graph, node) : row;
     return sl_field_is_finite(row, codec->rows.factor) &&
            (!codec->rows.bias || sl_field_is_finite(row, codec->rows.bias)) &&

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-/* Places of the map and ids are asked for so many ids ahead, so that memory serves several look-ups at a time. */
+/* Map entries and ids are prefetched this many ids ahead, so that memory serves several look-ups at once. */
 enum { AHEAD_PLACE = 32, AHEAD_ID = 16 };
-/* Ids that are looked up in one hold of the lock. */
+/* Ids looked up while the lock is held once. */
 enum { HELD = 4096 };
 
-/* The load is at most a half, so that probing stays short. */
+/* At most half of the entries are used, so probes stay short. */
 static size_t map_size_for(size_t n) {
     size_t size = 64;
     while (size < 2 * n)
@@ -27,13 +27,13 @@ static void prefetch_place(const sl_id_map *map, uint64_t id) {
     sl_prefetch(&map->entries[map_place(map, id)], sizeof *map->entries);
 }
 
-/* Asks for the id that a look-up compares with first. The place is in the cache. */
+/* Prefetches the id that a look-up compares first. The entry is in the cache already. */
 static void prefetch_id(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     const uint32_t node = map->entries[map_place(map, id)];
     if (node != SL_NONE) sl_id_prefetch(graph, node);
 }
 
-/* The place of an id, or the empty place where the id belongs. */
+/* The entry of an id, or the empty entry where it belongs. */
 static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     size_t at = map_place(map, id);
     while (map->entries[at] != SL_NONE && sl_id_of(graph, map->entries[at]) != id)
@@ -41,16 +41,16 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     return at;
 }
 
-/* The first node of a chain that has the id and is not deleted. Other nodes may have got other ids in a file that
- * another process writes. */
+/* The first undeleted node of a chain that has the id. In a file that another process writes, nodes may have got other
+ * ids. */
 static uint32_t chain_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id) {
     while (node != SL_NONE && (sl_is_deleted(graph, node) || sl_id_of(graph, node) != id))
         node = map->next ? map->next[node] : SL_NONE;
     return node;
 }
 
-/* Gives an id to a node, if no undeleted node has the id. Returns the node that has the id; SL_NONE if none had. Where
- * ids may have several nodes, the node is put before the others. Deleted ones before these are forgotten. */
+/* Gives an id to a node, if no undeleted node has it. Returns the node that has it, or SL_NONE.
+ * If ids may have several vectors, the node goes to the front of the chain, and deleted nodes there drop out. */
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
     uint32_t *entry = &map->entries[map_at(graph, map, id)];
     if (map->next) {
@@ -63,7 +63,7 @@ static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint
     return SL_NONE;
 }
 
-/* The chains of an index of several vectors an id lie behind the entries. */
+/* With several vectors an id, the chains lie behind the entries. */
 static size_t map_bytes(const sl_graph *graph, size_t size) {
     return (size + (graph->multi ? size / 2 : 0)) * sizeof(uint32_t);
 }
@@ -73,15 +73,15 @@ size_t sl_ids_bytes(const sl_graph *graph, size_t n) {
 }
 
 static void map_free(sl_index *index) {
-    /* Readers may be looking for a map at this moment, so a missing map is not written again. */
+    /* Readers may look at `entries` now, so a NULL isn't written again. */
     if (!index->id_map.entries) return;
     sl_mem_free(&index->graph.allocator, index->id_map.entries, map_bytes(&index->graph, index->id_map.size));
     index->id_map.entries = index->id_map.next = NULL;
     index->id_map.size = 0;
 }
 
-/* Makes a map of the undeleted nodes among the first n, with room for `room` nodes. Only a damaged file has an id
- * twice: the first node then keeps the id, and `*twice` counts the others. */
+/* Makes a map of the undeleted nodes among the first n, with room for `room`. Only a damaged file has an id twice: its
+ * first node keeps the id, and `*twice` counts the others. */
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *entries;
     map->size = map_size_for(room);
@@ -120,7 +120,7 @@ static sl_status map_make(sl_index *index, size_t n, size_t room) {
     return SL_OK;
 }
 
-/* Returns a node that has the id and is not deleted, or SL_NONE. */
+/* An undeleted node of the id, or SL_NONE. */
 static uint32_t find_node(const sl_index *index, uint64_t id) {
     uint32_t node = id < index->graph.n ? (uint32_t)id : SL_NONE;
     if (sl_has(&index->graph, SL_ARRAY_IDS)) node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
@@ -143,8 +143,8 @@ static void find_nodes(const sl_index *index, const uint64_t *ids, size_t n, uin
     }
 }
 
-/* Brings the map of a file that another process writes up to date: nodes published since the last look-up go into it.
- * Filling may move the map, so one thread at a time is here: the caller holds the lock. */
+/* Adds nodes that the writing process has published since the last look-up. The map may move, so the caller holds the
+ * lock. */
 static sl_status map_follow(sl_index *index) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
@@ -163,7 +163,7 @@ static sl_status find_nodes_following(sl_index *index, const uint64_t *ids, size
     return status;
 }
 
-/* Makes the map of an index that keeps ids, if there is none. */
+/* Makes the map, if the index keeps ids and has no map. */
 static sl_status map_ensure(sl_index *index) {
     sl_id_map *map = &index->id_map;
     if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->entries, __ATOMIC_ACQUIRE)) return SL_OK;
@@ -262,7 +262,7 @@ static void put_ids(sl_index *index, void *ids, size_t width) {
     sl_array_put(&index->graph, SL_ARRAY_IDS, ids, width);
 }
 
-/* Turns implicit or 32-bit ids into an array of 64-bit ids. */
+/* Replaces implicit or 32-bit ids by an array of 64-bit ids. */
 static sl_status make_ids_explicit(sl_index *index) {
     void *block;
     if (index->graph.arrays[SL_ARRAY_IDS].width == sizeof(uint64_t)) return SL_OK;
@@ -274,8 +274,8 @@ static sl_status make_ids_explicit(sl_index *index) {
     return SL_OK;
 }
 
-/* Goes back to the ids of the existing nodes. The map may name nodes that do not exist, so the next look-up makes it
- * again. The array of ids goes where every id is its node's number. */
+/* Restores the ids of the existing nodes. The map may name nodes that don't exist, so it's freed. The array of ids is
+ * freed if every id is its node's number. */
 static void restore_ids(sl_index *index) {
     size_t node = 0;
     map_free(index);
@@ -301,17 +301,17 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     SL_TRY(make_ids_explicit(index));
     size_t total = index->graph.n + n;
     uint64_t next = index->graph.next_id;
-    /* Ids above the largest differ from all others, so a missing map stays missing. */
+    /* Ids above the largest differ from all others, so no map is needed. */
     if (!ids && !index->id_map.entries) {
         for (size_t i = 0; i < n; i++)
             *sl_id_at(&index->graph, index->graph.n + i) = next++;
         index->graph.next_id = next;
         return SL_OK;
     }
-    /* No id is looked up if ids may have several vectors. */
+    /* Ids that may have several vectors aren't looked up. */
     const int put = index->id_map.entries || !index->graph.multi;
     if (put && (!index->id_map.entries || index->id_map.size < map_size_for(total))) {
-        /* A file may have room for a thousand times as many nodes as it has. */
+        /* A file may have room for a thousand times its nodes. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);
         if (status != SL_OK) return refuse_append(index, status);

@@ -1,10 +1,8 @@
-/*
- * The structs of an index, and the accessors of its rows.
+/* The structs of an index, and the accessors of its rows.
  *
- * An index consists of arrays. A node's number is its offset in every array of layer 0. The few per cent of nodes on
- * upper layers also have a slot: the node's number among those nodes. Links on upper layers name slots. A file's
- * sections are the same arrays, so opening a file means pointing into its mapping.
- */
+ * An index is a set of arrays. A node's number is its offset in every array of layer 0. A few per cent of the nodes are
+ * on upper layers too. Each of these has a slot, its number among them, and links on upper layers name slots. A file's
+ * sections are the same arrays, so opening a file means pointing into its mapping. */
 #ifndef SL_HNSW_GRAPH_INDEX_H
 #define SL_HNSW_GRAPH_INDEX_H
 
@@ -28,30 +26,30 @@ typedef enum sl_array_kind {
     SL_ARRAY_KINDS
 } sl_array_kind;
 
-/* The place of an array: node i's row begins at at + i * step. */
+/* Where an array lies: node i's row begins at at + i * step. */
 typedef struct sl_array {
     uint8_t *at;  /* NULL: the array has no memory */
-    size_t width; /* bytes of a row in an array of its own, padding included; 0: the index has no such rows */
-    size_t size;  /* bytes of a row where it lies; a row in a record has no padding */
+    size_t width; /* bytes of a row, padding included, in an array of its own; 0: the index has no such rows */
+    size_t size;  /* bytes of a row where it lies; rows in records have no padding */
     size_t step;  /* width, or the pitch of a record */
 } sl_array;
 
 typedef struct sl_upper {
     uint32_t *nodes; /* slot -> node; count entries */
-    uint32_t *start; /* slot -> its first row of links; count + 1 entries. Row start + level - 1 belongs to the level */
+    uint32_t *start; /* slot -> its row of links on level 1; higher levels follow. count + 1 entries */
     uint32_t *links; /* rows of m slots, filled with SL_NONE */
     size_t count, rows;
-    size_t nodes_capacity, start_capacity, rows_capacity; /* room in the three arrays, when the index owns them */
+    size_t nodes_capacity, start_capacity, rows_capacity; /* room in the three arrays that the index owns */
 } sl_upper;
 
-/* The map from id to node: open addressing over the array of ids. The first look-up makes the map. */
+/* The map from id to node, by open addressing. The first look-up makes it. */
 typedef struct sl_id_map {
-    uint32_t *entries; /* node, or SL_NONE; in an index of several vectors an id, the node that was put in last */
+    uint32_t *entries; /* node, or SL_NONE; if an id may have several vectors, the node added last */
     uint32_t *next;    /* node -> another node of the same id, or SL_NONE; NULL: no id has several vectors */
     size_t size;       /* of `entries`: a power of two; `next` has half as many */
-    uint64_t seed;     /* of the ids' places */
-    size_t nodes;      /* the map holds the first `nodes` nodes */
-    sl_spin lock;      /* a reader that makes the map holds it */
+    uint64_t seed;     /* of the ids' hash */
+    size_t nodes;      /* nodes that are in the map: the first ones */
+    sl_spin lock;      /* held by the reader that makes the map */
 } sl_id_map;
 
 typedef struct sl_tuned_record sl_tuned_record;   /* search/settings.h */
@@ -61,23 +59,24 @@ typedef struct sl_dram_copy sl_dram_copy;         /* place/dram_copy.h */
 typedef struct sl_dram_filler sl_dram_filler;     /* place/dram_copy.h */
 typedef struct sl_published sl_published;         /* publish.h */
 
-/* Partitions of nodes; or groups, which are partitions of partitions. In groups, partition numbers stand in place of
- * node numbers. The arrays may lie in a file that is not trusted: see sl_partition_nodes. */
+/* Partitions of nodes; or groups, which are partitions of partitions and hold partition numbers. The arrays may lie in
+ * an untrusted file: see sl_partition_nodes.
+ *
+ * Centroids have I8 codes of floats, or F32 if I8 does not tell neighbours of an L2 index apart. Their metric is IP for
+ * a COSINE index, else L2. Groups have the same codec. Under IP a centroid is the mean direction of a partition's
+ * vectors, times the length of the longest. Its row's bias is then a score, not a length: what the best vector of that
+ * length likely scores above the centroid, for a query of length 1. A group's centroid comes from the group's longest
+ * centroids. */
 typedef struct sl_partitions {
-    size_t count;       /* 0: none were made */
-    uint32_t *starts;   /* count + 1 node numbers, ascending from 0. Partition p holds nodes starts[p] to
-                           starts[p + 1] - 1. Nodes from starts[count] on were added later and have no partition */
-    sl_codec codec;     /* the codec of the centroids: I8 codes of floats, or F32 where I8 does not tell neighbours of
-                           an L2 index apart; metric IP for a COSINE index, else L2. Groups have the same.
-                           Under IP a centroid is the mean direction of a partition's vectors, times the length of the
-                           longest vector. The row's bias is a score, not a length. The bias is what the best vector
-                           of that length is likely to score above the centroid, for a query of length 1. A group's
-                           centroid comes from the group's longest centroids */
+    size_t count;       /* 0: there are none */
+    uint32_t *starts;   /* count + 1 node numbers, ascending from 0. Nodes starts[p] to starts[p + 1] - 1 are partition
+                           p's. Nodes from starts[count] on were added later and have no partition */
+    sl_codec codec;     /* of the centroids */
     uint8_t *rows;      /* count code rows; codec.rows.base points here */
-    unsigned band_bits; /* SL_BAND_BITS where there are bands, else 0 */
-    uint8_t *bands;     /* SL_PARTITION_BANDS bytes for each partition, falling: the length of a band's longest vector,
-                           in 255ths of the partition's longest, rounded up. NULL in groups, under other metrics than
-                           IP, and from files without bands */
+    unsigned band_bits; /* SL_BAND_BITS if there are bands, else 0 */
+    uint8_t *bands;     /* SL_PARTITION_BANDS bytes a partition, falling: the length of a band's longest vector, in
+                           255ths of the partition's longest, rounded up. NULL in groups, under other metrics than IP,
+                           and from files without bands */
 } sl_partitions;
 
 /* Numbers from `first` to `end` - 1. */
@@ -85,29 +84,29 @@ typedef struct sl_range {
     size_t first, end;
 } sl_range;
 
-/* The layout of a node's record: see record.h. All fields are 0 where the parts lie in arrays. */
+/* The layout of a record: see record.h. All fields are 0 if each part has an array of its own. */
 typedef struct sl_record {
     size_t pitch;                /* bytes from one record to the next */
-    size_t at[SL_ARRAY_KINDS];   /* byte of the record at which the part begins; the first part has 0 */
+    size_t at[SL_ARRAY_KINDS];   /* byte of the record at which the part begins; 0 for the first part */
     size_t size[SL_ARRAY_KINDS]; /* bytes of the part; 0: the record has no such part */
 } sl_record;
 
-/* The graph: what a reader needs of an index. A handle that follows a file gives each search an up-to-date copy of the
- * graph: see view.h. */
+/* The graph: all that a reader needs of an index. A handle that follows a file gives each search a current copy: see
+ * view.h. */
 typedef struct sl_graph {
-    /* Geometry, which does not change after the index was made. */
+    /* The geometry is settled when the index is made. */
     sl_allocator allocator;
     const sl_kernels *kernels;
     size_t m, m0, ef_construction;
     uint64_t seed;
     sl_place place;
-    sl_codes codes; /* as the user asked for them */
+    sl_codes codes; /* as the user chose them */
     sl_refine refine;
     sl_codec codec;        /* the codec of layer 0's rows, with their base */
-    sl_coarse coarse;      /* the codec of coarse rows, which codes I4 may have for walks; pitch 0: none */
+    sl_coarse coarse;      /* the codec of the coarse rows that walks read under codes I4; pitch 0: there are none */
     sl_codec refine_codec; /* the codec of refine rows in I16 */
     int has_tags, has_keys;
-    int multi; /* an id may have several vectors */
+    int multi; /* 1: an id may have several vectors */
 
     /* Arrays, and the room in them. */
     size_t capacity; /* nodes that the arrays have room for */
@@ -116,52 +115,53 @@ typedef struct sl_graph {
     sl_upper upper;
     sl_partitions partitions;
     sl_partitions groups;   /* groups of partitions: see partition.h */
-    sl_tuned_record *tuned; /* settings that tuning stored: see settings.h; the index owns the memory */
+    sl_tuned_record *tuned; /* settings that tuning stored, in memory of the index: see search/settings.h */
     size_t tuned_count;
 
     /* Copies, which readers prefer to the originals. */
     sl_replicas *replicas;         /* copies of the upper layers, one for each memory node; NULL: none */
-    const sl_dram_copy *dram_copy; /* atomic: the copy of a mapped index, once the copy is whole; else NULL */
+    const sl_dram_copy *dram_copy; /* atomic: the copy of a mapped index, once it is whole; else NULL */
 
-    /* Counts that a view has of its own. */
+    /* Counts. A view has its own. */
     size_t n;             /* nodes */
-    uint64_t entry;       /* the entry point, atomic while an add runs: see entry.h */
-    size_t deleted_count; /* nodes that are marked as deleted */
+    uint64_t entry;       /* the entry point: see entry.h. Atomic while an add runs */
+    size_t deleted_count; /* tombstones that are set */
     uint64_t next_id;     /* one above the largest id */
-    uint64_t numbering;   /* how often nodes got other numbers */
-    int bytes_are_coarse; /* builds compare in floats: bytes were tried and do not tell the vectors apart */
+    uint64_t numbering;   /* how often nodes were renumbered */
+    int bytes_are_coarse; /* 1: builds compare floats, because bytes don't tell these vectors apart */
     sl_quant_error quant_error;
 } sl_graph;
 
-/* The handle: the graph, its file, and what owners and writers alone need. */
+/* The handle: the graph, its file, and the fields of owners and writers. */
 struct sl_index {
     sl_graph graph;
 
     /* Memory and messages. */
-    sl_allocator layer0; /* allocates the arrays of layer 0; without a NUMA policy the graph's allocator */
+    sl_allocator layer0; /* allocates layer 0; without a NUMA policy the same as the graph's */
     sl_numa *numa;       /* NULL: no policy */
     sl_numa_memory layer0_memory;
     sl_log_fn log;
     void *log_ctx;
-    sl_spill *spill;             /* bounds the handle's memory; NULL: nothing does */
-    sl_work *work;               /* notes of an add under way; NULL: none */
-    sl_dram_filler *filler;      /* the thread that makes the copy in DRAM; NULL: no copy is made */
-    sl_searcher_pool *searchers; /* idle searchers, which batch calls take and give back */
+    sl_spill *spill;             /* the bound on the handle's memory; NULL: none */
+    sl_work *work;               /* notes of an add that is under way; NULL: none */
+    sl_dram_filler *filler;      /* the thread that fills the copy in DRAM; NULL: there is no copy */
+    sl_searcher_pool *searchers; /* idle searchers that batch calls reuse */
 
     /* The file. */
-    sl_store *store;               /* the open file that holds the arrays; NULL: the index owns its arrays */
-    sl_origin *origin;             /* the file's state, which a save over the file is held to; NULL: none was opened */
+    sl_store *store; /* the open file that holds the arrays; NULL: the index owns its arrays */
+    sl_origin *
+        origin; /* the file's state at opening, which a save over the file checks; NULL: the index was made in memory */
     const sl_published *published; /* the head page of a file that another process may write; else NULL */
 
     /* Fields that may change beside readers. */
     sl_id_map id_map;
-    sl_spin settling;  /* a thread that proves reachability holds it */
-    size_t unverified; /* nodes for which the proof of reachability is owed */
+    sl_spin settling;  /* held by the thread that proves reachability */
+    size_t unverified; /* nodes whose reachability is not proved yet */
 
     /* The writer's fields. */
-    sl_writable *writer; /* of a file that is written in place: touched ranges, and the log; else NULL */
+    sl_writable *writer; /* of a file that is written in place: its touched ranges and its log; else NULL */
     size_t ordered;      /* nodes at the last renumbering */
-    size_t threads;      /* threads that the last add was asked to use */
+    size_t threads;      /* threads that the last add asked for */
 };
 
 /* The codec of the rows that walks score. */
@@ -169,29 +169,32 @@ static inline const sl_codec *sl_codec_of_walks(const sl_graph *graph) {
     return graph->coarse.codec.rows.pitch ? &graph->coarse.codec : &graph->codec;
 }
 
-/* One layer, as a walk uses it. An id on layer 0 is a node's number; an id above layer 0 is a slot. */
+/* One layer, as a walk uses it. Ids are node numbers on layer 0, and slots above. */
 typedef struct sl_layer {
     const sl_graph *graph;
     const sl_upper *upper; /* the graph's own, or a copy */
     uint32_t level;
     size_t degree; /* words in a row of links */
-    size_t count;  /* every id is less than this */
+    size_t count;  /* all ids are smaller */
 } sl_layer;
 
 static inline sl_layer sl_layer_in(const sl_graph *graph, const sl_upper *upper, uint32_t level) {
-    return level ? (sl_layer){graph, upper, level, graph->m, upper->count}
-                 : (sl_layer){graph, upper, 0, graph->m0, graph->n};
+    return (sl_layer){.graph = graph,
+                      .upper = upper,
+                      .level = level,
+                      .degree = level ? graph->m : graph->m0,
+                      .count = level ? upper->count : graph->n};
 }
 static inline sl_layer sl_layer_at(const sl_graph *graph, uint32_t level) {
     return sl_layer_in(graph, &graph->upper, level);
 }
 
-/* Tells whether nodes have rows of this kind. */
+/* Whether nodes have rows of this kind. */
 static inline int sl_has(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width != 0;
 }
 
-/* Tells whether two nodes that are not deleted may have the same id. */
+/* Whether two undeleted nodes may have the same id. */
 static inline int sl_ids_repeat(const sl_graph *graph) {
     return graph->multi && sl_has(graph, SL_ARRAY_IDS);
 }
@@ -207,7 +210,7 @@ static inline uint32_t *sl_links(const sl_graph *graph, size_t node) {
     return (uint32_t *)(void *)sl_array_row(graph, SL_ARRAY_LINKS, node);
 }
 
-/* The row of links of an id. Returns NULL where a damaged file says that the id is not on this layer. */
+/* The links of an id on this layer. NULL if a damaged file says that the id is not on the layer. */
 static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
     const sl_graph *graph = layer->graph;
     if (layer->level == 0) return sl_links(graph, id);
@@ -217,29 +220,29 @@ static inline uint32_t *sl_layer_links(const sl_layer *layer, uint32_t id) {
     return upper->links + row * graph->m;
 }
 
-/* Notes that [at, at + size) of an array was written. The next sync makes the range durable in a file that is written
- * in place. Threads: any number. */
+/* Notes that [at, at + size) of an array was written. In a file that is written in place, the next sync makes the range
+ * durable. Threads: any number. */
 static inline void sl_index_touch(const sl_index *index, const void *at, size_t size) {
     if (index->writer) sl_writable_touch(index->writer, at, size);
 }
 
-/* The same for n nodes of `size` bytes each. The bytes of two consecutive nodes lie `step` bytes apart. */
+/* The same for n nodes with `size` bytes each, `step` bytes apart. */
 static inline void sl_index_touch_each(const sl_index *index, const void *at, size_t step, size_t size, size_t n) {
     if (n) sl_index_touch(index, at, (n - 1) * step + size);
 }
 
-/* Makes the noted ranges durable in persistent memory before any later write of this thread. */
+/* In persistent memory, makes the noted ranges durable before any later write of this thread. */
 static inline void sl_index_fence(const sl_index *index) {
     if (index->writer) sl_writable_fence(index->writer);
 }
 
-/* Tells whether the index is written in persistent memory, where every written word must leave the index sound. */
+/* Whether the index is written in persistent memory. Each stored word must then leave the index sound. */
 static inline int sl_index_is_direct(const sl_index *index) {
     return index->writer && index->writer->direct;
 }
 
-/* Links are words that several threads of an add read and write without locks. Any mixture of old and new words is a
- * valid list, so relaxed order is enough. */
+/* Threads of an add read and write links without locks. Any mixture of old and new words is a valid list, so relaxed
+ * order is enough. */
 static inline uint32_t sl_link_load(const uint32_t *link) {
     return __atomic_load_n(link, __ATOMIC_RELAXED);
 }
@@ -247,9 +250,8 @@ static inline void sl_link_store(uint32_t *link, uint32_t id) {
     __atomic_store_n(link, id, __ATOMIC_RELAXED);
 }
 
-/* Copies the links of a list that are ids of the layer to `out`, in their order.
- * SL_NONE alone ends a list. The copy leaves out ids out of range: a reader meets some during a writer's sync, and a
- * damaged file may hold any.
+/* Copies a list's links to `out`, in their order. SL_NONE alone ends a list. Ids out of range are left out: a writer's
+ * sync shows some for a moment, and a damaged file may hold any.
  * Parameters: `out` has room for `degree` ids. Returns: the number of ids. */
 static inline size_t sl_links_known(const sl_layer *layer, const uint32_t *links, uint32_t *out) {
     size_t known = 0;
@@ -275,7 +277,7 @@ static inline uint8_t *sl_rest_row(const sl_graph *graph, uint32_t node) {
     return sl_array_row(graph, SL_ARRAY_REST, node);
 }
 
-/* A node's refine row, and the value of one unit of its elements. The index has refine rows. */
+/* A node's refine row, and the value of one unit of its elements. The index must have refine rows. */
 static inline const uint8_t *sl_refine_row(const sl_graph *graph, uint32_t node) {
     return sl_array_row(graph, SL_ARRAY_REFINE, node);
 }
@@ -286,17 +288,17 @@ static inline void sl_refine_prefetch(const sl_graph *graph, uint32_t node) {
     sl_prefetch(sl_refine_row(graph, node), graph->arrays[SL_ARRAY_REFINE].width);
 }
 
-/* A node's checksum. The index has checksums. */
+/* A node's checksum. The index must have checksums. */
 static inline uint32_t *sl_checksum_at(const sl_graph *graph, size_t node) {
     return (uint32_t *)(void *)sl_array_row(graph, SL_ARRAY_CHECKSUMS, node);
 }
 
-/* The place of a node's id. The index keeps ids of 64 bits. */
+/* Where a node's id lies. The ids must have 64 bits. */
 static inline uint64_t *sl_id_at(const sl_graph *graph, size_t node) {
     return (uint64_t *)(void *)sl_array_row(graph, SL_ARRAY_IDS, node);
 }
 
-/* The user's id of a node. */
+/* A node's id. */
 static inline uint64_t sl_id_of(const sl_graph *graph, uint32_t node) {
     const sl_array *ids = &graph->arrays[SL_ARRAY_IDS];
     if (ids->width == sizeof(uint64_t)) return *sl_id_at(graph, node);
@@ -309,7 +311,7 @@ static inline void sl_id_prefetch(const sl_graph *graph, uint32_t node) {
     if (ids->width) sl_prefetch(ids->at + (size_t)node * ids->step, ids->width);
 }
 
-/* A node's tag word and key. The index has tags, or keys. */
+/* A node's tag word and key. The index must have tags, or keys. */
 static inline uint64_t sl_tag_of(const sl_graph *graph, uint32_t node) {
     return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_TAGS].at)[node];
 }
@@ -317,11 +319,12 @@ static inline uint64_t sl_key_of(const sl_graph *graph, uint32_t node) {
     return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_KEYS].at)[node];
 }
 
-/* The marks of deleted nodes: bit node % 64 of word node / 64. Bits from n on are 0. NULL before the first delete. */
+/* The tombstones of deleted nodes: bit node % 64 of word node / 64. Bits from n on are 0. NULL before the first delete.
+ */
 static inline uint64_t *sl_tombstones(const sl_graph *graph) {
     return (uint64_t *)(void *)graph->arrays[SL_ARRAY_TOMBSTONES].at;
 }
-/* Bytes of the marks of n nodes. */
+/* Bytes of the tombstones of n nodes. */
 static inline size_t sl_tombstones_bytes(size_t n) {
     return (n + 63) / 64 * sizeof(uint64_t);
 }
@@ -329,17 +332,17 @@ static inline int sl_has_tombstone(const uint64_t *tombstones, size_t node) {
     return tombstones[node / 64] >> (node % 64) & 1;
 }
 
-/* Tells whether a node is deleted. A deleted node stays in the graph as a step of walks, and is no result. */
+/* Whether a node is deleted. Walks pass through a deleted node, but it is no result. */
 static inline int sl_is_deleted(const sl_graph *graph, size_t node) {
     const uint64_t *tombstones = sl_tombstones(graph);
     return tombstones && sl_has_tombstone(tombstones, node);
 }
-/* Counts the nodes that are not deleted. A damaged file may claim more deleted nodes than nodes. */
+/* The number of undeleted nodes. A damaged file may claim more tombstones than nodes. */
 static inline size_t sl_undeleted_count(const sl_graph *graph) {
     return graph->deleted_count < graph->n ? graph->n - graph->deleted_count : 0;
 }
 
-/* The first node from `from` on that is not deleted. Returns n, or more where `from` is more, if there is none. */
+/* The first undeleted node from `from` on; n if there is none, or `from` if that is larger. */
 static inline size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
     if (!graph->deleted_count) return from;
     while (from < graph->n) {

@@ -13,8 +13,8 @@ static void store_link(const sl_index *index, uint32_t *link, uint32_t id) {
     sl_index_touch(index, link, sizeof *link);
 }
 
-/* Closes the gap at `at` of a list of `*end` links. The last link goes to the gap before the last place is cleared, so
- * the list has the link at every moment. */
+/* Closes the gap at `at` in a list of `*end` links. The last link is copied there before its own place is cleared, so
+ * the list never lacks it. */
 static void close_gap(const sl_index *index, uint32_t *links, size_t at, size_t *end) {
     --*end;
     if (at != *end) {

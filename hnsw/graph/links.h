@@ -1,20 +1,20 @@
-/* Lists of links that change word by word in persistent memory. A crash between two stores leaves them valid. */
+/* Lists of links that change word by word. In persistent memory, a crash between two stores leaves them valid. */
 #ifndef SL_HNSW_GRAPH_LINKS_H
 #define SL_HNSW_GRAPH_LINKS_H
 
 #include "hnsw/graph/index.h"
 
-/* Makes a full list hold `count` ids and nothing else. The list lacks at most one of the ids. After each store the
- * list has every link that stays; one of these may stand twice. */
+/* Makes a full list hold these ids alone. At most one of the ids is new to the list. After each store the list has
+ * every link that stays, at most one of them twice. */
 void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
 
-/* Puts an id at the end of a list that has room and lacks it. */
+/* Appends an id to a list that has room, unless it's there. */
 void sl_links_append(uint32_t *links, size_t degree, uint32_t id);
 
-/* Takes away links that stand twice in a list, as a crash may leave them. */
+/* Removes links that a crash left twice in a list. */
 void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree);
 
-/* Writes empty lists of layer 0 for the nodes [first, first + n). Room in a file holds zeros instead. */
+/* Empties the lists of nodes [first, first + n) on layer 0. Room in a file holds zeros instead. */
 void sl_links_clear(sl_graph *graph, size_t first, size_t n);
 
 #endif

@@ -15,12 +15,12 @@ void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions
 }
 
 sl_status sl_partition_codec(const sl_graph *graph, sl_codes codes, sl_codec *codec) {
-    /* IP needs a bias too, which says how far a partition reaches: see sl_partitions. */
+    /* IP needs a bias too: how far a partition reaches. See sl_partitions. */
     sl_metric metric = graph->codec.metric == SL_METRIC_COSINE ? SL_METRIC_IP : SL_METRIC_L2;
     return sl_codec_init(codec, graph->codec.dim, metric, SL_F32, codes);
 }
 
-/* The bits are the first eight of sl_encode_query4. The scores are the same, but for a factor under COSINE. */
+/* These are the first eight bits of sl_encode_query4. The scores are the same, but for a factor under COSINE. */
 void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtype dtype, void *buffer, float *floats,
                                sl_query_code *out) {
     const sl_codec *codec = &graph->partitions.codec;
@@ -45,7 +45,7 @@ static int bands_fall(const sl_partitions *partitions, size_t p) {
     return 1;
 }
 
-/* Rows of floats count by their elements, others by their factor and bias. */
+/* For F32 rows the elements are tested, for others the factor and the bias. */
 static int is_row_finite(const sl_codec *codec, const uint8_t *row) {
     const sl_code_rows *rows = &codec->rows;
     for (size_t i = 0; codec->codes == SL_CODES_F32 && i < codec->dim; i++)
@@ -53,7 +53,7 @@ static int is_row_finite(const sl_codec *codec, const uint8_t *row) {
     return sl_field_is_finite(row, rows->factor) && (!rows->bias || sl_field_is_finite(row, rows->bias));
 }
 
-/* Checks partitions of n things. `what` names one partition in messages, `several` more than one. */
+/* Checks partitions of n nodes or partitions. Messages call one `what` and several `several`. */
 static sl_status check_partitions(const sl_partitions *partitions, size_t n, const char *what, const char *several) {
     const sl_code_rows *rows = &partitions->codec.rows;
     const uint32_t *starts = partitions->starts;
@@ -79,7 +79,7 @@ sl_status sl_partitions_check(const sl_graph *graph) {
     return SL_OK;
 }
 
-/* Takes a section: the mapping's, or a copy for an index in memory. `*out` gets the memory, also on failure. */
+/* Points into the mapping, or at a copy for an index in memory. `*out` gets the memory, even on failure. */
 static sl_status take_section(sl_index *index, const sl_file_section *section, size_t size, sl_progress *progress,
                               void **out) {
     *out = NULL;
@@ -94,18 +94,18 @@ static sl_status take_section(sl_index *index, const sl_file_section *section, s
 /* The sections of partitions, or of groups. */
 typedef struct sl_parted_sections {
     sl_section_kind starts, rows;
-    uint64_t most;    /* partitions, or groups, that a file may have */
+    uint64_t most;    /* the most that a file may have */
     const char *what; /* their name in messages */
 } sl_parted_sections;
 
-/* Settles the codec of so many centroids from the bytes of their rows. Codes I8 are the shorter rows. */
+/* Tells the codec of `count` centroids by the bytes of their rows. I8 rows are shorter than F32. */
 static sl_status codec_of_rows(const sl_graph *graph, uint64_t count, uint64_t size, sl_codec *codec) {
     SL_TRY(sl_partition_codec(graph, SL_CODES_I8, codec));
     if (graph->codec.metric != SL_METRIC_L2 || size == count * codec->rows.pitch) return SL_OK;
     return sl_partition_codec(graph, SL_CODES_F32, codec);
 }
 
-/* Loads partitions of n things. */
+/* Loads partitions of n nodes, or groups of n partitions. */
 static sl_status load_partitions(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
                                  sl_partitions *out) {
     const sl_file_section *starts = sl_store_section(index->store, sections->starts);

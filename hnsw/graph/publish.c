@@ -91,7 +91,7 @@ sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t r
                                rows * index->graph.m * sizeof(uint32_t));
 }
 
-/* The number of nodes is stored last, because nodes count from that store on, and all their parts must be there. */
+/* The number of nodes is stored last: from then on the nodes count, so all their parts must be there. */
 void sl_publish_nodes(sl_index *index) {
     if (!sl_index_is_direct(index)) return;
     sl_published *facts = sl_published_in_file(index);

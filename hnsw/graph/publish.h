@@ -1,25 +1,25 @@
-/* Publishing: the counts of an index in a file that is written in place, and their order of change in persistent
- * memory. */
+/* Publishing: the counts of an index that is written in place, and the order in which they change in persistent memory.
+ */
 #ifndef SL_HNSW_GRAPH_PUBLISH_H
 #define SL_HNSW_GRAPH_PUBLISH_H
 
 #include "hnsw/graph/index.h"
 #include "storage/writable.h"
 
-/* The facts on the head page of the file. A thread reads each word whole. A reader beside another process's writer may
- * read words of different syncs, so the reader checks each word against the room before use. */
+/* The facts on the file's head page. A thread reads each word whole. Beside another process's writer the words may come
+ * from different syncs, so readers check each against the room before use. */
 struct sl_published {
     uint64_t n;
-    uint64_t linked; /* nodes below this number are linked; in persistent memory the others may be half linked */
+    uint64_t linked; /* nodes below this number are linked; in persistent memory the rest may be half linked */
     uint64_t entry;  /* as sl_graph.entry */
     uint64_t next_id;
     uint64_t upper_count, upper_rows;
     uint64_t unverified, ordered;
-    uint64_t tuned; /* records of section TUNED that count */
+    uint64_t tuned; /* valid records of section TUNED */
     double quant_error_sum, quant_error_max;
     uint64_t quant_error_count;
-    uint64_t dead;     /* bits that are set in section DEAD */
-    uint64_t deleting; /* 1: a writer in persistent memory is setting bits that `dead` does not count yet */
+    uint64_t dead;     /* tombstones that are set in section DEAD */
+    uint64_t deleting; /* 1: a writer in persistent memory is setting tombstones that `dead` does not count yet */
 };
 
 /* Counts of nodes, slots and upper rows; or the room for them. */
@@ -27,48 +27,48 @@ typedef struct sl_extent {
     size_t n, slots, rows;
 } sl_extent;
 
-/* The facts of an index. Parameters: `graph` is the index's own graph or a view. */
+/* The facts of an index, or of a view of it. */
 sl_published sl_published_of(const sl_index *index, const sl_graph *graph);
 
 /* Checks that the facts fit the room. Errors: SL_ECORRUPT. */
 sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room);
 
-/* Checks that no writer in persistent memory left nodes unlinked or marks uncounted. Nobody writes the file during the
- * call. Errors: SL_ECORRUPT, which sl_index_recover mends. */
+/* Checks that no dead writer in persistent memory left unlinked nodes or uncounted tombstones. No process may write the
+ * file meanwhile. Errors: SL_ECORRUPT, which sl_index_recover mends. */
 sl_status sl_published_check_mended(const sl_index *index, const sl_published *facts);
 
 /* Reads the facts, each word once. */
 sl_published sl_published_read(const sl_published *facts);
 
-/* Tells whether the entry point's level, and its slot or node, exist in an index of these sizes. */
+/* Whether the entry point's level, and its slot or node, exist in an index of these sizes. */
 static inline int sl_published_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
     uint64_t level = entry >> 32, low = entry & UINT32_MAX;
     return n == 0 || (level <= SL_MAX_LEVEL && low < (level ? slots : n));
 }
 
-/* A section's place in the mapping of an index that is written in place; NULL if the file has no such section. */
+/* Where a section lies in the mapping of an index that is written in place; NULL if the file lacks it. */
 void *sl_section_in_file(const sl_index *index, uint32_t kind);
 
-/* The place of the facts in that mapping. */
+/* Where the facts lie in that mapping. */
 sl_published *sl_published_in_file(const sl_index *index);
 
-/* Reserves blocks of the file for nodes [n, n + more), and for slots and rows of the upper layers. A writer reserves
- * before it writes. An index without a writer does nothing. */
+/* Reserve blocks of the file before they are written: for nodes [n, n + more), and for slots and rows of the upper
+ * layers. Do nothing without a writer. */
 sl_status sl_publish_reserve_nodes(const sl_index *index, size_t more);
 sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t rows);
 
-/* The functions below publish the steps of an add or a delete in persistent memory. Elsewhere they do nothing. */
+/* The functions below publish the steps of an add or a delete in persistent memory. On other media they do nothing. */
 
-/* Publishes the number of nodes. The new nodes have their rows, and empty lists. */
+/* Publishes the number of nodes. The new nodes have rows, and empty lists. */
 void sl_publish_nodes(sl_index *index);
-/* Publishes that the first `count` nodes are linked, and what is owed for them. After a crash the writer links the
- * others again. */
+/* Publishes that the first `count` nodes are linked, and how many await the proof of reachability. After a crash, the
+ * next writer links the rest again. */
 void sl_publish_linked(sl_index *index, size_t count);
 /* Publishes the entry point. */
 void sl_publish_entry(sl_index *index);
-/* Publishes that marks of deletion are about to be set. */
+/* Publishes that tombstones will be set now. */
 void sl_publish_deleting(sl_index *index);
-/* Publishes that the marks are set, and the graph's dead_count. */
+/* Publishes that they are set, and deleted_count. */
 void sl_publish_deleted(sl_index *index);
 
 #endif

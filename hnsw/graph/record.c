@@ -17,7 +17,7 @@ sl_record sl_record_of(const sl_graph *graph) {
     size_t end = sl_round_up(record.at[SL_ARRAY_CHECKSUMS] + sizeof(uint32_t), sizeof(uint64_t));
     record.at[SL_ARRAY_LINKS] = sl_round_up(end, SL_CACHE_LINE);
     record.pitch = sl_round_up(record.at[SL_ARRAY_LINKS] + links, SL_RECORD_BLOCK);
-    /* Links that begin on a cache line touch fewer lines. That gain is not worth a further block. */
+    /* Links that begin on a cache line touch fewer lines, but that isn't worth another block. */
     if (sl_round_up(end + links, SL_RECORD_BLOCK) == record.pitch) return record;
     record.at[SL_ARRAY_LINKS] = end;
     record.pitch = sl_round_up(end + links, SL_RECORD_BLOCK);
@@ -33,7 +33,7 @@ void sl_record_adopt(sl_graph *graph, const sl_record *record, uint8_t *base) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const size_t size = record->size[kind];
         if (!size) continue;
-        /* Ids and checksums have no width before. */
+        /* Ids and checksums have had no width so far. */
         if (!graph->arrays[kind].width) graph->arrays[kind].width = size;
         sl_array_put_part(graph, kind, base + record->at[kind], size, record->pitch);
     }

@@ -35,8 +35,7 @@ static sl_status check_call(const sl_index *index, sl_array_kind kind, const uin
     return sl_words_check(&index->graph, kind, 1);
 }
 
-/* A node of each of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first id that is not there.
- */
+/* Finds a node of each of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first missing id. */
 static sl_status find_nodes(sl_index *index, const uint64_t *ids, size_t n, uint32_t **out) {
     const sl_allocator *allocator = &index->graph.allocator;
     void *block;
@@ -59,7 +58,7 @@ static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *
     if (index->writer) SL_TRY(sl_writable_reserve(index->writer, all, index->graph.n * sizeof *all));
     sl_status status = find_nodes(index, ids, n, &nodes);
     if (status != SL_OK) return sl_fail_in(status, "no %s were set", kind_name(kind));
-    /* Nothing can fail from here on. */
+    /* No step below can fail. */
     for (size_t i = 0; i < n; i++)
         for (uint32_t node = nodes[i]; node != SL_NONE; node = sl_id_next(index, node)) {
             __atomic_store_n(&all[node], words[i], __ATOMIC_RELAXED);

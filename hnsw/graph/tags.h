@@ -4,11 +4,11 @@
 
 #include "hnsw/graph/index.h"
 
-/* Checks that the index has the words that are given. Errors: SL_EINVAL.
- * Parameters: `given` is nonzero where the caller gives words, or asks for them; `kind` is TAGS or KEYS. */
+/* Checks that the index has words of this kind, if `given` is set. Errors: SL_EINVAL.
+ * Parameters: `given`: whether the caller gives or reads such words; `kind`: TAGS or KEYS. */
 sl_status sl_words_check(const sl_graph *graph, sl_array_kind kind, int given);
 
-/* Gives n nodes from `first` on their words, zeros where `words` is NULL. An index without such words does nothing. */
+/* Sets the words of n nodes from `first` on; zeros if `words` is NULL. Does nothing if the index has no such words. */
 void sl_words_put(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n, const uint64_t *words);
 
 #endif

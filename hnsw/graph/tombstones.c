@@ -42,7 +42,7 @@ void sl_tombstone_flip(sl_index *index, uint32_t node) {
     sl_index_touch(index, word, sizeof *word);
 }
 
-/* Reports ids[i], which was not found, by its place in the caller's list. */
+/* Refuses ids[i], which is not in the index or stands twice in the list. */
 static sl_status refuse_id(const uint64_t *ids, size_t i) {
     for (size_t j = 0; j < i; j++)
         if (ids[j] == ids[i])
@@ -54,8 +54,8 @@ static sl_status refuse_id(const uint64_t *ids, size_t i) {
                    i, (unsigned long long)ids[i]);
 }
 
-/* Marks the nodes of the ids, up to the first id that is not found. An id that is given twice is not found the second
- * time. `marked` gets the marked nodes. */
+/* Marks the nodes of the ids, up to the first id that is missing. An id given twice is missing the second time. The
+ * marked nodes are added to `marked`. */
 static sl_status mark_ids(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *marked) {
     for (size_t i = 0; i < n; i++) {
         const size_t before = marked->count;

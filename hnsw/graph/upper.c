@@ -7,7 +7,7 @@
 #include <string.h>
 
 uint32_t sl_level_of(const sl_graph *graph, uint32_t node) {
-    /* Levels are distributed exponentially, with the mean 1 / ln M that the HNSW paper recommends. */
+    /* Levels are exponentially distributed with the mean 1 / ln M, as the HNSW paper recommends. */
     double level = -log(sl_random_unit(graph->seed, node)) / log((double)graph->m);
     return level < SL_MAX_LEVEL ? (uint32_t)level : SL_MAX_LEVEL;
 }
@@ -76,7 +76,7 @@ sl_upper sl_upper_lay_out(const sl_graph *graph, void *block, sl_copying parts[S
     return (sl_upper){.nodes = nodes, .start = start, .links = links, .count = own->count, .rows = own->rows};
 }
 
-/* The first slot whose node is `node` or greater. */
+/* The first slot whose node is `node` or larger. */
 static size_t slot_from(const sl_upper *upper, size_t node) {
     size_t low = 0, high = upper->count;
     while (low < high) {
@@ -93,7 +93,7 @@ void sl_upper_truncate(sl_graph *graph, size_t first) {
     sl_upper *upper = &graph->upper;
     if (upper->count == 0) return;
     upper->count = slot_from(upper, first);
-    /* A mapped file may hold any number. */
+    /* A mapped file may hold any number here. */
     size_t rows = upper->start[upper->count];
     if (rows < upper->rows) upper->rows = rows;
 }

@@ -55,7 +55,7 @@ void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *ou
         sl_decode_native(&graph->codec, sl_row(graph, node), out);
 }
 
-/* Refuses an id of several vectors, of which none is more than the others. */
+/* Refuses an id with several vectors, because none of them stands for the id. */
 static sl_status check_single(sl_index *index, uint64_t id) {
     sl_node_list found = {0};
     SL_TRY(sl_id_nodes(index, id, &found));

@@ -1,15 +1,14 @@
-/* Views: the graph as a reader sees it while another process writes the file. */
+/* Views: the graph that a reader sees while another process writes the file. */
 #ifndef SL_HNSW_GRAPH_VIEW_H
 #define SL_HNSW_GRAPH_VIEW_H
 
 #include "hnsw/graph/index.h"
 
-/* The graph that a reader uses. A handle that follows a file copies its graph to `*copy` and brings the copy up to
- * date. Every other handle returns its own graph. */
+/* The graph to read. A handle that follows a file copies its graph to `*copy` and updates the copy. Other handles
+ * return their own graph. */
 const sl_graph *sl_view_of(const sl_index *index, sl_graph *copy);
 
-/* Puts into a view what the file's writer has published since. The view stays as it is where the published counts do
- * not fit the room. */
+/* Updates a view to the writer's last sync. Leaves the view as it is if the published counts don't fit the room. */
 void sl_view_follow(const sl_index *index, sl_graph *view);
 
 #endif

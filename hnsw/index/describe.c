@@ -20,7 +20,8 @@ uint32_t sl_file_id_width(const sl_graph *graph) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void add_section(sl_description *out, sl_section_kind kind, uint32_t flags, const void *data, uint64_t size) {
-    out->sections[out->count++] = (sl_section_source){(uint32_t)kind, flags, data, size, 0, NULL};
+    out->sections[out->count++] =
+        (sl_section_source){.kind = (uint32_t)kind, .flags = flags, .data = data, .size = size};
 }
 
 /* Adds a section of rows of `row` bytes. Rows that lie apart are brought together while they are written, and zeros

@@ -197,7 +197,8 @@ static sl_status create_alike(const sl_merge *merge, sl_index **out) {
 }
 
 static sl_status build_merged(const sl_merge *merge, sl_index *index) {
-    sl_copied copied = {merge->graphs, merge->count, merge->of, merge->nodes, SL_JOIN_NONE};
+    sl_copied copied = {
+        .graphs = merge->graphs, .count = merge->count, .of = merge->of, .nodes = merge->nodes, .joins = SL_JOIN_NONE};
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = merge->params.threads;

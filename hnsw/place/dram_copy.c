@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes that the thread copies between two looks at `stop`. */
+/* Bytes copied between two looks at `stop`. */
 #define CHUNK ((size_t)1 << 20)
 
 enum { PARTS = SL_UPPER_PARTS + 1 };
 
 struct sl_dram_filler {
-    const sl_dram_copy **ready; /* the graph's pointer, which the thread sets when the copy is whole */
+    const sl_dram_copy **ready; /* the graph's pointer; the thread sets it when the copy is whole */
     sl_dram_copy copy;
     sl_copying parts[PARTS];
     size_t part_count;
@@ -25,7 +25,7 @@ struct sl_dram_filler {
     uint64_t done; /* atomic: bytes */
     int stop;      /* atomic */
     int started;
-    pid_t process; /* the process of the thread: a child of fork() has no such thread */
+    pid_t process; /* the process of the thread: after fork() a child has no such thread */
     pthread_t thread;
 };
 
@@ -53,8 +53,7 @@ static void warn_no_copy(const sl_index *index, const char *why) {
     index->log(index->log_ctx, SL_LOG_WARN, message);
 }
 
-/* Tells whether the copy is at most half of the machine's memory. A copy that nobody asked for must not exhaust memory.
- */
+/* Whether the copy takes at most half of the machine's memory. A copy that nobody asked for must not use it up. */
 static int fits_memory(const sl_index *index, size_t bytes) {
     uint64_t memory = sl_system_memory();
     char why[160];
@@ -76,8 +75,8 @@ static int is_copy_wanted(const sl_index *index, sl_tier asked) {
  * The thread
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Copies a part. Returns 0 if it was stopped. The mapping is advised for random reads, so each chunk asks for the next
- * chunk ahead. */
+/* Copies a part. Returns 0 if it was stopped. The mapping is advised for random reads, so each chunk requests the next
+ * one ahead. */
 static int copy_part(sl_dram_filler *filler, const sl_copying *part) {
     for (size_t at = 0, some; at < part->size; at += some) {
         if (__atomic_load_n(&filler->stop, __ATOMIC_RELAXED)) return 0;
@@ -112,8 +111,8 @@ static sl_status start_thread(sl_dram_filler *filler) {
  * Beginning and end
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Takes all memory on the thread that opens the index, so that no other thread calls the caller's allocator. The
- * function writes nothing to the memory, and so takes no time. */
+/* Allocates all memory on the thread that opens the index, because no other thread may call the user's allocator. Takes
+ * no time, because it writes nothing there. */
 static sl_status allocate_copy(sl_index *index, sl_dram_filler *filler) {
     size_t rows = sl_dram_copy_row_bytes(&index->graph), upper = upper_bytes(&index->graph);
     filler->copy = (sl_dram_copy){index->graph.upper, *sl_codec_of_walks(&index->graph)};
@@ -165,7 +164,7 @@ sl_tier_state sl_dram_copy_state(const sl_index *index, uint64_t *bytes) {
     const sl_dram_filler *filler = index->filler;
     int filled = sl_dram_copy_now(&index->graph) != NULL;
     *bytes = 0;
-    /* A child of fork() from before the copy was whole gets no copy. */
+    /* A child that fork() made before the copy was whole gets no copy. */
     if (!filler || (!filled && filler->process != getpid())) return SL_TIER_STATE_NONE;
     *bytes = __atomic_load_n(&filler->done, __ATOMIC_RELAXED);
     return filled ? SL_TIER_STATE_FILLED : SL_TIER_STATE_FILLING;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Bytes of a mapped file that are read before they are moved and progress is told. */
+/* Bytes of a mapped file read between two moves and reports of progress. */
 #define WINDOW ((size_t)8 << 20)
 
 size_t sl_placed_arrays(const sl_graph *graph, sl_span out[SL_ARRAY_KINDS]) {
@@ -35,7 +35,7 @@ void sl_numa_place_free(sl_index *index) {
     index->numa = NULL;
 }
 
-/* Reads each page of a range of the mapping, so that the page is in memory. */
+/* Reads each page of a range of the mapping into memory. */
 static void touch_pages(sl_index *index, const uint8_t *at, size_t size) {
     index->store->medium->advise_soon(at, size);
     for (size_t byte = 0; byte < size; byte += 4096)

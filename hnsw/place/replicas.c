@@ -14,7 +14,7 @@ typedef struct sl_replica {
 
 struct sl_replicas {
     const sl_numa *numa;
-    sl_spin lock; /* the thread that makes the copies holds it */
+    sl_spin lock; /* held by the thread that makes the copies */
     int made;     /* atomic: the copies may be read */
     size_t nodes;
     size_t size; /* bytes of each block */

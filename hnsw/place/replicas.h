@@ -1,25 +1,24 @@
-/* Copies of the upper layers, one on each memory node. A search reads the copy on its own node. Adds write, and saves
- * read, the index's own upper layers. */
+/* Copies of the upper layers, one a memory node. A search reads the copy of its own node. Adds and saves use the
+ * index's own upper layers. */
 #ifndef SL_HNSW_PLACE_REPLICAS_H
 #define SL_HNSW_PLACE_REPLICAS_H
 
 #include "hnsw/graph/index.h"
 
-/* Prepares the copies of an index with a NUMA policy on a machine with several nodes. Other indexes get none.
+/* Prepares the copies, if the index has a NUMA policy and the machine several nodes.
  * Errors: SL_ENOMEM. */
 sl_status sl_replicas_init(sl_index *index);
 void sl_replicas_free(sl_graph *graph);
 
-/* Makes the copies, if there are none. If a node has no memory for its copy, searches there read the index's own upper
+/* Makes the copies, if there are none. If a node lacks memory for its copy, searches there read the index's own upper
  * layers, and the log says so. Threads: any number. */
 void sl_replicas_make(const sl_index *index);
-/* Frees the copies before the upper layers change. Threads: no other thread uses the index. */
+/* Frees the copies before the upper layers change. Threads: no other thread may use the index. */
 void sl_replicas_drop(sl_graph *graph);
 
-/* Counts the copies. */
 size_t sl_replicas_count(const sl_graph *graph);
 
-/* The upper layers for the calling thread: the copy on the thread's node, or the index's own. */
+/* The upper layers for the calling thread: its node's copy, or the index's own. */
 const sl_upper *sl_replicas_here(const sl_graph *graph);
 static inline const sl_upper *sl_upper_here(const sl_graph *graph) {
     return graph->replicas ? sl_replicas_here(graph) : &graph->upper;
