@@ -1,9 +1,12 @@
-"""Finds C functions that are too long, or take too many parameters. Exits 1 and names them.
+"""Finds functions in C and Python that are too long, and C functions that take too many parameters. Exits 1 and names
+them.
 
-LINES holds for all functions in C, PARAMETERS for all but those that the public headers declare with SL_API, wherever
-they are defined. C++ is left out: there the bindings take what the public functions take.
+LINES holds for all functions in C and Python; a docstring's lines count. PARAMETERS holds for all functions in C but
+those that the public headers declare with SL_API, wherever they are defined. C++ is left out: there the bindings take
+what the public functions take.
 """
 
+import ast
 import pathlib
 import re
 import subprocess
@@ -30,6 +33,17 @@ void sl_plain(void) {""" + "\n;" * 59 + """
 }
 """
 
+PYTHON_FIXTURE = """
+class Some:
+    @property
+    def sixty(self):
+        '''A docstring
+        of two lines.'''""" + "\n        pass" * 57 + """
+
+    def longer(self):
+        def inner():
+            pass""" + "\n        pass" * 58
+
 
 def public_names(header):
     """Names of the functions that a header declares with SL_API."""
@@ -48,19 +62,35 @@ def wrong(path, source, public):
     return found
 
 
+def too_long(path, source):
+    """A line for each Python function of too many lines. Decorators don't count."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds))
+    lengths = ((node, node.end_lineno - node.lineno + 1) for node in functions)
+    return [f"{path}:{node.lineno}: {node.name} has {length} lines; {LINES} at most" for node, length in lengths
+            if length > LINES]
+
+
 def check_itself():
     found = wrong("fixture.c", FIXTURE, public_names(FIXTURE_HEADER))
-    if [line.split(": ")[1].split(" ")[0] for line in found] != ["wide", "sl_plain"]:
+    found += too_long("fixture.py", PYTHON_FIXTURE)
+    if [line.split(": ")[1].split(" ")[0] for line in found] != ["wide", "sl_plain", "longer"]:
         sys.exit("functions.py misjudges its own fixture; it found:\n" + "\n".join(found))
+
+
+def sources(*patterns):
+    """(path, text) of the tree's files of these names."""
+    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard", "--", *patterns], cwd=ROOT,
+                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [(path, (ROOT / path).read_text(encoding="utf-8")) for path in sorted(listed.split("\0"))
+            if path and (ROOT / path).is_file()]
 
 
 def main():
     check_itself()
     public = set().union(*(public_names(header.read_text()) for header in (ROOT / "include").glob("*.h")))
-    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard", "--", "*.c", "*.h", "*.inc"],
-                            cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    found = [line for path in sorted(listed.split("\0")) if path and (ROOT / path).is_file()
-             for line in wrong(path, (ROOT / path).read_text(encoding="utf-8"), public)]
+    found = [line for path, source in sources("*.c", "*.h", "*.inc") for line in wrong(path, source, public)]
+    found += [line for path, source in sources("*.py") for line in too_long(path, source)]
     if found:
         sys.exit("\n".join(found))
 

@@ -1,7 +1,6 @@
 #include "index.hpp"
 
 #include "buffer.hpp"
-#include "node_filter.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -194,15 +193,6 @@ void Index::get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out)
     ::check(use(Access::shared, [&] {
         return Outcome((keys ? sl_index_get_keys : sl_index_get_tags)(handle_.get(), labels.data(), n, out.data()));
     }));
-}
-
-void Index::search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out) {
-    Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
-    Flat<uint64_t> ids(ids_out, q.count() * k, true);
-    Flat<float> scores(scores_out, q.count() * k, true);
-    std::vector<const sl_filter *> filters;
-    sl_search_params params = search_params_of(options, q.count(), filters);
-    search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
 }
 
 void Index::search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores) {

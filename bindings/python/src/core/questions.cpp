@@ -1,4 +1,4 @@
-// Questions to an index besides searches for the k nearest.
+// Questions to an index: searches that take filters, all vectors within a radius, and its ids.
 #include "buffer.hpp"
 #include "node_filter.hpp"
 
@@ -59,6 +59,15 @@ class Ranges {
 };
 
 } // namespace
+
+void Index::search(nb::handle rows, int dtype, size_t k, nb::dict options, nb::handle ids_out, nb::handle scores_out) {
+    Rows q(rows, static_cast<sl_dtype>(dtype), dim_);
+    Flat<uint64_t> ids(ids_out, q.count() * k, true);
+    Flat<float> scores(scores_out, q.count() * k, true);
+    std::vector<const sl_filter *> filters;
+    sl_search_params params = search_params_of(options, q.count(), filters);
+    search_in({q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride()}, k, params, ids.data(), scores.data());
+}
 
 bool Index::contains(uint64_t id) {
     int found = 0;

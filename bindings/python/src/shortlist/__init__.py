@@ -26,7 +26,6 @@ from ._exact import exact
 from ._filter import Filter
 from ._index import (
     BuildPlan,
-    CheckReport,
     Index,
     IndexStats,
     NumaPages,
@@ -38,7 +37,7 @@ from ._index import (
     rebuild,
     snapshot,
 )
-from ._items import Items, ItemsCheckReport
+from ._items import Items
 from ._ranker import (
     Embedding,
     Encoded,
@@ -50,12 +49,12 @@ from ._ranker import (
     Quantized,
     QuantizeReport,
     Ranker,
-    RankerCheckReport,
     RankerInfo,
     TrainReport,
     Trial,
 )
 from ._recommend import Recommendations, Recommender, recommend
+from ._reports import CheckReport, ItemsCheckReport, RankerCheckReport
 from ._system import SystemInfo, cpu
 
 __version__: str = _core.version()

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any
 
-if TYPE_CHECKING:
-    from ._index import CheckReport, StrPath
-    from ._items import ItemsCheckReport
-    from ._ranker import RankerCheckReport
-
-    Report = Union[CheckReport, ItemsCheckReport, RankerCheckReport, None]
+from ._reports import Report
 
 
 class Error(Exception):
@@ -60,14 +51,3 @@ def checked(found: dict[str, Any], report: type[Any]) -> Any:
     if status != "SL_OK":
         raise Error(status, message, told)
     return told
-
-
-@contextmanager
-def missing_file(path: StrPath) -> Iterator[None]:
-    """Makes a failure to read a file that is not there a FileNotFoundError."""
-    try:
-        yield
-    except (OSError, KeyError) as error:
-        if not os.path.exists(path):
-            raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
-        raise

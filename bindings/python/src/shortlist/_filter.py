@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Callable, Union, cast
+from typing import Any, Callable, Protocol, Union, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._core import Index as _Handle
 from ._arrays import Ids, count, id_array, unmasked
-
-if TYPE_CHECKING:
-    from ._index import Index
 
 AnyFilter = Union["Filter", npt.ArrayLike, Callable[[int], object], None]
 AnyFilters = Union[AnyFilter, Sequence[Union["Filter", None]]]
@@ -116,6 +114,12 @@ def handles_of(index: _core.Index, filter: AnyFilters) -> _core.Filter | list[_c
     return [handle_of(index, one) for one in listed]
 
 
+class _Index(Protocol):
+    """A shortlist.Index: what a filter needs of it."""
+
+    _core: _Handle
+
+
 class Filter:
     """The vectors of an index that searches may find, looked up once.
 
@@ -146,7 +150,7 @@ class Filter:
 
     def __init__(
         self,
-        index: Index,
+        index: _Index,
         allow: npt.ArrayLike | Callable[[int], object] | None = None,
         *,
         mask: npt.ArrayLike | None = None,

@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Callable, Literal, NoReturn, TypedDict, Union
+from typing import Any, Literal, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,9 @@ from ._arrays import (
 )
 from ._errors import Error, checked
 from ._filter import AnyFilter, AnyFilters, handle_of, handles_of
+from ._paths import StrPath
 from ._progress import Progress, shown
+from ._reports import CheckReport
 
 Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
@@ -48,7 +50,6 @@ Clash = Literal["refuse", "later"]
 # Fewer vectors are seldom so dense that their codes lose them.
 _JUDGED_FROM = 1000
 _CLASHES = {"refuse": 0, "later": 1}
-StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 class IndexStats(TypedDict):
@@ -173,61 +174,6 @@ class TuneReport:
     settings: list[Tuned]
     queries_needed: int
     passes: int
-
-
-@dataclass(frozen=True)
-class CheckReport:
-    """Result of ``Index.check``.
-
-    n: vectors, deleted ones left out.
-    bad_links: links out of range, to the node itself, or twice in a list.
-    bad_upper: broken records of the upper layers.
-    unreachable: nodes that no path leads to.
-    no_in_link: nodes that no node links to.
-    bad_vectors: records whose scale or norm is not finite.
-    duplicate_ids: ids that stand twice.
-    min_degree, max_degree, mean_degree: links a node on layer 0.
-    sampled_recall: recall@k of searches for a sample of the vectors against exact search over the same codes; NaN where
-        skipped.
-    sampled_lost: vectors of the sample of whose own k nearest less than half are found. Many tell of regions that are
-        badly linked, though paths lead there.
-    resolution_sampled, unresolved: vectors of a second sample, and those of them whose nearest neighbours the codes do
-        not tell apart, under l2. Searches miss such neighbours: use codes "f32", or take the mean of all vectors from
-        vectors and queries.
-    sections_checked: sections of the file whose checksum was verified; 0 for an index made in memory.
-    deleted: deleted vectors.
-    records_checked: records that ``scrub`` held to their checksums; 0 without ``scrub`` and for a file without records.
-    bad_records: damaged records among those checked.
-    bad_ids: ids in the file of the first 10,000 damaged records.
-    pages_checked: pages of 4096 bytes, of a file saved with room, that were verified against a checksum each. The pages
-        cover all of the file but holes. 0 for other files.
-    bad_pages: damaged pages among those checked.
-    unverified: whether a file with room has no checksums of pages in force. An older version made the file, or it was
-        written directly in persistent memory. Only ``scrub`` can then verify the file, by its records.
-    """
-
-    n: int
-    bad_links: int
-    bad_upper: int
-    unreachable: int
-    no_in_link: int
-    bad_vectors: int
-    duplicate_ids: int
-    min_degree: int
-    max_degree: int
-    mean_degree: float
-    sampled_recall: float
-    sampled_lost: int
-    resolution_sampled: int
-    unresolved: int
-    sections_checked: int
-    deleted: int
-    records_checked: int
-    bad_records: int
-    bad_ids: list[int]
-    pages_checked: int
-    bad_pages: int
-    unverified: bool
 
 
 @dataclass(frozen=True)

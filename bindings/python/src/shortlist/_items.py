@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy.typing as npt
@@ -12,26 +11,10 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import amount, id_array
 from ._columns import Data, is_path, source, table
-from ._errors import checked, missing_file
-from ._index import StrPath
+from ._errors import checked
+from ._paths import StrPath, missing_file
 from ._progress import Progress, shown
-
-
-@dataclass(frozen=True)
-class ItemsCheckReport:
-    """Result of ``Items.check`` on the file that the table was opened from; all 0 for a table in memory.
-
-    rows, columns: of the file.
-    sections_checked: sections that agree with their checksums.
-    bytes_checked: bytes of the file that were verified; all of them in a sound file.
-    bad_ids: rows whose id is not that of their id column.
-    """
-
-    rows: int
-    columns: int
-    sections_checked: int
-    bytes_checked: int
-    bad_ids: int
+from ._reports import ItemsCheckReport
 
 
 class Items:

@@ -16,13 +16,22 @@ from . import _core
 from ._core import Ranker as _Core
 from ._arrays import Scores, choice, count
 from ._columns import Data, Spec, source, spec_text
-from ._errors import checked, missing_file
-from ._index import Index, StrPath
+from ._errors import checked
+from ._index import Index
+from ._paths import StrPath, missing_file
 from ._progress import Progress, shown
+from ._reports import RankerCheckReport
 
 _MEASURES = {"default": 0, "auc": 1, "logloss": 2, "ndcg": 3, "rmse": 4}
 _STRATEGIES = {"exhaustive": 0, "accuracy-aware": 1, "basic": 2, "mse": 3, "bayesian": 4}
 _TABLES = {"f32": 0, "i8": 1, "i4": 2, "auto": 3}
+
+_MODES = ("static", "dynamic", "bf16")
+
+Measure = Literal["default", "auc", "logloss", "ndcg", "rmse"]
+Mode = Literal["auto", "static", "dynamic", "bf16", "qat"]
+Strategy = Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"]
+Tables = Literal["f32", "i8", "i4", "auto"]
 
 Lookup = Union[Callable[[str, int], npt.ArrayLike], Index]
 """Gives the vector, (dim,), of an id for a feature: a function of (feature, id), or an Index that has the ids."""
@@ -188,24 +197,6 @@ class RankerInfo:
     embeddings: int
     multiply_adds: int
     dense_zeros: int
-
-
-@dataclass(frozen=True)
-class RankerCheckReport:
-    """Result of ``Ranker.check`` on a file.
-
-    features: features of the spec.
-    parameters: all weights.
-    sections_checked: sections that agree with their checksums.
-    bytes_checked: bytes of the file that were verified; all of them in a sound file.
-    checkpoint: whether the file also holds the state of a training.
-    """
-
-    features: int
-    parameters: int
-    sections_checked: int
-    bytes_checked: int
-    checkpoint: bool
 
 
 @dataclass(frozen=True)
@@ -440,6 +431,81 @@ def _teaching(
     }
 
 
+def _text_of(spec: Spec | None, init: Ranker | None) -> str:
+    """The text of the spec, or that of the model to begin with."""
+    if spec is not None:
+        return spec_text(spec)
+    if init is not None:
+        return init.spec_text
+    raise TypeError("spec is None; give a spec, or a model to begin with as init")
+
+
+def _check_mode(mode: str, of_training: tuple[Any, ...], searched: tuple[Any, ...]) -> None:
+    """Refuses a mode that is none, and arguments of ``quantize`` that are of other modes."""
+    if mode not in ("auto", "qat", *_MODES):
+        raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(_MODES)}, qat")
+    if mode != "qat" and of_training != (2, 0.03, 0.5, "observed"):
+        raise ValueError("epochs, rate_scale, soft and ranges are of mode='qat'")
+    if mode == "qat" and searched != ("exhaustive", "mse", 1e-4, False, True, 0, 0):
+        raise ValueError(
+            "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, "
+            "symmetric, bias_correction, trials and timeout"
+        )
+
+
+def _bound(max_drop: float, relative: bool, metric: str, group: str | None, k: int, mode: str) -> dict[str, Any]:
+    """Options of ``quantize``: how much worse a model may be, and the precisions that its layers may not have."""
+    return {
+        "max_drop": float(max_drop),
+        "relative": bool(relative),
+        "measure": choice("metric", metric, _MEASURES),
+        "group": group,
+        "k": count("k", k),
+        **{f"leave_{name}": mode not in ("auto", "qat", name) for name in _MODES},
+    }
+
+
+def _calibrating(
+    calibration: str,
+    quantile: float,
+    symmetric: bool,
+    bias_correction: bool,
+    tables: str,
+    rows: int,
+    seed: int,
+    keep: Sequence[str],
+) -> dict[str, Any]:
+    """Options of ``quantize``: how layers and tables are put into codes."""
+    return {
+        "calibration": choice("calibration", calibration, _core.CALIBRATIONS),
+        "quantile": float(quantile),
+        "symmetric": bool(symmetric),
+        "bias_correction": bool(bias_correction),
+        "tables": choice("tables", tables, _TABLES),
+        "rows": count("rows", rows),
+        "seed": count("seed", seed, 2**64),
+        "keep": _names(keep),
+    }
+
+
+def _searching(strategy: str, trials: int, timeout: float, threads: int) -> dict[str, Any]:
+    """Options of ``quantize``: the order of trials, and how many."""
+    return {
+        "strategy": choice("strategy", strategy, _STRATEGIES),
+        "trials": count("trials", trials),
+        "timeout": float(timeout),
+        "threads": count("threads", threads),
+    }
+
+
+def _own_training(
+    model: Ranker, threads: int, epochs: int, seed: int, ranges: str, soft: float, rate_scale: float
+) -> dict[str, Any]:
+    """Options of ``quantize``: training a model on in INT8, beside its own scores."""
+    training = _train_options(threads, epochs, seed, None, 0, False, layers="int8", ranges=ranges)
+    return training | _teaching(None, model if soft > 0 else None, 2, soft, rate_scale)
+
+
 def _teller(on_epoch: Callable[[Epoch], object] | None) -> Callable[[dict[str, Any]], object] | None:
     if on_epoch is None:
         return None
@@ -502,30 +568,14 @@ class Ranker:
 
     @classmethod
     def train(
-        cls,
-        spec: Spec | None,
-        data: Data,
-        valid: Data | None = None,
-        *,
-        threads: int = 0,
-        epochs: int | None = None,
-        seed: int | None = None,
-        checkpoint: StrPath | None = None,
-        checkpoint_steps: int = 0,
-        resume: bool = False,
-        precision: Precision | None = None,
-        loss_scale: float | None = None,
-        init: Ranker | None = None,
-        teacher: Ranker | None = None,
-        temperature: float = 2,
-        soft: float = 0.7,
-        rate_scale: float = 1,
-        layers: Literal["f32", "int8"] = "f32",
-        ranges: Ranges | None = None,
-        keep: Sequence[str] = (),
-        lookup: Lookup | None = None,
-        progress: Progress = False,
-        on_epoch: Callable[[Epoch], object] | None = None,
+        cls, spec: Spec | None, data: Data, valid: Data | None = None, *,
+        threads: int = 0, epochs: int | None = None, seed: int | None = None,
+        checkpoint: StrPath | None = None, checkpoint_steps: int = 0, resume: bool = False,
+        precision: Precision | None = None, loss_scale: float | None = None,
+        init: Ranker | None = None, teacher: Ranker | None = None,
+        temperature: float = 2, soft: float = 0.7, rate_scale: float = 1,
+        layers: Literal["f32", "int8"] = "f32", ranges: Ranges | None = None, keep: Sequence[str] = (),
+        lookup: Lookup | None = None, progress: Progress = False, on_epoch: Callable[[Epoch], object] | None = None,
     ) -> Ranker:
         """Trains a model of the spec (docs/SPEC.md): a dict, JSON text, or the path of a file ending in .json.
 
@@ -560,12 +610,7 @@ class Ranker:
         column. ValueError too for one row or one class, from which nothing is learned. shortlist.Error for a damaged
         checkpoint, one of another training, or a build without oneDNN.
         """
-        if spec is not None:
-            text = spec_text(spec)
-        elif init is not None:
-            text = init.spec_text
-        else:
-            raise TypeError("spec is None; give a spec, or a model to begin with as init")
+        text = _text_of(spec, init)
         options = _train_options(
             threads, epochs, seed, checkpoint, checkpoint_steps, resume, precision, loss_scale, layers, ranges, keep
         )
@@ -574,41 +619,18 @@ class Ranker:
         held_out = None if valid is None else source(valid, text)
         with shown(progress, "training", "rows") as show:
             core, report = _core.Ranker.train(
-                text,
-                rows,
-                held_out,
-                options,
-                _finder(lookup),
-                show,
-                _teller(on_epoch),
+                text, rows, held_out, options, _finder(lookup), show, _teller(on_epoch)
             )
         return cls._of(core, TrainReport(**report))
 
     def prune(
-        self,
-        data: Data | None = None,
-        valid: Data | None = None,
-        *,
-        units: float = 0,
-        multiply_adds: float = 0,
-        weights: float = 0,
-        weights_end: float = 0.5,
-        criterion: Literal["taylor", "norm"] = "taylor",
-        per_layer: bool = False,
-        multiple: int = 1,
-        rows: int = 65536,
-        threads: int = 0,
-        epochs: int | None = None,
-        checkpoint: StrPath | None = None,
-        checkpoint_steps: int = 0,
-        resume: bool = False,
-        teacher: Ranker | None = None,
-        temperature: float = 2,
-        soft: float = 0.7,
-        rate_scale: float = 1,
-        lookup: Lookup | None = None,
-        progress: Progress = False,
-        on_epoch: Callable[[Epoch], object] | None = None,
+        self, data: Data | None = None, valid: Data | None = None, *,
+        units: float = 0, multiply_adds: float = 0, weights: float = 0, weights_end: float = 0.5,
+        criterion: Literal["taylor", "norm"] = "taylor", per_layer: bool = False, multiple: int = 1, rows: int = 65536,
+        threads: int = 0, epochs: int | None = None,
+        checkpoint: StrPath | None = None, checkpoint_steps: int = 0, resume: bool = False,
+        teacher: Ranker | None = None, temperature: float = 2, soft: float = 0.7, rate_scale: float = 1,
+        lookup: Lookup | None = None, progress: Progress = False, on_epoch: Callable[[Epoch], object] | None = None,
     ) -> Ranker:
         """Makes a smaller model of this one, and trains it on with the rows of data by this model's spec.
 
@@ -729,34 +751,13 @@ class Ranker:
         return Metrics(**found)
 
     def quantize(
-        self,
-        data: Data,
-        eval: Data | None = None,
-        *,
-        max_drop: float = 0.0005,
-        relative: bool = False,
-        metric: Literal["default", "auc", "logloss", "ndcg", "rmse"] = "default",
-        group: str | None = None,
-        k: int = 10,
-        mode: Literal["auto", "static", "dynamic", "bf16", "qat"] = "auto",
-        strategy: Literal["exhaustive", "accuracy-aware", "basic", "mse", "bayesian"] = "exhaustive",
-        calibration: Calibration = "mse",
-        quantile: float = 1e-4,
-        symmetric: bool = False,
-        bias_correction: bool = True,
-        tables: Literal["f32", "i8", "i4", "auto"] = "auto",
-        rows: int = 4096,
-        seed: int = 0,
-        keep: Sequence[str] = (),
-        trials: int = 0,
-        timeout: float = 0.0,
-        epochs: int = 2,
-        rate_scale: float = 0.03,
-        soft: float = 0.5,
-        ranges: Ranges = "observed",
-        threads: int = 0,
-        lookup: Lookup | None = None,
-        progress: Progress = False,
+        self, data: Data, eval: Data | None = None, *, max_drop: float = 0.0005, relative: bool = False,
+        metric: Measure = "default", group: str | None = None, k: int = 10, mode: Mode = "auto",
+        strategy: Strategy = "exhaustive", calibration: Calibration = "mse", quantile: float = 1e-4,
+        symmetric: bool = False, bias_correction: bool = True, tables: Tables = "auto", rows: int = 4096, seed: int = 0,
+        keep: Sequence[str] = (), trials: int = 0, timeout: float = 0.0,
+        epochs: int = 2, rate_scale: float = 0.03, soft: float = 0.5, ranges: Ranges = "observed",
+        threads: int = 0, lookup: Lookup | None = None, progress: Progress = False,
     ) -> Quantized:
         """Finds the fastest INT8 and bf16 layers within an accuracy bound (docs/internals/precision.md).
 
@@ -794,41 +795,14 @@ class Ranker:
         ValueError for rows that give no range or no metric, for a model that is quantised already, and for arguments of
         "qat" with another mode or the reverse. KeyError for an unknown layer or column.
         """
-        modes = ("static", "dynamic", "bf16")
-        if mode not in ("auto", "qat", *modes):
-            raise ValueError(f"mode is {mode!r}; it must be one of auto, {', '.join(modes)}, qat")
-        if mode != "qat" and (epochs, rate_scale, soft, ranges) != (2, 0.03, 0.5, "observed"):
-            raise ValueError("epochs, rate_scale, soft and ranges are of mode='qat'")
         searched = (strategy, calibration, quantile, symmetric, bias_correction, trials, timeout)
-        if mode == "qat" and searched != ("exhaustive", "mse", 1e-4, False, True, 0, 0):
-            raise ValueError(
-                "mode='qat' trains one choice, and searches for none; leave out strategy, calibration, quantile, "
-                "symmetric, bias_correction, trials and timeout"
-            )
-        options: dict[str, Any] = {
-            "max_drop": float(max_drop),
-            "relative": bool(relative),
-            "measure": choice("metric", metric, _MEASURES),
-            "group": group,
-            "k": count("k", k),
-            **{f"leave_{name}": mode not in ("auto", "qat", name) for name in modes},
-            "strategy": choice("strategy", strategy, _STRATEGIES),
-            "calibration": choice("calibration", calibration, _core.CALIBRATIONS),
-            "quantile": float(quantile),
-            "symmetric": bool(symmetric),
-            "bias_correction": bool(bias_correction),
-            "tables": choice("tables", tables, _TABLES),
-            "rows": count("rows", rows),
-            "seed": count("seed", seed, 2**64),
-            "keep": _names(keep),
-            "trials": count("trials", trials),
-            "timeout": float(timeout),
-            "threads": count("threads", threads),
-            "training": None,
+        _check_mode(mode, (epochs, rate_scale, soft, ranges), searched)
+        options = {
+            **_bound(max_drop, relative, metric, group, k, mode),
+            **_calibrating(calibration, quantile, symmetric, bias_correction, tables, rows, seed, keep),
+            **_searching(strategy, trials, timeout, threads),
+            "training": _own_training(self, threads, epochs, seed, ranges, soft, rate_scale) if mode == "qat" else None,
         }
-        if mode == "qat":
-            training = _train_options(threads, epochs, seed, None, 0, False, layers="int8", ranges=ranges)
-            options["training"] = training | _teaching(None, self if soft > 0 else None, 2, soft, rate_scale)
         given = source(data, self.spec_text, group=None if eval is not None else group)
         measured = None if eval is None else source(eval, self.spec_text, group=group)
         with shown(progress, *(("training", "rows") if mode == "qat" else ("judging", "trials"))) as tell:

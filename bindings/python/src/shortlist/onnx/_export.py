@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from .._columns import Data
-from .._index import StrPath
+from .._paths import StrPath
 from .._ranker import Feature, Lookup, Ranker
 from . import _meta
 

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from .._columns import Data, Spec
-from .._index import StrPath
+from .._paths import StrPath
 from .._ranker import Feature, GivenLayer, Lookup, Ranker
 from . import _meta
 from ._nodes import CONTRIB, SMALL, STANDARD, opset_of
@@ -295,6 +295,20 @@ def _typed(proto: Any) -> None:
         raise ValueError(f"the graph's types or shapes do not fit together: {error}") from error
 
 
+def _base(proto: Any, spec: Spec | None, data: Data | None, lookup: Lookup | None) -> Ranker:
+    """A ranker that has the features of the graph: the one that was exported, or one of the spec."""
+    meta = {prop.key: prop.value for prop in proto.metadata_props}
+    if spec is None:
+        if _meta.MODEL not in meta:
+            raise ValueError(
+                "this model was not exported by Shortlist; give the spec of its features, and data to fit them"
+            )
+        return _meta.restore(meta[_meta.MODEL])
+    if data is None:
+        raise ValueError("a spec needs data, which statistics and vocabularies are fitted to")
+    return Ranker.create(spec, data, lookup=lookup)
+
+
 def load(
     model: StrPath | Any,
     spec: Spec | None = None,
@@ -340,17 +354,7 @@ def load(
     proto = _read(os.fsdecode(model)) if isinstance(model, (str, bytes, os.PathLike)) else model
     if not isinstance(proto, onnx.ModelProto):
         raise TypeError(f"model is a path or an onnx.ModelProto, not {type(model).__name__}")
-    meta = {prop.key: prop.value for prop in proto.metadata_props}
-    if spec is None:
-        if _meta.MODEL not in meta:
-            raise ValueError(
-                "this model was not exported by Shortlist; give the spec of its features, and data to fit them"
-            )
-        base = _meta.restore(meta[_meta.MODEL])
-    elif data is None:
-        raise ValueError("a spec needs data, which statistics and vocabularies are fitted to")
-    else:
-        base = Ranker.create(spec, data, lookup=lookup)
+    base = _base(proto, spec, data, lookup)
     weights = _Weights(base, own=spec is None)
     weights.check_inputs(proto.graph)
     total = total_of(proto)
