@@ -1,5 +1,6 @@
 #include "recommend/recommender.h"
 
+#include "base/failure.h"
 #include "recommend/session.h"
 
 /* A query batch: the requests of one sl_recommend call. */
@@ -29,46 +30,26 @@ static void add_stats(sl_recommend_stats *sum, const sl_recommend_stats *one) {
     if (one->version > sum->version) sum->version = one->version;
 }
 
-/* The first request that failed, and its status. */
-typedef struct failure {
-    size_t row;
-    sl_status status;
-} failure;
-
-/* Serves the failed request again on the calling thread. A message belongs to the thread that failed, and the caller
- * must find it. */
-static sl_status repeat_failed(query_batch *b, const failure *first) {
-    sl_recommend_stats stats;
-    sl_status status = serve_request(b, first->row, 0, &stats);
-    if (status == SL_OK) status = sl_fail(first->status, "%s; try again", sl_status_text(first->status));
-    return sl_fail_in(status, "request %zu", first->row);
-}
-
 static sl_status serve_requests(query_batch *b, sl_recommend_stats *stats) {
-    failure first = {SIZE_MAX, SL_OK};
+    sl_failure failure;
     sl_recommend_stats sum = {0};
+    sl_failure_init(&failure);
 #pragma omp parallel num_threads((int)b->threads) if (b->threads > 1)
     {
         size_t thread = sl_thread_number();
         sl_recommend_stats mine = {0}, one;
-        failure own = {SIZE_MAX, SL_OK};
 #pragma omp for schedule(dynamic, 1)
         for (size_t i = 0; i < b->count; i++) {
             if (sl_progress_cancelled(&b->progress)) continue;
             sl_status status = serve_request(b, i, thread, &one);
-            if (status == SL_OK)
-                add_stats(&mine, &one);
-            else if (i < own.row)
-                own = (failure){i, status};
+            if (status == SL_OK) add_stats(&mine, &one);
+            sl_failure_keep(&failure, i, status);
             sl_progress_step(&b->progress, 1);
         }
 #pragma omp critical(sl_recommend_stats)
-        {
-            add_stats(&sum, &mine);
-            if (own.row < first.row) first = own;
-        }
+        add_stats(&sum, &mine);
     }
-    if (first.row != SIZE_MAX) return repeat_failed(b, &first);
+    if (failure.status != SL_OK) return sl_fail_in(sl_failure_pass(&failure), "request %zu", failure.at);
     SL_TRY(sl_progress_end(&b->progress));
     if (stats) *stats = sum;
     return SL_OK;

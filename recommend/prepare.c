@@ -1,5 +1,6 @@
 #include "recommend/prepare.h"
 
+#include "base/failure.h"
 #include "hnsw/search/accessors.h"
 #include "ranker/features/table.h"
 #include "recommend/side.h"
@@ -170,21 +171,18 @@ static sl_status prepare_one_part(prepare_task *t, size_t number, sl_preparer *p
 }
 
 static sl_status prepare_parts(prepare_task *t) {
-    size_t bad = SIZE_MAX;
+    sl_failure failure;
     if (t->threads == 1) {
         for (size_t i = 0; i < t->count; i++)
             SL_TRY(prepare_one_part(t, i, t->preparers[0]));
         return SL_OK;
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads((int)t->threads) reduction(min : bad)
+    sl_failure_init(&failure);
+#pragma omp parallel for schedule(dynamic, 1) num_threads((int)t->threads)
     for (size_t i = 0; i < t->count; i++)
-        if (bad == SIZE_MAX && prepare_one_part(t, i, t->preparers[sl_thread_number()]) != SL_OK) bad = i;
-    if (bad == SIZE_MAX) return SL_OK;
-    /* A message belongs to the thread that failed, and the caller must find it: this thread prepares what is missing.
-     */
-    for (size_t i = 0; i < t->count; i++)
-        if (!t->parts[i]) SL_TRY(prepare_one_part(t, i, t->preparers[0]));
-    return SL_OK;
+        if (!sl_failure_before(&failure, i))
+            sl_failure_keep(&failure, i, prepare_one_part(t, i, t->preparers[sl_thread_number()]));
+    return sl_failure_pass(&failure);
 }
 
 /* Puts the parts into the catalog, which owns them from then on. */

@@ -1,6 +1,7 @@
 #include "hnsw/index/open_check.h"
 
 #include "base/crew.h"
+#include "base/failure.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/partition.h"
@@ -20,7 +21,7 @@ static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
 
 typedef struct sl_nodes {
     const sl_graph *graph;
-    size_t first_bad; /* atomic: the first node of the first range with a fault */
+    sl_failure failure; /* of the first node with a fault */
 } sl_nodes;
 
 /* The index is in memory, so the lists of consecutive nodes lie one behind the other. */
@@ -35,29 +36,34 @@ static int has_id_beyond(const sl_graph *graph, size_t from, size_t to) {
     return beyond;
 }
 
-static void check_range(void *ctx, size_t from, size_t to) {
-    sl_nodes *nodes = ctx;
-    if (has_stray_links(nodes->graph, from, to) || has_id_beyond(nodes->graph, from, to))
-        sl_keep_least(&nodes->first_bad, from);
-}
-
 static uint32_t first_stray(const uint32_t *links, uint32_t n) {
     while (!has_stray(links, 1, n))
         links++;
     return *links;
 }
 
-static sl_status check_nodes(const sl_graph *graph, size_t threads) {
-    sl_nodes nodes = {graph, SIZE_MAX};
-    sl_crew_run(threads, graph->n, RANGE, check_range, &nodes);
-    for (size_t node = nodes.first_bad; node < graph->n; node++) {
-        if (has_id_beyond(graph, node, node + 1))
-            return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
-        if (has_stray_links(graph, node, node + 1))
-            return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", node,
-                           first_stray(sl_links(graph, node), (uint32_t)graph->n));
-    }
+static sl_status check_node(const sl_graph *graph, size_t node) {
+    if (has_id_beyond(graph, node, node + 1))
+        return sl_fail(SL_ECORRUPT, "vector %zu has an id beyond the largest", node);
+    if (has_stray_links(graph, node, node + 1))
+        return sl_fail(SL_ECORRUPT, "vector %zu has a link to %u, out of range", node,
+                       first_stray(sl_links(graph, node), (uint32_t)graph->n));
     return SL_OK;
+}
+
+/* Looks at the range as a whole first, since hardly a file has a fault. */
+static void check_range(void *ctx, size_t from, size_t to) {
+    sl_nodes *nodes = ctx;
+    if (!has_stray_links(nodes->graph, from, to) && !has_id_beyond(nodes->graph, from, to)) return;
+    for (size_t node = from; node < to && !sl_failure_before(&nodes->failure, node); node++)
+        sl_failure_keep(&nodes->failure, node, check_node(nodes->graph, node));
+}
+
+static sl_status check_nodes(const sl_graph *graph, size_t threads) {
+    sl_nodes nodes = {.graph = graph};
+    sl_failure_init(&nodes.failure);
+    sl_crew_run(threads, graph->n, RANGE, check_range, &nodes);
+    return sl_failure_pass(&nodes.failure);
 }
 
 static sl_status check_upper(const sl_graph *graph) {

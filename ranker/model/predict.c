@@ -1,3 +1,4 @@
+#include "base/failure.h"
 #include "base/params.h"
 #include "base/thread.h"
 #include "ranker/features/encode.h"
@@ -147,20 +148,20 @@ static size_t tile_of(const sl_predictor *predictor, size_t rows) {
 static sl_status run_job(job *j) {
     sl_predictor *predictor = j->predictor;
     j->tile = tile_of(predictor, j->rows);
-    size_t tiles = (j->rows + j->tile - 1) / j->tile, bad = SIZE_MAX;
+    size_t tiles = (j->rows + j->tile - 1) / j->tile;
     /* Asked again here: a child of the process that made the predictor has no other threads to wait for. */
     if (tiles <= 1 || sl_thread_count(predictor->threads) == 1) {
         for (size_t i = 0; i < tiles; i++)
             SL_TRY(run_tile(j, i, &predictor->workers[0]));
         return SL_OK;
     }
-#pragma omp parallel for schedule(static) num_threads((int)predictor->threads) reduction(min : bad)
+    sl_failure failure;
+    sl_failure_init(&failure);
+#pragma omp parallel for schedule(static) num_threads((int)predictor->threads)
     for (size_t i = 0; i < tiles; i++)
-        if (run_tile(j, i, &predictor->workers[sl_thread_number()]) != SL_OK && i < bad) bad = i;
-    /* A message belongs to the thread that failed. From the first bad tile on, this thread does all tiles again. */
-    for (size_t i = bad; i < tiles; i++)
-        SL_TRY(run_tile(j, i, &predictor->workers[0]));
-    return SL_OK;
+        if (!sl_failure_before(&failure, i))
+            sl_failure_keep(&failure, i, run_tile(j, i, &predictor->workers[sl_thread_number()]));
+    return sl_failure_pass(&failure);
 }
 
 sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, float *scores) {

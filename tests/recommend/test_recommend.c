@@ -495,12 +495,7 @@ END_TEST
  * Items without features
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_items *some_items(size_t step, grid *g) {
-    size_t rows[FUNNEL_ITEMS], n = 0;
-    for (size_t i = 0; i < FUNNEL_ITEMS; i++)
-        if (i % step) rows[n++] = i;
-    *g = (grid){.block_count = 0};
-    grid_gather(g, &f.items.table, rows, n);
+static sl_items *items_of(const grid *g) {
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(g->table.column_count));
     sl_rows source = {.struct_size = sizeof source};
     sl_items *items;
@@ -509,6 +504,37 @@ static sl_items *some_items(size_t step, grid *g) {
     free(cursor);
     return items;
 }
+
+static sl_items *some_items(size_t step, grid *g) {
+    size_t rows[FUNNEL_ITEMS], n = 0;
+    for (size_t i = 0; i < FUNNEL_ITEMS; i++)
+        if (i % step) rows[n++] = i;
+    *g = (grid){.block_count = 0};
+    grid_gather(g, &f.items.table, rows, n);
+    return items_of(g);
+}
+
+/* Preparing all items, on one thread and on several. */
+START_TEST(a_bad_item_is_named_by_any_thread) {
+    grid g;
+    sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
+    sl_items_free(some_items(3, &g));
+    for (size_t c = 0; c < g.table.column_count; c++)
+        if (strcmp(g.columns[c].name, "year") == 0) ((float *)g.columns[c].values)[300] = INFINITY;
+    sl_items *items = items_of(&g);
+    sl_recommender_params params;
+    sl_recommender *recommender;
+    sl_recommender_params_init(&params);
+    for (params.threads = 1; params.threads <= 3; params.threads++) {
+        ck_fails(sl_recommender_create(NULL, NULL, NULL, NULL, &recommender), SL_EINVAL, "index");
+        ck_fails(sl_recommender_create(f.index, ranker, items, &params, &recommender), SL_EVALUE,
+                 "item table: row 300: column 'year': the number is infinite");
+    }
+    sl_items_free(items);
+    sl_ranker_free(ranker);
+    grid_free(&g);
+}
+END_TEST
 
 START_TEST(missing_items_are_scored_and_counted) {
     grid g;
@@ -667,7 +693,7 @@ START_TEST(a_query_batch_is_its_requests) {
     }
     requests[7].user_row = FUNNEL_USERS;
     ck_fails(sl_recommend(recommender, requests, FUNNEL_USERS, &params, ids[0], NULL, NULL, NULL), SL_EINVAL,
-             "request 7");
+             "request 7: user_row is");
     params.progress = stop;
     ck_fails(sl_recommend(recommender, requests, 3, &params, ids[0], NULL, NULL, NULL), SL_ECANCELED, "");
     ck_ok(sl_recommend(recommender, NULL, 0, NULL, NULL, NULL, NULL, &stats));
@@ -691,16 +717,6 @@ static void refuse(sl_ranker *ranker, sl_items *items, const char *group, sl_sta
     params.threads = 1 + (size_t)(group == NULL);
     ck_fails(sl_recommender_create(f.index, ranker, items, &params, &recommender), status, text);
     ck_assert_ptr_null(recommender);
-}
-
-static sl_items *items_of(grid *g) {
-    sl_table_cursor *cursor = malloc(sl_table_cursor_size(g->table.column_count));
-    sl_rows source = {.struct_size = sizeof source};
-    sl_items *items;
-    ck_ok(sl_table_rows(&g->table, cursor, &source));
-    ck_ok(sl_items_create(&source, NULL, &items));
-    free(cursor);
-    return items;
 }
 
 START_TEST(model_and_table_must_agree) {
@@ -916,6 +932,7 @@ int main(void) {
         tcase_add_loop_test(cases[c], scores_are_the_predictors, 0, 2 * MODELS);
         tcase_add_loop_test(cases[c], coded_tables_score_as_the_predictors, 0, 2);
         tcase_add_test(cases[c], a_query_batch_is_its_requests);
+        tcase_add_test(cases[c], a_bad_item_is_named_by_any_thread);
         tcase_add_loop_test(cases[c], missing_items_are_scored_and_counted, 0, 4);
         tcase_add_test(cases[c], the_index_may_grow);
         tcase_add_test(cases[c], the_index_may_shrink);

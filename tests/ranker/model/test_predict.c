@@ -241,6 +241,25 @@ START_TEST(tiles_and_threads_change_nothing) {
 }
 END_TEST
 
+/* Rows of the second thread: its message is the caller's. Rows are cut into as many tiles as there are threads, and
+ * into more. */
+START_TEST(a_bad_row_of_any_thread_is_named) {
+    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    static float scores[ROWS];
+    rows.x[400] = rows.x[ROWS - 1] = INFINITY;
+    for (size_t threads = 1; threads <= 3; threads++)
+        for (size_t max_rows = 40; max_rows <= ROWS; max_rows += 330) {
+            sl_predictor *predictor = predictor_of(ranker, max_rows, threads, NULL);
+            ck_assert_int_eq(sl_predictor_predict(NULL, &rows.table, scores), SL_EINVAL);
+            ck_assert_int_eq(sl_predictor_predict(predictor, &rows.table, scores), SL_EVALUE);
+            ck_assert_msg(strstr(sl_last_error(), "row 400: column 'x': the number is infinite") != NULL, "%s",
+                          sl_last_error());
+            sl_predictor_free(predictor);
+        }
+    sl_ranker_free(ranker);
+}
+END_TEST
+
 START_TEST(encoded_rows_give_the_same) {
     sl_ranker *ranker = make(KIND, "", DEEP, NULL);
     sl_predictor *encoder = predictor_of(ranker, ROWS, 1, NULL), *predictor = predictor_of(ranker, 64, 2, NULL);
@@ -604,6 +623,7 @@ int main(void) {
     tcase_add_checked_fixture(all, set_up, tear_down);
     tcase_add_test(all, predictions_are_what_the_weights_say);
     tcase_add_test(all, tiles_and_threads_change_nothing);
+    tcase_add_test(all, a_bad_row_of_any_thread_is_named);
     tcase_add_test(all, encoded_rows_give_the_same);
     tcase_add_test(all, bags_may_all_be_empty);
     tcase_add_test(all, ids_out_of_range_are_refused);
