@@ -82,12 +82,14 @@ sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_
     return SL_OK;
 }
 
-sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element) {
-    if (need <= *capacity && *block) return SL_OK;
-    size_t room = need > *capacity + *capacity / 2 ? need : *capacity + *capacity / 2;
-    size_t bytes;
-    if (!sl_mul(room, element, &bytes)) return sl_fail(SL_ENOMEM, "an array of %zu elements does not fit", room);
-    SL_TRY(sl_mem_resize(allocator, block, *capacity * element, bytes));
-    *capacity = room;
-    return SL_OK;
+void *sl_mem_grow(const sl_allocator *allocator, void *array, size_t *capacity, size_t need, size_t element,
+                  sl_status *status) {
+    if (*status != SL_OK || (need <= *capacity && array)) return array;
+    size_t room = sl_larger(need, *capacity + *capacity / 2), bytes;
+    if (sl_mul(room, element, &bytes))
+        *status = sl_mem_resize(allocator, &array, *capacity * element, bytes);
+    else
+        *status = sl_fail(SL_ENOMEM, "an array of %zu elements does not fit", room);
+    if (*status == SL_OK) *capacity = room;
+    return array;
 }

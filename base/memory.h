@@ -24,9 +24,10 @@ void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
  * unchanged. */
 sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
 
-/* Makes room for `need` elements in an array of *capacity. The array grows by half at least; its new elements are
- * zeroed. */
-sl_status sl_mem_grow(const sl_allocator *allocator, void **block, size_t *capacity, size_t need, size_t element);
+/* Makes room for `need` elements in an array of *capacity, which may be NULL. The array grows by half at least; its new
+ * elements are zeroed. Returns the array; after a failure it is as it was. *status as of sl_mem_array. */
+void *sl_mem_grow(const sl_allocator *allocator, void *array, size_t *capacity, size_t need, size_t element,
+                  sl_status *status);
 
 /* Bytes of a piece of work: what the work leaves behind, and the most that it holds at once. */
 typedef struct sl_bytes {

@@ -110,11 +110,10 @@ static void put_crosses(sl_pair_rows *rows, const sl_feature *cross, const sl_en
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status make_room(sl_pair_rows *rows, size_t need) {
-    void *ids = rows->bag_ids;
+    sl_status status = SL_OK;
     if (need > UINT32_MAX) return sl_fail(SL_ELIMIT, "the candidates' bags have more than 2^32 ids");
-    SL_TRY(sl_mem_grow(&rows->allocator, &ids, &rows->bag_room, need, sizeof *rows->bag_ids));
-    rows->bag_ids = ids;
-    return SL_OK;
+    rows->bag_ids = sl_mem_grow(&rows->allocator, rows->bag_ids, &rows->bag_room, need, sizeof *rows->bag_ids, &status);
+    return status;
 }
 
 /* Writes the bags of one candidate's item, from *at on. */

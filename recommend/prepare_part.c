@@ -154,9 +154,10 @@ static sl_status keep_bags(sl_preparer *preparer, const sl_encoded *view, sl_pre
         size_t count = start[width] - start[0], used = preparer->bag_at;
         if (used + count > UINT32_MAX)
             return sl_fail(SL_ELIMIT, "items' multi-valued features have too many values; drop some of them");
-        void *ids = part->bag_ids;
-        SL_TRY(sl_mem_grow(&preparer->prepared->allocator, &ids, &part->bag_room, used + count, sizeof(uint32_t)));
-        part->bag_ids = ids;
+        sl_status status = SL_OK;
+        part->bag_ids = sl_mem_grow(&preparer->prepared->allocator, part->bag_ids, &part->bag_room, used + count,
+                                    sizeof *part->bag_ids, &status);
+        SL_TRY(status);
         if (count) memcpy(part->bag_ids + used, view->bag_ids + start[0], count * sizeof(uint32_t));
         for (size_t b = 0; b < width; b++)
             part->bag_start[(at + i) * width + b + 1] = (uint32_t)(used + start[b + 1] - start[0]);

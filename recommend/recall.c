@@ -37,12 +37,13 @@ static size_t place_of(const sl_recall *recall, uint64_t id) {
 
 static sl_status exclude_ids(sl_recall *recall, const uint64_t *ids, size_t count) {
     size_t places = 16;
-    void *block = recall->excluded;
+    sl_status status = SL_OK;
     if (count > SIZE_MAX / 4) return sl_fail(SL_EINVAL, "exclude_count is %zu", count);
     while (places < 2 * count)
         places *= 2;
-    SL_TRY(sl_mem_grow(&recall->allocator, &block, &recall->room, places, sizeof *recall->excluded));
-    recall->excluded = block;
+    recall->excluded =
+        sl_mem_grow(&recall->allocator, recall->excluded, &recall->room, places, sizeof *recall->excluded, &status);
+    SL_TRY(status);
     recall->mask = places - 1;
     recall->seed = sl_id_seed();
     memset(recall->excluded, 0xff, places * sizeof *recall->excluded);
@@ -105,7 +106,10 @@ static sl_status get_vectors(sl_recall *recall, uint64_t id, size_t size, size_t
         const size_t room = recall->vector_room / size;
         SL_TRY(sl_index_get_all(recall->index, id, recall->dtype, recall->vectors, room, count));
         if (*count <= room) return SL_OK;
-        SL_TRY(sl_mem_grow(&recall->allocator, &recall->vectors, &recall->vector_room, *count * size, 1));
+        sl_status status = SL_OK;
+        recall->vectors =
+            sl_mem_grow(&recall->allocator, recall->vectors, &recall->vector_room, *count * size, 1, &status);
+        SL_TRY(status);
     }
 }
 

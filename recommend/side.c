@@ -88,10 +88,10 @@ static size_t put_columns(sl_side_encoder *side, const sl_table *table, size_t f
 sl_status sl_side_encode(sl_side_encoder *side, const sl_table *table, size_t first, size_t count) {
     if (!side->vectors) return sl_encoder_append(side->encoder, table, first, count, &side->rows);
     size_t from = first / 8 * 8;
-    void *columns = side->columns;
-    SL_TRY(sl_mem_grow(&side->allocator, &columns, &side->column_room, table->column_count + side->vectors,
-                       sizeof *side->columns));
-    side->columns = columns;
+    sl_status status = SL_OK;
+    side->columns = sl_mem_grow(&side->allocator, side->columns, &side->column_room,
+                                table->column_count + side->vectors, sizeof *side->columns, &status);
+    SL_TRY(status);
     sl_table mine = {.struct_size = sizeof mine,
                      .rows = first - from + count,
                      .columns = side->columns,

@@ -27,9 +27,9 @@ static struct {
     sl_kernels listening;      /* those, with a kernel that writes down what it found */
 } recorder;
 
-static size_t unseen_recorded(sl_visited *visited, const uint32_t *links, size_t degree, size_t count,
-                              uint32_t *found) {
-    size_t n = recorder.kernels->unseen(visited, links, degree, count, found);
+static size_t unvisited_recorded(sl_visited *visited, const uint32_t *links, size_t degree, size_t count,
+                                 uint32_t *found) {
+    size_t n = recorder.kernels->unvisited(visited, links, degree, count, found);
     trace *t = recorder.into;
     if (t->groups == t->groups_room || n > t->count_room - t->count) return n;
     for (size_t i = 0; i < n; i++)
@@ -44,7 +44,7 @@ void trace_record(trace *t, sl_index *index) {
     recorder.index = index;
     recorder.kernels = index->graph.kernels;
     recorder.listening = *index->graph.kernels;
-    recorder.listening.unseen = unseen_recorded;
+    recorder.listening.unvisited = unvisited_recorded;
     index->graph.kernels = &recorder.listening;
 }
 

@@ -97,11 +97,13 @@ int sl_leaf_notes_read(sl_work *work, sl_leaves *leaves) {
     sl_note note;
     uint64_t counts[2];
     if (!sl_work_next(work, &note, counts, sizeof counts)) return 0;
-    void *starts = leaves->starts;
+    sl_status status = SL_OK;
     int is_read = note.kind == NOTE_COUNTS && note.size == sizeof counts && counts[0] && counts[0] <= leaves->room &&
-                  counts[1] <= leaves->room &&
-                  sl_mem_grow(&leaves->allocator, &starts, &leaves->most, counts[0] + 1, sizeof(uint64_t)) == SL_OK;
-    leaves->starts = starts;
+                  counts[1] <= leaves->room;
+    if (is_read)
+        leaves->starts = sl_mem_grow(&leaves->allocator, leaves->starts, &leaves->most, counts[0] + 1,
+                                     sizeof *leaves->starts, &status);
+    is_read = is_read && status == SL_OK;
     if (is_read) {
         leaves->count = counts[0];
         leaves->places = counts[1];

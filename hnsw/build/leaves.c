@@ -26,9 +26,9 @@ void sl_leaves_free(sl_leaves *leaves) {
 }
 
 sl_status sl_leaves_append(sl_leaves *leaves, const uint32_t *which, size_t size) {
-    void *starts = leaves->starts;
-    sl_status status = sl_mem_grow(&leaves->allocator, &starts, &leaves->most, leaves->count + 2, sizeof(uint64_t));
-    leaves->starts = starts;
+    sl_status status = SL_OK;
+    leaves->starts = sl_mem_grow(&leaves->allocator, leaves->starts, &leaves->most, leaves->count + 2,
+                                 sizeof *leaves->starts, &status);
     SL_TRY(status);
     memmove(leaves->points + leaves->places, which, size * sizeof *which);
     leaves->places += size;

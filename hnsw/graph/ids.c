@@ -203,11 +203,11 @@ void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator) {
 }
 
 static sl_status list_add(const sl_index *index, uint32_t node, sl_node_list *list) {
-    void *block = list->nodes;
-    SL_TRY(sl_mem_grow(&index->graph.allocator, &block, &list->room, list->count + 1, sizeof *list->nodes));
-    list->nodes = block;
-    list->nodes[list->count++] = node;
-    return SL_OK;
+    sl_status status = SL_OK;
+    list->nodes =
+        sl_mem_grow(&index->graph.allocator, list->nodes, &list->room, list->count + 1, sizeof *list->nodes, &status);
+    if (status == SL_OK) list->nodes[list->count++] = node;
+    return status;
 }
 
 sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list) {

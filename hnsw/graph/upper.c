@@ -13,15 +13,14 @@ uint32_t sl_level_of(const sl_graph *graph, uint32_t node) {
 }
 
 static sl_status grow_array(const sl_index *index, uint32_t **array, size_t *capacity, size_t need, size_t width) {
-    void *block = *array;
+    sl_status status = SL_OK;
     if (index->writer && need > *capacity)
         return sl_fail(
             SL_ELIMIT,
             "%s has no room left on the upper layers; make more with 'shortlist rebuild --room' or sl_index_rebuild",
             index->store->path);
     if (index->writer) return SL_OK;
-    sl_status status = sl_mem_grow(&index->graph.allocator, &block, capacity, need, width * sizeof(uint32_t));
-    *array = block;
+    *array = sl_mem_grow(&index->graph.allocator, *array, capacity, need, width * sizeof(uint32_t), &status);
     return status;
 }
 

@@ -49,12 +49,12 @@ sl_status sl_candidate_stream_begin(sl_candidate_stream *stream, sl_walk *walk, 
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status make_room(sl_candidate_stream *stream, size_t more) {
-    void *block = stream->settled;
     size_t need = stream->count + more;
     if (need <= stream->room) return SL_OK;
-    SL_TRY(sl_mem_grow(&stream->allocator, &block, &stream->room, need > DEPTH ? need : DEPTH, sizeof(uint64_t)));
-    stream->settled = block;
-    return SL_OK;
+    sl_status status = SL_OK;
+    stream->settled = sl_mem_grow(&stream->allocator, stream->settled, &stream->room, need > DEPTH ? need : DEPTH,
+                                  sizeof *stream->settled, &status);
+    return status;
 }
 
 /* Puts a candidate in its place. Most come in falling order. */
@@ -215,16 +215,17 @@ static void score_left(sl_candidate_stream *stream, sl_walk *walk, const sl_allo
 /* The nodes that are left are noted once: another process may delete some meanwhile. */
 static sl_status scan_left(sl_candidate_stream *stream, sl_walk *walk) {
     size_t words = (stream->allowed.n + 63) / 64;
-    void *block, *rest = stream->rest;
-    sl_status status;
+    void *block;
+    sl_status status = SL_OK;
     SL_TRY(sl_mem_take(&stream->allocator, words * sizeof(uint64_t), &block));
     uint64_t *left = block;
     for (size_t w = 0; w < words; w++)
         left[w] = sl_allowed_word(&stream->allowed, w);
     const sl_allowed of = {.bits = left, .n = stream->allowed.n};
     size_t most = sl_allowed_count(&of, (sl_range){0, of.n});
-    SL_TRY_GOTO(sl_mem_grow(&stream->allocator, &rest, &stream->rest_room, most ? most : 1, sizeof(uint64_t)), end);
-    stream->rest = rest;
+    stream->rest = sl_mem_grow(&stream->allocator, stream->rest, &stream->rest_room, most ? most : 1,
+                               sizeof *stream->rest, &status);
+    if (status != SL_OK) goto end;
     stream->rest_count = 0;
     keep_open(stream, &walk->pool.all, left);
     score_left(stream, walk, &of);

@@ -109,9 +109,10 @@ static sl_status rank_more(sl_iterator *iterator, size_t most) {
     sl_searcher *searcher = iterator->searcher;
     sl_top *ranked = &iterator->ranked;
     if (most > searcher->stream.count) most = searcher->stream.count;
-    void *block = ranked->entries;
-    SL_TRY(sl_mem_grow(&iterator->allocator, &block, &ranked->k, ranked->size + most, sizeof(sl_top_entry)));
-    ranked->entries = block;
+    sl_status status = SL_OK;
+    ranked->entries = sl_mem_grow(&iterator->allocator, ranked->entries, &ranked->k, ranked->size + most,
+                                  sizeof *ranked->entries, &status);
+    SL_TRY(status);
     for (size_t some; most; most -= some) {
         sl_results found;
         some = most < searcher->walk.max_ef ? most : searcher->walk.max_ef;

@@ -158,14 +158,15 @@ void sl_csv_free(sl_csv *csv) {
 /* ---- Blocks ---- */
 
 static sl_status make_room(sl_csv *csv, size_t rows) {
-    SL_TRY(sl_mem_grow(&csv->allocator, (void **)&csv->lines, &csv->line_room, rows, sizeof *csv->lines));
+    sl_status status = SL_OK;
+    csv->lines = sl_mem_grow(&csv->allocator, csv->lines, &csv->line_room, rows, sizeof *csv->lines, &status);
     for (size_t i = 0; i < csv->column_count; i++) {
         csv_field *field = &csv->fields[i];
-        SL_TRY(sl_mem_grow(&csv->allocator, (void **)&field->offsets, &field->offset_room, rows + 1,
-                           sizeof *field->offsets));
+        field->offsets = sl_mem_grow(&csv->allocator, field->offsets, &field->offset_room, rows + 1,
+                                     sizeof *field->offsets, &status);
         field->used = 0;
     }
-    return SL_OK;
+    return status;
 }
 
 static sl_status next_block(void *ctx, size_t max_rows, sl_table *block) {

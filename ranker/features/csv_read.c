@@ -41,7 +41,9 @@ static sl_status fill(sl_csv *csv) {
     csv->at = 0;
     csv->end = rest;
     size_t need = 2 * rest + SLACK > FIRST_BUFFER ? 2 * rest + SLACK : FIRST_BUFFER;
-    SL_TRY(sl_mem_grow(&csv->allocator, (void **)&csv->buffer, &csv->buffer_room, need, 1));
+    sl_status status = SL_OK;
+    csv->buffer = sl_mem_grow(&csv->allocator, csv->buffer, &csv->buffer_room, need, 1, &status);
+    SL_TRY(status);
     size_t room = csv->buffer_room - SLACK - rest;
     ssize_t got;
     do
@@ -115,7 +117,11 @@ static const char *find_end(const char *at, char delimiter) {
 /* Appends bytes. SLACK more bytes can be read behind them. */
 static sl_status append(sl_csv *csv, csv_field *field, const char *text, size_t size) {
     size_t need = field->used + size + SLACK;
-    if (need > field->room) SL_TRY(sl_mem_grow(&csv->allocator, (void **)&field->bytes, &field->room, need, 1));
+    if (need > field->room) {
+        sl_status status = SL_OK;
+        field->bytes = sl_mem_grow(&csv->allocator, field->bytes, &field->room, need, 1, &status);
+        SL_TRY(status);
+    }
     char *to = field->bytes + field->used;
     if (size <= SLACK)
         memcpy(to, text, SLACK);
@@ -199,8 +205,9 @@ static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
     csv_field *field = &csv->header;
     field->used = *count = 0;
     do {
-        state->status = sl_mem_grow(&csv->allocator, (void **)&field->offsets, &field->offset_room, *count + 2,
-                                    sizeof *field->offsets);
+        state->status = SL_OK;
+        field->offsets = sl_mem_grow(&csv->allocator, field->offsets, &field->offset_room, *count + 2,
+                                     sizeof *field->offsets, &state->status);
         if (state->status != SL_OK) return bad(state, NULL);
         const int quoted = *state->at == '"';
         const size_t from = field->used;

@@ -232,9 +232,9 @@ static sl_status place_bags(sl_minibatch *minibatch, const sl_dataset *data, con
     }
     if (at > UINT32_MAX) return sl_fail(SL_ELIMIT, "a batch of %zu multi-valued ids; use smaller batches", at);
     minibatch->bag_start[count * bags] = (uint32_t)at;
-    void *block = minibatch->bag_ids;
-    sl_status status = sl_mem_grow(&data->rows.allocator, &block, &minibatch->bag_room, at, sizeof *minibatch->bag_ids);
-    minibatch->bag_ids = block;
+    sl_status status = SL_OK;
+    minibatch->bag_ids = sl_mem_grow(&data->rows.allocator, minibatch->bag_ids, &minibatch->bag_room, at,
+                                     sizeof *minibatch->bag_ids, &status);
     return status;
 }
 

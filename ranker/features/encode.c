@@ -65,10 +65,12 @@ sl_status sl_encoder_create(const sl_features *features, unsigned sides, int wit
                       .with_labels = with_labels,
                       .lookup = lookup,
                       .lookup_ctx = lookup_ctx};
-    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count * sizeof *e->sources, (void **)&e->sources), fail);
-    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count * sizeof *e->columns, (void **)&e->columns), fail);
-    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->count, (void **)&e->active), fail);
-    SL_TRY_GOTO(sl_mem_alloc(&allocator, features->bag_count * sizeof *e->bags, (void **)&e->bags), fail);
+    status = SL_OK;
+    e->sources = sl_mem_array(&allocator, features->count, sizeof *e->sources, &status);
+    e->columns = sl_mem_array(&allocator, features->count, sizeof *e->columns, &status);
+    e->active = sl_mem_array(&allocator, features->count, sizeof *e->active, &status);
+    e->bags = sl_mem_array(&allocator, features->bag_count, sizeof *e->bags, &status);
+    if (status != SL_OK) goto fail;
     choose_features(e, sides);
     *out = e;
     return SL_OK;
@@ -135,9 +137,6 @@ sl_encoded sl_encoded_part(const sl_features *features, const sl_encoded *rows, 
     return part;
 }
 
-#define GROW(buffer, field, room, need)                                                                                \
-    sl_mem_grow(&(buffer)->allocator, (void **)&(buffer)->field, &(buffer)->room, (need), sizeof *(buffer)->field)
-
 /* Makes room for `count` more rows, but not for the bags' ids. */
 static sl_status make_room(const sl_encoder *e, const span *s) {
     const sl_features *features = e->features;
@@ -146,13 +145,17 @@ static sl_status make_room(const sl_encoder *e, const span *s) {
     if (!sl_add(b->rows, s->count, &rows) || !sl_mul(rows, features->dense_width, &dense) ||
         !sl_mul(rows, features->id_count, &ids) || !sl_mul(rows, features->bag_count, &starts))
         return sl_fail(SL_ENOMEM, "%zu more rows do not fit into memory", s->count);
-    SL_TRY(GROW(b, dense, dense_room, dense));
-    SL_TRY(GROW(b, ids, id_room, ids));
-    SL_TRY(GROW(b, bag_start, start_room, starts + 1));
-    SL_TRY(GROW(b, bag_ids, bag_room, 0)); /* allocated even if all bags are empty */
-    if (!e->with_labels) return SL_OK;
-    SL_TRY(GROW(b, labels, label_room, rows));
-    return GROW(b, weights, weight_room, rows);
+    const sl_allocator *allocator = &b->allocator;
+    sl_status status = SL_OK;
+    b->dense = sl_mem_grow(allocator, b->dense, &b->dense_room, dense, sizeof *b->dense, &status);
+    b->ids = sl_mem_grow(allocator, b->ids, &b->id_room, ids, sizeof *b->ids, &status);
+    b->bag_start = sl_mem_grow(allocator, b->bag_start, &b->start_room, starts + 1, sizeof *b->bag_start, &status);
+    /* Allocated even if all bags are empty. */
+    b->bag_ids = sl_mem_grow(allocator, b->bag_ids, &b->bag_room, 0, sizeof *b->bag_ids, &status);
+    if (!e->with_labels) return status;
+    b->labels = sl_mem_grow(allocator, b->labels, &b->label_room, rows, sizeof *b->labels, &status);
+    b->weights = sl_mem_grow(allocator, b->weights, &b->weight_room, rows, sizeof *b->weights, &status);
+    return status;
 }
 
 /* ---- Single values ---- */
@@ -222,7 +225,10 @@ static sl_status encode_single(const sl_encoder *e, size_t number, const span *s
 /* Makes room for `count` more ids behind those in use. */
 static sl_status room_for_ids(sl_rows_buffer *b, size_t used, size_t count) {
     if (count > UINT32_MAX - used) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
-    return used + count > b->bag_room ? GROW(b, bag_ids, bag_room, used + count + 63) : SL_OK;
+    if (used + count <= b->bag_room) return SL_OK;
+    sl_status status = SL_OK;
+    b->bag_ids = sl_mem_grow(&b->allocator, b->bag_ids, &b->bag_room, used + count + 63, sizeof *b->bag_ids, &status);
+    return status;
 }
 
 static sl_status put_bag_id(sl_rows_buffer *b, size_t *used, uint32_t id) {

@@ -98,8 +98,10 @@ void sl_features_free(sl_features *features) {
 
 static sl_status name_output(sl_features *features, const char *text, size_t size) {
     void *copy;
-    SL_TRY(sl_mem_grow(&features->allocator, (void **)&features->classes, &features->class_room,
-                       features->class_count + 1, sizeof *features->classes));
+    sl_status status = SL_OK;
+    features->classes = sl_mem_grow(&features->allocator, features->classes, &features->class_room,
+                                    features->class_count + 1, sizeof *features->classes, &status);
+    SL_TRY(status);
     SL_TRY(sl_mem_alloc(&features->allocator, size + 1, &copy));
     if (size) memcpy(copy, text, size);
     features->classes[features->class_count++] = copy;
@@ -193,8 +195,10 @@ static void place_side(sl_features *features, size_t side) {
 static sl_status table_of(sl_features *features, size_t owner, size_t size, size_t dim, size_t *out) {
     for (*out = 0; *out < features->table_count; ++*out)
         if (features->tables[*out].feature == owner) return SL_OK;
-    SL_TRY(sl_mem_grow(&features->allocator, (void **)&features->tables, &features->table_room,
-                       features->table_count + 1, sizeof *features->tables));
+    sl_status status = SL_OK;
+    features->tables = sl_mem_grow(&features->allocator, features->tables, &features->table_room,
+                                   features->table_count + 1, sizeof *features->tables, &status);
+    SL_TRY(status);
     features->tables[features->table_count++] = (sl_table_shape){owner, size, dim};
     return SL_OK;
 }

@@ -22,8 +22,10 @@ static sl_status start(fit *f) {
     const sl_spec *spec = features->spec;
     const sl_allocator *allocator = &features->allocator;
     size_t count = features->count;
-    SL_TRY(sl_mem_alloc(allocator, (count + 1) * sizeof *f->collectors, (void **)&f->collectors));
-    SL_TRY(sl_mem_alloc(allocator, (count + 2) * sizeof *f->sources, (void **)&f->sources));
+    sl_status status = SL_OK;
+    f->collectors = sl_mem_array(allocator, count + 1, sizeof *f->collectors, &status);
+    f->sources = sl_mem_array(allocator, count + 2, sizeof *f->sources, &status);
+    SL_TRY(status);
     for (size_t i = 0; i < count; i++) {
         f->collectors[i] = (sl_collector){.allocator = allocator, .limit = spec->features[i].limit};
         f->sources[i] = (sl_source){spec->features[i].column, SIZE_MAX};

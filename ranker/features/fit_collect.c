@@ -27,9 +27,11 @@ void sl_collect_number(sl_collector *c, double value) {
 sl_status sl_collect_quantile(sl_collector *c, uint64_t seed, double value) {
     uint64_t met = c->count++;
     if (met < SL_QUANTILE_SAMPLE) {
-        SL_TRY(sl_mem_grow(c->allocator, (void **)&c->sample, &c->sample_room, c->sample_count + 1, sizeof *c->sample));
-        c->sample[c->sample_count++] = value;
-        return SL_OK;
+        sl_status status = SL_OK;
+        c->sample =
+            sl_mem_grow(c->allocator, c->sample, &c->sample_room, c->sample_count + 1, sizeof *c->sample, &status);
+        if (status == SL_OK) c->sample[c->sample_count++] = value;
+        return status;
     }
     uint64_t place = sl_random_at(seed, met) % c->count;
     if (place < c->sample_count) c->sample[place] = value;
@@ -42,8 +44,10 @@ sl_status sl_collect_key(sl_collector *c, sl_key *key) {
     if (key->kind == SL_KEY_INTEGER) number = sl_vocabulary_find_integer(c->texts, key->integer);
     if (number == SIZE_MAX) {
         sl_key_text(key);
-        SL_TRY(sl_mem_grow(c->allocator, (void **)&c->counts, &c->count_room, sl_vocabulary_count(c->texts) + 1,
-                           sizeof *c->counts));
+        sl_status status = SL_OK;
+        c->counts = sl_mem_grow(c->allocator, c->counts, &c->count_room, sl_vocabulary_count(c->texts) + 1,
+                                sizeof *c->counts, &status);
+        SL_TRY(status);
         SL_TRY(sl_vocabulary_add(c->texts, key->text, key->size, c->limit, &number));
         if (number == SIZE_MAX) return sl_fail(SL_ELIMIT, "more than %zu distinct values", c->limit);
     }

@@ -51,9 +51,11 @@ sl_status sl_vocabulary_create(const sl_allocator *allocator, sl_vocabulary **ou
     sl_vocabulary *v = block;
     v->allocator = *allocator;
     v->text_entries = v->integer_entries = FIRST_ENTRIES;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_ENTRIES * sizeof *v->texts, (void **)&v->texts), fail);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, FIRST_ENTRIES * sizeof *v->integers, (void **)&v->integers), fail);
-    SL_TRY_GOTO(sl_mem_grow(allocator, (void **)&v->starts, &v->start_room, FIRST_ENTRIES, sizeof *v->starts), fail);
+    status = SL_OK;
+    v->texts = sl_mem_array(allocator, FIRST_ENTRIES, sizeof *v->texts, &status);
+    v->integers = sl_mem_array(allocator, FIRST_ENTRIES, sizeof *v->integers, &status);
+    v->starts = sl_mem_grow(allocator, v->starts, &v->start_room, FIRST_ENTRIES, sizeof *v->starts, &status);
+    if (status != SL_OK) goto fail;
     *out = v;
     return SL_OK;
 fail:
@@ -169,8 +171,10 @@ sl_status sl_vocabulary_add(sl_vocabulary *v, const char *text, size_t size, siz
     int64_t value;
     int is_integer = sl_integer_read(text, size, &value);
     if (!sl_add(used, size, &need)) return sl_fail(SL_ENOMEM, "the texts of a vocabulary do not fit");
-    SL_TRY(sl_mem_grow(&v->allocator, (void **)&v->bytes, &v->byte_room, need, 1));
-    SL_TRY(sl_mem_grow(&v->allocator, (void **)&v->starts, &v->start_room, v->count + 2, sizeof *v->starts));
+    sl_status status = SL_OK;
+    v->bytes = sl_mem_grow(&v->allocator, v->bytes, &v->byte_room, need, 1, &status);
+    v->starts = sl_mem_grow(&v->allocator, v->starts, &v->start_room, v->count + 2, sizeof *v->starts, &status);
+    SL_TRY(status);
     SL_TRY(grow_texts(v));
     if (is_integer) SL_TRY(grow_integers(v));
     if (size) memcpy(v->bytes + used, text, size);

@@ -29,24 +29,14 @@ static void release(evaluation *e) {
 
 static sl_status make_room(evaluation *e, size_t rows) {
     size_t need;
-    void *block = e->scores;
+    sl_status status = SL_OK;
     if (!sl_mul(e->n + rows, e->ranker->features->outputs, &need))
         return sl_fail(SL_ENOMEM, "the scores of %zu rows do not fit", e->n + rows);
-    sl_status status = sl_mem_grow(&e->allocator, &block, &e->score_room, need, sizeof *e->scores);
-    e->scores = block;
-    SL_TRY(status);
-    block = e->labels;
-    status = sl_mem_grow(&e->allocator, &block, &e->label_room, e->n + rows, sizeof *e->labels);
-    e->labels = block;
-    SL_TRY(status);
-    block = e->weights;
-    status = sl_mem_grow(&e->allocator, &block, &e->weight_room, e->n + rows, sizeof *e->weights);
-    e->weights = block;
-    SL_TRY(status);
-    if (!e->group) return SL_OK;
-    block = e->groups;
-    status = sl_mem_grow(&e->allocator, &block, &e->group_room, e->n + rows, sizeof *e->groups);
-    e->groups = block;
+    e->scores = sl_mem_grow(&e->allocator, e->scores, &e->score_room, need, sizeof *e->scores, &status);
+    e->labels = sl_mem_grow(&e->allocator, e->labels, &e->label_room, e->n + rows, sizeof *e->labels, &status);
+    e->weights = sl_mem_grow(&e->allocator, e->weights, &e->weight_room, e->n + rows, sizeof *e->weights, &status);
+    if (e->group)
+        e->groups = sl_mem_grow(&e->allocator, e->groups, &e->group_room, e->n + rows, sizeof *e->groups, &status);
     return status;
 }
 

@@ -20,11 +20,10 @@ enum { TILE = 256, BLOCKS = 20 };
 
 static sl_status read_groups(sl_judge *judge, const sl_table *block, const char *group) {
     size_t number = sl_table_find(block, group), first = judge->rows.rows;
-    void *groups = judge->groups;
+    sl_status status = SL_OK;
     if (number == SIZE_MAX) return sl_fail_no_column(block, group, " to group the rows by");
-    sl_status status =
-        sl_mem_grow(&judge->allocator, &groups, &judge->group_room, first + block->rows, sizeof *judge->groups);
-    judge->groups = groups;
+    judge->groups = sl_mem_grow(&judge->allocator, judge->groups, &judge->group_room, first + block->rows,
+                                sizeof *judge->groups, &status);
     SL_TRY(status);
     return sl_table_groups(block, number, judge->groups + first);
 }

@@ -72,9 +72,9 @@ static sl_status ask_teacher(sl_distil *distil, const sl_train_params *params, c
 static sl_status label_rows(const sl_distil *distil, sl_dataset *data) {
     sl_rows_buffer *rows = &data->rows;
     size_t outputs = distil->outputs;
-    void *block = NULL;
-    SL_TRY(sl_mem_grow(&rows->allocator, &block, &rows->label_room, rows->rows, sizeof *rows->labels));
-    rows->labels = block;
+    sl_status status = SL_OK;
+    rows->labels = sl_mem_grow(&rows->allocator, NULL, &rows->label_room, rows->rows, sizeof *rows->labels, &status);
+    SL_TRY(status);
     for (size_t r = 0; r < rows->rows; r++) {
         const float *logits = distil->targets + r * outputs;
         size_t likeliest = 0;

@@ -528,10 +528,11 @@ START_TEST(bf16_blocks_are_not_trusted) {
     const sl_coded *sound = &made->coded;
     const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
     for (size_t i = 0; i < 7; i++) {
-        uint8_t *block;
         sl_coded read;
         size_t size = sound->size;
-        ck_ok(sl_mem_alloc(&allocator, size, (void **)&block));
+        sl_status status = SL_OK;
+        uint8_t *block = sl_mem_array(&allocator, size, 1, &status);
+        ck_ok(status);
         memcpy(block, sound->block, size);
         sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
         uint16_t *weights = (uint16_t *)(void *)(block + ((uint8_t *)parts.bf16 - sound->block));
