@@ -12,8 +12,8 @@
      - fork(): a child may search, on one thread if its parent's batch calls used several. It may change an index in
        memory. It may not change the file of a writable or exclusive handle, nor save or check a writable one
        (SL_EBUSY): it opens the file anew.
-     - Numbering: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. Refresh
-       filters; iterators end.
+     - Numbering: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. Filters need a
+   refresh, iterators end.
      - Filters: making one takes many searches' time, and an eighth of a byte a vector. Keep it.
      - Deletes: deleted vectors keep their memory until a rebuild.
      - Duplicates: adding an id again is SL_EEXIST, or with `multi` one more vector. Equal codes make builds take more
@@ -24,11 +24,11 @@
 
    Conventions, unless an entry says otherwise
      - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails changes
-       nothing, and makes NULL handles.
+   nothing, and its handle is NULL.
      - Any call may return SL_EINVAL (a bad argument, or what the index is made without), SL_ENOMEM, with progress
        SL_ECANCELED, with vectors SL_ETYPE and SL_EVALUE. Messages name the row or id. Entries list other statuses.
      - Errors "of a change": SL_EREADONLY; with a file written in place or work_path SL_ENOSPC and SL_EIO.
-     - The caller owns every buffer it passes in. The library keeps none after the call. *_free frees a handle, or NULL.
+     - The caller owns every buffer it passes in. The library keeps none after the call. *_free takes a handle or NULL.
        An index must outlive what is made from it. Structs of callbacks are copied; ctx must outlive the handle.
      - Sizes and strides are in bytes. Matrices are row-major; stride 0 means dense rows. Vectors are aligned to their
        element size.
@@ -63,7 +63,7 @@ extern "C" {
 
 /* ---- Status */
 
-/* No number changes, or is used again. */
+/* A number never changes and is never reused. */
 #define SL_STATUS_MAP(X)                                                                                               \
     X(OK, 0, "success")                                                                                                \
     X(EINVAL, 1, "invalid argument")                                                                                   \
@@ -113,7 +113,7 @@ typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 
 
 /* Codes of layer 0, which walks score.
      I8, I16  Floats have one scale a vector. Integers and their distances are exact.
-     F32      Floats as given. Squared differences below about 1e-19 are 0: scale up.
+     F32      Floats as given. Differences below about 1e-19 have squares of 0: scale up.
      I4       4 bits an element; finer codes, I8 or I16, rank. Floats of dim up to 112 (COSINE: 120) or above 8192 have
               8 more bits instead (I4+8). Integers of dim above 8192 have no I4. */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
@@ -399,7 +399,7 @@ typedef struct sl_filter_params {
 SL_API void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size);
 #define sl_filter_params_init(params) sl_filter_params_init_sized((params), sizeof *(params))
 
-/* Makes a filter; copies bits and lists. Errors: SL_ECANCELED. */
+/* Makes a filter, which copies bits and lists. Errors: SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out);
 /* Brings a filter up to date: adds, saves and tunings may renumber, tags and keys may change. Errors: SL_ECANCELED. */
 SL_API SL_MUST_USE sl_status sl_filter_refresh(sl_filter *filter);
@@ -436,7 +436,7 @@ typedef struct sl_search_params {
     /* Above 0: a walk also ends at a candidate farther than 1 + stop times the k-th best (IP: a score lower by stop
        times its magnitude). 0 (default), a filter, or over a 64th deleted: ef alone ends it. */
     double stop;
-    /* Above 0: scans this many nearest partitions, and does not walk; may give fewer than k. Walks all the same with a
+    /* Above 0: scans this many nearest partitions instead of a walk; may give fewer than k. Still walks with a
        filter, over half deleted, codes I16 or F32, or no partitions. */
     size_t probes;
     /* Above 0: takes partitions from this many nearest groups; 0: from all. */
@@ -502,9 +502,9 @@ SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *
    Threads: one at a time uses an iterator; others may search and iterate meanwhile. */
 typedef struct sl_iterator sl_iterator;
 
-/* Makes an iterator; copies the query. What params point to must outlive it. Pages are as good as a search for all
-   results so far with this ef and rerank. accept, accept_bits, filter, max_visits and strategies EXACT and WALK count,
-   no other field. Errors: SL_EINVAL (also a recall). */
+/* Makes an iterator, which copies the query. What params point to must outlive it. Pages are as good as a search for
+   all results so far with this ef and rerank. accept, accept_bits, filter, max_visits and strategies EXACT and WALK
+   count, no other field. Errors: SL_EINVAL (also a recall). */
 SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype,
                                                 const sl_search_params *params, sl_iterator **out);
 /* Finds the k nearest vectors that no earlier call gave.
@@ -513,7 +513,8 @@ SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const voi
      stats  of this call
    Every vector that is allowed and not deleted comes once; with multi every id, by its best. What an earlier page
    missed comes later, and may be nearer than that page's last.
-   Errors: SL_EINVAL (this handle's add, save or tuning renumbered: only free the iterator), SL_ENOMEM (call again). */
+   Errors: SL_EINVAL (after this handle's add, or a save or tuning that renumbers: only free the iterator), SL_ENOMEM
+   (call again). */
 SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,
                                               size_t *got, sl_search_stats *stats);
 SL_API void sl_iterator_free(sl_iterator *iterator);
@@ -633,8 +634,8 @@ typedef struct sl_check_report {
     size_t n;
     size_t bad_links; /* out of range, to the node itself, or twice in a list */
     size_t bad_upper;
-    /* Not reached by layer 0 from the entry point. These and the next are no faults of a file whose writer has not
-       linked them yet. */
+    /* Not reached by layer 0 from the entry point. These and the next are no faults of a file that has a writer, or
+     * whose writer has not linked them yet. */
     size_t unreachable;
     size_t no_in_link;
     size_t bad_vectors;
@@ -954,7 +955,7 @@ typedef struct sl_resolution {
 } sl_resolution;
 
 /* Measures whether codes of floats under L2 tell near vectors apart. Remedy: codes F32, or vectors and queries less the
-   mean of all vectors, which changes no distance. Takes 64 comparisons with all vectors. */
+   mean of all vectors, which changes no distance. Takes the time of 64 comparisons with all vectors. */
 SL_API SL_MUST_USE sl_status sl_index_resolution(const sl_index *index, size_t threads, sl_resolution *out);
 
 /* Deletes every vector of a writable index whose record fails its checksum; *dropped is their number. A check with

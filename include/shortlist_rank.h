@@ -3,7 +3,7 @@
 
    Caveats
      - Rows: NaN and empty TEXT are missing values. Sources are read several times.
-     - Training keeps all rows in memory. A deep part needs oneDNN. Emulated bf16 and fp16 are no faster than f32.
+     - Training keeps all rows in memory. A deep part needs oneDNN. Emulated bf16 and fp16 are not faster.
      - A quantised model cannot be trained or quantised again.
      - Handles of rankers and item tables are counted: free yours at any time. An index outlives its recommenders, a
        recommender its sessions, a ranker its predictors.
@@ -119,7 +119,7 @@ typedef struct sl_epoch {
 } sl_epoch;
 typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 
-/* Writes an id's vector to out, for vector features of ids. Failures are passed on. Threads: any. */
+/* Writes an id's vector to out, for a vector feature of ids. Failures are passed on. Threads: any. */
 typedef sl_status (*sl_lookup_fn)(void *ctx, const char *feature, uint64_t id, float *out, size_t dim);
 
 /* Numbers that the deep part multiplies in training; all else is f32. DEFAULT is f32, or with resume the checkpoint's.
@@ -132,7 +132,7 @@ typedef enum sl_train_precision {
     SL_TRAIN_AUTO = 4
 } sl_train_precision;
 
-/* Dense layers of the model made. INT8: quantisation-aware training (arXiv 1712.05877), for a model quantised by it. */
+/* Dense layers of the model made. INT8: quantisation-aware training (arXiv 1712.05877), for a quantised model. */
 typedef enum sl_train_layers { SL_TRAIN_LAYERS_F32 = 0, SL_TRAIN_LAYERS_INT8 = 1 } sl_train_layers;
 
 /* Ranges of INT8 layers' inputs and scales of their weights: as observed, or learned by gradients (arXiv 1902.08153).
@@ -193,7 +193,7 @@ typedef struct sl_train_report {
      spec   JSON text (docs/SPEC.md); NULL: init's. With init, its "label", "features" and layers
      train  read twice, with a teacher three times
      valid  NULL: the spec's share of train
-   A teacher has the same loss and classes. INT8 layers are so after a tenth of the steps, with init from the first.
+   A teacher has the same loss and classes. Layers are in INT8 after a tenth of the steps, with init from the first.
    Errors: SL_EINVAL (the spec, by its key; fewer than 2 rows; precision, loss_scale; INT8: no deep part, every layer
    kept, all inputs of a layer 0), SL_EVALUE (one class alone; a loss not finite, or gradients that always overflow: the
    last good checkpoint stays; INT8: inputs not finite), SL_ELIMIT (a vocabulary), SL_ENOTFOUND (a layer's name),
@@ -340,11 +340,10 @@ typedef struct sl_quantize_params {
 SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
 #define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
 
-/* Makes a model of INT8 or BF16 layers. Reads rows twice, without labels; NULL if no layer is INT8, nor INT8_DYNAMIC
-   with bias_correction.
-   Errors: SL_EINVAL (no deep part; a model quantised already; nothing to quantise; no rows; a layer whose inputs are
-   all 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (a layer of over 65,793 inputs; inputs or sums not finite), as of
-   encoding. */
+/* Makes a model of INT8 or BF16 layers. Reads rows twice, without labels. rows may be NULL if no layer is INT8, nor
+   INT8_DYNAMIC with bias_correction. Errors: SL_EINVAL (no deep part; a model quantised already; nothing to quantise;
+   no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (a layer of over 65,793 inputs;
+   inputs or sums not finite), as of encoding. */
 SL_API SL_MUST_USE sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_quantize_params *params, sl_ranker **out);
 
