@@ -127,6 +127,12 @@ def choose(paths, tests, includes):
     return chosen
 
 
+def touches_bench(paths, includes):
+    """Whether programs of bench/ change: their sources do, or a header that these include."""
+    reached = set(paths).union(*(includers(path, includes) for path in paths))
+    return any(path.startswith("bench/") and path.endswith((".c", ".h")) for path in reached)
+
+
 def pytest_files(paths):
     """What pytest runs: the changed tests of the Python module, or all of them if another file of it changed."""
     tests = [path for path in paths if re.match(MODULE_TESTS + r"test_\w+\.py$", path)]
@@ -201,17 +207,14 @@ def read_tests(root, build):
 # Building and running
 # ---------------------------------------------------------------------------------------------------------------------
 
-def targets_of(names, tests, paths, build):
+def targets_of(names, tests, build):
     """What is built: the product, and what the tests run."""
     listed = subprocess.run(["cmake", "--build", str(build), "--target", "help"], capture_output=True, text=True,
                             check=True).stdout
     known = set(re.findall(r"^(?:\.\.\. )?([^\s:]+)", listed, re.M))
     stems = {re.sub(r"^lib|\.so$", "", os.path.basename(name)) for one in names for name in tests[one].programs}
     stems |= {name + "_built" for name in stems} | {"example_" + name for name in stems}
-    targets = sorted(stems & known - {"shortlist"})
-    if any(path.startswith("bench/") and path.endswith((".c", ".h")) for path in paths):
-        targets.append("benches")
-    return ["shortlist", "shortlist_cli", *targets]
+    return ["shortlist", "shortlist_cli", *sorted(stems & known - {"shortlist"})]
 
 
 def run_pytest(root, files):
@@ -249,7 +252,8 @@ def main():
     build, cores = root / "build", os.cpu_count() or 1
     base, name = base_of(root, given.revision)
     paths = changed(root, base)
-    chosen = choose(paths, read_tests(root, build), read_includes(root))
+    includes = read_includes(root)
+    chosen = choose(paths, read_tests(root, build), includes)
     run, left = chosen.split(SECONDS * cores)
     print(f"\n== files that differ from {base[:12]} ({name}): {len(paths)}; tests: {len(run)}")
     tell(chosen, run, left)
@@ -259,8 +263,9 @@ def main():
     if given.list:
         return 0
     sys.stdout.flush()
+    benches = ["benches"] if touches_bench(paths, includes) else []
     built = subprocess.run(["cmake", "--build", str(build), "-j", str(cores), "--target",
-                            *targets_of(run, chosen.tests, paths, build)])
+                            *targets_of(run, chosen.tests, build), *benches])
     if built.returncode:
         return 1
     failed = run_pytest(root, files) if files else 0

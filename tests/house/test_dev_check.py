@@ -89,6 +89,12 @@ class Choice(unittest.TestCase):
         self.run_of("docs/GUIDE.md")
         self.run_of("LICENSE")
 
+    def test_benchmarks_are_built_when_a_header_of_theirs_changes(self):
+        includes = {**INCLUDES, "bench/limit/trace.c": {"hnsw/search/walk.h"}}
+        self.assertTrue(check.touches_bench(["hnsw/search/walk.h"], includes))
+        self.assertTrue(check.touches_bench(["bench/limit/trace.c"], includes))
+        self.assertFalse(check.touches_bench(["hnsw/search/walk.c", "bench/limit/report.py"], includes))
+
     def test_the_python_module(self):
         tests = check.MODULE_TESTS
         self.assertEqual(check.pytest_files([tests + "test_tags.py", "docs/GUIDE.md"]), [tests + "test_tags.py"])
