@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A check beside a writer may read a list, or the marks of deleted nodes, half written. The check then reads again, up
- * to TRIES times, with a PAUSE in nanoseconds. */
+/* Beside a writer, a check may read a list or tombstones half written. It then reads again, up to TRIES times, with a
+ * PAUSE in nanoseconds. */
 enum { TRIES = 200, PAUSE = 1000000 };
 
 typedef struct sl_check {
@@ -31,8 +31,8 @@ typedef struct sl_check {
     sl_check_report report;
     sl_checksums_found records;
     sl_progress progress;
-    uint64_t quiet; /* for a view: the first result of sl_writable_quiet */
-    size_t beyond;  /* for a view: links to nodes that the view does not count and the file has room for */
+    uint64_t quiet; /* of a view: the first result of sl_writable_quiet */
+    size_t beyond;  /* of a view: links to nodes that the view doesn't count, but the file has room for */
 } sl_check;
 
 void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
@@ -40,7 +40,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Tells whether the index follows a file that was, or may have been, written since the check began. */
+/* Whether the index follows a file that may have been written since the check began. */
 static int is_file_moving(const sl_check *check) {
     return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
@@ -49,11 +49,11 @@ static void pause_for_writer(void) {
     sl_pause_ns(PAUSE);
 }
 
-/* The links of one list, counted. */
+/* The links of a list, counted. */
 typedef struct found_links {
     size_t length;
-    size_t faults; /* links out of range, to the node itself, that stand twice, or behind the list's end */
-    size_t beyond; /* links to ids that the layer does not count and has room for */
+    size_t faults; /* links out of range, to the node itself, twice in the list, or behind its end */
+    size_t beyond; /* links to ids that the layer doesn't count, but has room for */
 } found_links;
 
 static found_links check_links(const uint32_t *links, const sl_layer *layer, size_t room, uint32_t self) {
@@ -73,8 +73,7 @@ static found_links check_links(const uint32_t *links, const sl_layer *layer, siz
     return found;
 }
 
-/* Looks at a list, again and again while a writer may be changing it. An index that is no view has no links beyond its
- * counts. */
+/* Checks a list; again, if a writer may be changing it. An index that is no view has no links beyond its counts. */
 static found_links check_links_until_still(const sl_check *check, const uint32_t *links, const sl_layer *layer,
                                            uint32_t self) {
     const sl_graph *graph = check->graph;
@@ -109,7 +108,7 @@ static void check_layer0(sl_check *check) {
     }
     report->bad_links += bad;
     check->beyond += beyond;
-    /* A broken projection makes every row useless, because queries need the projection too. */
+    /* Queries need the projection too, so a broken one makes every row useless. */
     report->bad_vectors =
         sl_has(graph, SL_ARRAY_PROJECTION) && !sl_coarse_is_finite(&graph->coarse) ? graph->n : vectors;
     report->min_degree = graph->n ? smallest : 0;
@@ -117,7 +116,8 @@ static void check_layer0(sl_check *check) {
     report->mean_degree = graph->n ? (double)sum / (double)graph->n : 0;
 }
 
-/* Checks that slots ascend by node, that their rows are consecutive, and that links lead to slots on the same level. */
+/* Checks that slots ascend by node, that their rows follow one another, and that links lead to slots on the same level.
+ */
 static void check_upper(sl_check *check) {
     const sl_graph *graph = check->graph;
     const sl_upper *upper = &graph->upper;
@@ -127,7 +127,7 @@ static void check_upper(sl_check *check) {
         int bad = upper->nodes[slot] >= graph->n || (slot > 0 && upper->nodes[slot - 1] >= upper->nodes[slot]) ||
                   (slot == 0 && first != 0) || end <= first || end > upper->rows || end - first > SL_MAX_LEVEL;
         report->bad_upper += (size_t)bad;
-        /* A broken slot may claim all rows, so its rows are not checked. */
+        /* A broken slot may claim all rows, so its rows aren't checked. */
         for (uint32_t row = first; !bad && row < end; row++) {
             const sl_layer layer = sl_layer_at(graph, row - first + 1);
             const uint32_t *links = upper->links + (size_t)row * graph->m;
@@ -149,7 +149,7 @@ static sl_status check_reach(sl_check *check) {
     sl_reach reach;
     SL_TRY(sl_reach_init(&reach, graph, graph->n, 0));
     check->report.unreachable = graph->n - sl_reach_from_entry(&reach);
-    /* The second pass uses the same bits for nodes that some list names. */
+    /* The second pass reuses the bits, for nodes that some list names. */
     memset(reach.reached, 0, (graph->n / 64 + 1) * sizeof(uint64_t));
     size_t named = 0;
     uint32_t entry = sl_entry_get(graph).node;
@@ -166,7 +166,7 @@ static sl_status check_reach(sl_check *check) {
     return SL_OK;
 }
 
-/* The score of the k-th nearest node to the walk's query. The query's own node and deleted nodes do not count. */
+/* The score of the k-th nearest node to the walk's query, not counting the query's own node and deleted nodes. */
 static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     const sl_pool *pool = &walk->pool;
     top->size = 0;
@@ -178,8 +178,8 @@ static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
     return top->size ? top->entries[0].score : 0;
 }
 
-/* The share of the k nearest nodes that a walk finds; one that finds less than half is counted as lost. A node that
- * scores as well as the k-th nearest counts too, so that copies of one vector are no misses. */
+/* The share of the k nearest nodes that a walk finds. A walk that finds less than half counts as lost. Nodes that score
+ * as well as the k-th count too, so copies of a vector are no misses. */
 static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i, size_t *lost) {
     const sl_graph *graph = check->graph;
     size_t drawn = sl_next_undeleted(graph, sl_random_at(graph->seed ^ 0x636865636bu, i) % graph->n);
@@ -264,7 +264,7 @@ static void check_records(sl_check *check) {
     check->report.bad_records = check->records.bad;
 }
 
-/* Tells whether a writer still owes the proof that all nodes can be reached. */
+/* Whether a writer has not proved yet that all nodes can be reached. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
     return index->published && (sl_published_read(index->published).unverified || is_file_moving(check));
@@ -295,13 +295,13 @@ static sl_status verdict(const sl_check *check) {
     return SL_OK;
 }
 
-/* Judges links beyond a view's counts. A writer's commit may have added links to newer nodes after the view was made.
- * In a file that nobody writes, such links are out of range. */
+/* Judges links beyond a view's counts. A writer's commit may have linked newer nodes since the view was made. If nobody
+ * writes the file, such links are out of range. */
 static void judge_links_beyond(sl_check *check) {
     if (check->beyond && !is_file_moving(check)) check->report.bad_links += check->beyond;
 }
 
-/* Checks the marks of deleted nodes, again while a writer works: a commit writes the marks before their count. */
+/* Checks the tombstones; again, while a writer works: a commit writes tombstones before their count. */
 static sl_status check_tombstones(sl_check *check) {
     sl_status status = sl_tombstones_check(check->graph);
     for (int i = 0; status != SL_OK && i < TRIES && is_file_moving(check); i++) {
@@ -312,7 +312,7 @@ static sl_status check_tombstones(sl_check *check) {
     return status;
 }
 
-/* Refuses a file that a dead writer left half done. This check comes before all others. */
+/* Refuses a file that a dead writer left half done. This check comes first. */
 static sl_status check_mended(const sl_check *check) {
     const sl_index *index = check->index;
     if (!index->published || !check->quiet) return SL_OK;
@@ -321,7 +321,7 @@ static sl_status check_mended(const sl_check *check) {
     return is_file_moving(check) ? SL_OK : status;
 }
 
-/* Checks the graph part by part. Each check is safe whatever the file holds. */
+/* Checks the graph part by part. Each check is safe, whatever the file holds. */
 static sl_status check_graph(sl_check *check) {
     const sl_graph *graph = check->graph;
     if (graph->n == 0) return SL_OK;
@@ -356,7 +356,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
                       graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_CHECKSUMS))) +
                           (index->store ? index->store->size : 0));
     sl_status status = check_file(&check);
-    /* After damaged pages, records say which vectors are damaged. */
+    /* If pages are damaged, records tell which vectors are. */
     if (status == SL_OK || check.report.bad_pages) check_records(&check);
     if (check.report.bad_records) status = verdict(&check);
     if (status == SL_OK) status = check_graph(&check);

@@ -24,8 +24,8 @@ static void add_section(sl_description *out, sl_section_kind kind, uint32_t flag
         (sl_section_source){.kind = (uint32_t)kind, .flags = flags, .data = data, .size = size};
 }
 
-/* Adds a section of rows of `row` bytes. Rows that lie apart are brought together while they are written, and zeros
- * stand for missing padding. */
+/* Adds a section of rows with `row` bytes each. The writer brings scattered rows together and fills in missing padding
+ * with zeros. */
 static void add_rows(sl_description *out, sl_section_kind kind, const sl_array *array, size_t row, uint64_t size,
                      const sl_described_as *as) {
     add_section(out, kind, SL_SECTION_REQUIRED, array->at, size);
@@ -39,7 +39,7 @@ static void add_rows(sl_description *out, sl_section_kind kind, const sl_array *
 static void add_records(const sl_graph *graph, const sl_described_as *as, sl_description *out) {
     sl_record record = sl_record_of(graph);
     out->header.record_pitch = (uint32_t)record.pitch;
-    /* Records are taken apart and put together too, so that the bytes between their parts are zeros. */
+    /* Records are taken apart and put together again, so that the bytes between their parts are zeros. */
     sl_split_rows *rows = &out->rows[out->row_count++];
     *rows = (sl_split_rows){.row = record.pitch, .window = as->window};
     rows->count = sl_record_parts(graph, &record, as->made, rows->parts);
@@ -47,18 +47,18 @@ static void add_records(const sl_graph *graph, const sl_described_as *as, sl_des
     out->sections[out->count - 1].rows = rows;
 }
 
-/* Bytes of a row in the smallest file, or 1 for marks; 0: the file has no such array. */
+/* Bytes of a row in the smallest file, or 1 for tombstones; 0: the file has no such array. */
 static size_t width_in_file(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
     const size_t width = graph->arrays[kind].width;
     const unsigned flags = sl_array_lines[kind].flags;
     if (flags & SL_ARRAY_FILED) return 0;
     if (kind == SL_ARRAY_IDS) return as->id_width;
     if (kind == SL_ARRAY_TOMBSTONES) return graph->deleted_count != 0;
-    /* The projection of coarse rows is learned from vectors, so an empty index has none. */
+    /* The projection is learned from vectors, so an empty index has none. */
     return kind == SL_ARRAY_COARSE || (flags & SL_ARRAY_SINGLE) ? (graph->n ? width : 0) : width;
 }
 
-/* The array to save: the one that the save made, or the index's own. */
+/* The array that the save made, or else the index's own. */
 static const sl_array *array_to_save(const sl_graph *graph, const sl_described_as *as, sl_array_kind kind) {
     return as->made[kind].at ? &as->made[kind] : &graph->arrays[kind];
 }
@@ -156,8 +156,8 @@ void sl_describe_own(const sl_graph *graph, sl_description *out) {
  * The file with room
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A node stands on level 1 with probability 1/m. A node is on 1/(m - 1) upper levels in the mean. Ten standard
- * deviations above the mean do not happen. */
+/* A node is on level 1 with probability 1/m, and on 1/(m - 1) upper levels on average. Ten standard deviations above
+ * the mean don't happen. */
 sl_extent sl_room_for(const sl_graph *graph, size_t n) {
     double count = (double)n, p = 1 / (double)graph->m, mean = p / (1 - p);
     double slots = count * p + 10 * sqrt(count * p * (1 - p)) + 64;
@@ -169,7 +169,7 @@ sl_extent sl_room_for(const sl_graph *graph, size_t n) {
     return room;
 }
 
-/* The section of a kind; the function adds one, if there is none. */
+/* The section of this kind; a new one if there is none. */
 static sl_section_source *section_for(sl_description *out, sl_section_kind kind) {
     for (size_t i = 0; i < out->count; i++)
         if (out->sections[i].kind == (uint32_t)kind) return &out->sections[i];
@@ -177,8 +177,8 @@ static sl_section_source *section_for(sl_description *out, sl_section_kind kind)
     return &out->sections[out->count - 1];
 }
 
-/* Makes a section of `bytes` that can be written in place. With 0 bytes the file gets no section, and the function
- * returns NULL. */
+/* Gives a section room for `bytes`, so that it can be written in place. With 0 bytes there is no section, and the
+ * function returns NULL. */
 static sl_section_source *make_room_in_section(sl_description *out, sl_section_kind kind, uint64_t bytes) {
     if (!bytes) return NULL;
     sl_section_source *section = section_for(out, kind);
@@ -187,7 +187,7 @@ static sl_section_source *make_room_in_section(sl_description *out, sl_section_k
     return section;
 }
 
-/* Makes room in the arrays that have, or have not, the flag SL_ARRAY_FILED. */
+/* Gives room to the arrays with the flag SL_ARRAY_FILED, or to those without. */
 static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_described_as *as, int filed,
                                 sl_description *out) {
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
@@ -202,7 +202,7 @@ static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_descri
     }
 }
 
-/* SL_SECTION_LIVE is the last section, so that the file ends with a whole line of the section. */
+/* SL_SECTION_LIVE is the last section, so that the file ends with a whole line of it. */
 void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out) {
     const uint64_t word = sizeof(uint32_t);
@@ -227,7 +227,7 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
  * Counting
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The counted sections that are no array of array_table.def. */
+/* The counted sections that array_table.def doesn't list. */
 static const struct {
     sl_section_kind section;
     size_t in_stats, in_plan;

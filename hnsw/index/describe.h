@@ -1,21 +1,21 @@
-/* The file of an index as a header and a list of sections, which point into the index. A save writes the file from it;
- * a plan and the statistics take sizes from it. */
+/* An index's file as a header and a list of sections that point into the index. A save writes the file from it. Plans
+ * and statistics take sizes from it. */
 #ifndef SL_HNSW_INDEX_DESCRIBE_H
 #define SL_HNSW_INDEX_DESCRIBE_H
 
 #include "hnsw/graph/publish.h"
 #include "storage/store.h"
 
-/* The choices in which the file may differ from the index in memory. */
+/* What may differ between the file and the index in memory. */
 typedef struct sl_described_as {
     sl_layout layout;
     uint32_t id_width; /* bytes of an id in the file: 0, 4 or 8 */
     /* Arrays that a save made. An entry with memory replaces the index's own array. */
     sl_array made[SL_ARRAY_KINDS];
-    void *window; /* see sl_split_rows; NULL where no file is written */
+    void *window; /* see sl_split_rows; NULL if no file is written */
 } sl_described_as;
 
-/* Sections whose rows the writer brings together: records, or every array of an index that lies in records. */
+/* Sections that the writer puts together from rows: records, or all arrays of an index that lies in records. */
 #define SL_DESCRIBED_ROWS 8u
 static_assert(SL_DESCRIBED_ROWS >= SL_MAX_PARTS, "SL_DESCRIBED_ROWS");
 
@@ -27,22 +27,22 @@ typedef struct sl_description {
     size_t row_count;
 } sl_description;
 
-/* Describes the smallest file of the index, which cannot be written in place. */
+/* Describes the smallest file of the index, which can't be written in place. */
 void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_description *out);
-/* Describes the same file in the index's own layout and width of ids. The description serves for sizes alone. */
+/* Describes that file in the index's own layout and width of ids. Its sizes are right; don't write it. */
 void sl_describe_own(const sl_graph *graph, sl_description *out);
-/* Describes a file with room, to be written in place: with ids of 64 bits and checksums.
+/* Describes a file with room, to be written in place, with ids of 64 bits and checksums.
  * Parameters: `live` has SL_LIVE_SIZE bytes. */
 void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out);
 
-/* Bytes of an id in the smallest file: 0 where ids are the nodes' numbers, 4 where the ids fit, else 8. */
+/* Bytes of an id in the smallest file: 0 if ids are node numbers, 4 if they fit, else 8. */
 uint32_t sl_file_id_width(const sl_graph *graph);
 
-/* Room for n vectors. The room on the upper layers is so large that the room for vectors is used up first. */
+/* Room for n vectors. The upper layers get so much that the vectors use up theirs first. */
 sl_extent sl_room_for(const sl_graph *graph, size_t n);
 
-/* Adds a section's bytes to the member of sl_index_stats or sl_plan that counts them. */
+/* Add a section's bytes to the member of sl_index_stats or sl_plan that counts them. */
 void sl_count_in_stats(const sl_section_source *section, sl_index_stats *stats);
 void sl_count_in_plan(const sl_section_source *section, sl_plan *plan);
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A sound node whose rows can replace a damaged node's rows: a neighbour, or else any node. SL_NONE: there is none. */
+/* A sound node whose rows can replace a damaged node's: a neighbour, or else any node. SL_NONE: there is none. */
 static uint32_t find_replacement(const sl_graph *graph, uint32_t node) {
     const sl_layer layer = sl_layer_at(graph, 0);
     uint32_t known[2 * SL_MAX_M];
@@ -20,8 +20,8 @@ static uint32_t find_replacement(const sl_graph *graph, uint32_t node) {
     return SL_NONE;
 }
 
-/* Deletes a damaged node and gives it the rows of another. The node stays in the graph, because walks pass it. The id
- * stays as it is, even if damaged, because a deleted node's id does not count. */
+/* Deletes a damaged node and gives it another's rows. Walks still pass it, so it stays in the graph. Its id may stay
+ * damaged, because a deleted node's id doesn't count. */
 static void drop_node(sl_index *index, uint32_t node, uint32_t from) {
     if (!sl_is_deleted(&index->graph, node)) {
         sl_tombstone_flip(index, node);

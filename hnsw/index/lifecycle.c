@@ -109,7 +109,7 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
     return status;
 }
 
-/* Closes the file and its writer, and frees the arrays, whichever the index has. */
+/* Closes the file and its writer, or frees the arrays. */
 static void release_arrays(sl_index *index) {
     const sl_allocator *allocator = &index->graph.allocator;
     sl_ids_forget(index);

@@ -4,8 +4,8 @@
 
 #include "hnsw/graph/index.h"
 
-/* Makes an index without arrays; its geometry is settled. Parameters: `params` is a whole struct of this version.
- * Errors: those of parameters that do not fit; SL_ENOMEM. */
+/* Makes an index with its geometry, but without arrays. Parameters: `params` is a whole struct of this version.
+ * Errors: SL_ENOMEM; SL_EINVAL and others if parameters don't fit together. */
 sl_status sl_index_new(const sl_index_params *params, sl_index **out);
 
 #endif

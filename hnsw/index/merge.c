@@ -1,4 +1,4 @@
-/* sl_index_merge: one new index from what others hold. */
+/* sl_index_merge: one new index with the vectors of others. */
 #include "base/params.h"
 #include "distance/double.h"
 #include "hnsw/build/add.h"
@@ -12,21 +12,21 @@
 #include <math.h>
 #include <string.h>
 
-/* No vector that was added is longer, whatever its codes lost. */
+/* No added vector is longer, whatever its codes lost. */
 #define MOST_LENGTH 1e19
 
-/* The vectors to take over: `room` places in each array, of which the first n are taken. */
+/* The vectors to copy. Each array has `room` places, and n are filled. */
 typedef struct sl_merge {
     sl_index *const *indexes;
     size_t count;
     sl_merge_params params;
     sl_allocator allocator;
-    sl_allocator rows;       /* of the new index, for what has an entry a vector */
+    sl_allocator rows;       /* of the new index: for arrays with an entry a vector */
     sl_graph *views;         /* of indexes that follow a file */
-    const sl_graph **graphs; /* of all */
+    const sl_graph **graphs; /* of all indexes */
     size_t room, n;
     uint32_t *of, *nodes;
-    uint64_t *ids, *tags, *keys; /* tags and keys: NULL where the indexes have none */
+    uint64_t *ids, *tags, *keys; /* tags, keys: NULL if the indexes have none */
     float *floats;               /* one vector */
 } sl_merge;
 
@@ -48,7 +48,7 @@ static void merge_free(sl_merge *merge) {
     sl_mem_free(allocator, merge->graphs, merge->count * sizeof *merge->graphs);
 }
 
-/* The first property in which two indexes differ, so that rows of one do not serve the other; NULL: none. */
+/* The first property by which rows of one index don't fit the other; NULL: none. */
 static const char *difference(const sl_graph *a, const sl_graph *b) {
     return a->codec.dim != b->codec.dim         ? "dimensions"
            : a->codec.metric != b->codec.metric ? "metrics"
@@ -77,14 +77,14 @@ static sl_status check_indexes(sl_merge *merge) {
     return SL_OK;
 }
 
-/* The progress counts vectors, and files are verified before any is taken: it is only asked whether to go on. */
+/* Files are verified before vectors are copied, and progress counts vectors. So this only asks whether to go on. */
 static int ask_to_go_on(void *ctx, uint64_t done, uint64_t total) {
     const sl_merge *merge = ctx;
     (void)done, (void)total;
     return merge->params.progress ? merge->params.progress(merge->params.progress_ctx, 0, merge->room) : 0;
 }
 
-/* Verifies the files before their bytes get new checksums in another. */
+/* Verifies the files before their bytes get new checksums. */
 static sl_status verify_files(sl_merge *merge) {
     for (size_t i = 0; i < merge->count; i++) {
         const sl_store *store = merge->indexes[i]->store;
@@ -111,7 +111,7 @@ static sl_status merge_alloc(sl_merge *merge) {
     return status;
 }
 
-/* The first of the indexes behind `at` that has the id too; `count`: none has. */
+/* The first later index that also has the id; `count`: none has. */
 static sl_status find_later(const sl_merge *merge, size_t at, uint64_t id, size_t *later) {
     for (*later = at + 1; *later < merge->count; ++*later) {
         uint32_t node;
@@ -127,8 +127,8 @@ static uint64_t word_of(const sl_graph *graph, sl_array_kind kind, size_t node) 
     return word;
 }
 
-/* Tells whether an add could have made the row. A mapped file is not trusted, and what is built needs vectors whose
- * scores single precision holds. */
+/* Whether an add could have made the row. A mapped file isn't trusted, and a build needs scores that fit single
+ * precision. */
 static int is_sound(const sl_merge *merge, const sl_graph *graph, uint32_t node) {
     if (!sl_row_is_finite(graph, node)) return 0;
     sl_coded_floats(graph, node, merge->floats);
@@ -169,7 +169,7 @@ static sl_status take_vectors(sl_merge *merge) {
     return SL_OK;
 }
 
-/* An empty index made as the first was. */
+/* An empty index with the first index's parameters. */
 static sl_status create_alike(const sl_merge *merge, sl_index **out) {
     const sl_graph *first = merge->graphs[0];
     const sl_merge_params *asked = &merge->params;

@@ -21,8 +21,7 @@ void sl_open_params_init_sized(sl_open_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Takes parameters from a file's header and sections. sl_index_new checks most of them; this function checks the
- * others. */
+/* Takes parameters from a file's header and sections. Checks those that sl_index_new doesn't. */
 static sl_status params_from(const sl_store *store, const sl_open_params *open, sl_index_params *params) {
     const sl_file_header *header = &store->header;
     sl_index_params_init(params);
@@ -48,7 +47,7 @@ static sl_status params_from(const sl_store *store, const sl_open_params *open, 
     return SL_OK;
 }
 
-/* Checks the header's room. A file that is written in place has room; no other file has. */
+/* Checks the header's room. Only files that are written in place have room. */
 static sl_status check_room_in(const sl_index *index, const sl_file_header *header) {
     int none = header->room == 0 && header->upper_room == 0 && header->rows_room == 0;
     int sane = header->room <= SL_MAX_VECTORS && header->upper_room < SL_NONE && header->rows_room < SL_NONE;
@@ -86,7 +85,7 @@ static sl_status check_header(const sl_index *index, const sl_file_header *heade
     return SL_OK;
 }
 
-/* The counts of the index, and the room in its sections. Both are equal in a file that is not written in place. */
+/* The counts of the index, and the room in its sections: both are equal unless the file is written in place. */
 typedef struct sl_sizes {
     sl_extent has, room;
     size_t deleted;
@@ -120,17 +119,15 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
     return SL_OK;
 }
 
-/* The expected contents of a section. The section has `room` bytes, and the first `has` count. A room of 0 means that
- * the file has no such section. */
+/* A section to load: it has `room` bytes, and the first `has` count. With a room of 0 the file has no such section. */
 typedef struct sl_loading {
     uint32_t kind;
     uint64_t has, room;
-    size_t slack; /* bytes behind a copy, which kernels may read */
+    size_t slack; /* bytes behind a copy that kernels may read */
     const sl_allocator *allocator;
 } sl_loading;
 
-/* Finds a section and checks its size. `*out` is NULL where no section is due, and for a section without bytes, which
- * nothing must read. */
+/* Finds a section and checks its size. `*out` is NULL if no section is due, or if it has no bytes to read. */
 static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t size, const sl_file_section **out) {
     *out = sl_store_section(index->store, kind);
     uint64_t found = *out ? (*out)->size : 0;
@@ -140,7 +137,7 @@ static sl_status find_section(const sl_index *index, uint32_t kind, uint64_t siz
                    kind, sl_section_name(kind), (unsigned long long)found, (unsigned long long)size);
 }
 
-/* Points `*out` into the mapping, or at a copy in memory. The index owns the copy, also after a failure. */
+/* Points `*out` into the mapping, or at a copy in memory. The index owns the copy, even after a failure. */
 static sl_status load_section(const sl_index *index, const sl_loading *loading, void **out, sl_progress *progress) {
     const sl_file_section *section;
     const uint64_t has = loading->has;
@@ -189,8 +186,8 @@ static sl_status load_upper(sl_index *index, const sl_sizes *sizes, sl_progress 
     return SL_OK;
 }
 
-/* Bytes of a row in the file, or 1 for marks; 0: the file has no such array, or has it in records. A file that is
- * written in place has all arrays that an index may lack. */
+/* Bytes of a row in the file, or 1 for tombstones; 0: the file lacks the array, or has it in records. A file that is
+ * written in place lacks none. */
 static size_t width_to_load(const sl_graph *graph, const sl_sizes *sizes, sl_array_kind kind) {
     const size_t whole = sl_array_lines[kind].whole;
     if (!whole) return graph->arrays[kind].width;
@@ -203,7 +200,7 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
     const sl_array_line *line = &sl_array_lines[kind];
     const size_t width = width_to_load(&index->graph, sizes, kind);
     const int single = (line->flags & SL_ARRAY_SINGLE) != 0;
-    /* A file without vectors has no row that serves the whole index. */
+    /* A file without vectors lacks the row that serves the whole index. */
     const int absent = !width || (sizes->records && sl_record_holds(&index->graph, kind)) ||
                        (single && sizes->has.n == 0 && !sizes->in_place);
     sl_loading loading = {.kind = line->section, .allocator = sl_array_allocator(index, kind)};
@@ -221,12 +218,13 @@ static sl_status load_array(sl_index *index, const sl_sizes *sizes, sl_array_kin
     } else {
         status = load_section(index, &loading, &block, progress);
     }
-    /* An index without an array of ids has the nodes' numbers as ids; without marks, no node is deleted. */
+    /* Without an array of ids, ids are node numbers. Without tombstones, no node is deleted. */
     sl_array_put(&index->graph, kind, block, block || !line->whole ? width : 0);
     return status;
 }
 
-/* Copies the parts of records into arrays. The checksums stay in the mapping, where the copy's check reads them. */
+/* Copies the parts of records into arrays. The checksums stay in the mapping: the check of the copy reads them there.
+ */
 static sl_status part_records(sl_index *index, const sl_record *record, const sl_file_section *section, size_t n,
                               sl_progress *progress) {
     sl_split_rows rows = {.row = record->pitch};
@@ -235,7 +233,7 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
     index->graph.arrays[SL_ARRAY_IDS].width = record->size[SL_ARRAY_IDS];
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         if (!record->size[kind] || (sl_array_lines[kind].flags & SL_ARRAY_FILED)) continue;
-        /* Rows in records have no padding. Kernels need padding of zeros in arrays. */
+        /* Kernels need padding of zeros in arrays. Rows in records have none. */
         SL_TRY(sl_array_lines[kind].slack
                    ? sl_mem_alloc(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block)
                    : sl_mem_take(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block));
@@ -276,7 +274,7 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
 static sl_status check_address_space(const sl_index *index, const sl_file_header *header) {
     uint64_t most, n = header->n > header->room ? header->n : header->room;
     uint64_t rows = header->upper_rows > header->rows_room ? header->upper_rows : header->rows_room;
-    /* If the sum of a node's rows, times the nodes, fits the address space, every array does. */
+    /* If a node's rows together, times the nodes, fit the address space, so does every array. */
     uint64_t row = sl_record_of(&index->graph).pitch + sizeof(uint64_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         row += index->graph.arrays[kind].width;
@@ -288,7 +286,7 @@ static sl_status check_address_space(const sl_index *index, const sl_file_header
     return SL_OK;
 }
 
-/* The section says by being there that an id may have several vectors. */
+/* If the section is there, an id may have several vectors. */
 static sl_status check_multi(const sl_index *index) {
     const sl_file_section *section;
     return find_section(index, SL_SECTION_MULTI, 0, &section);
@@ -310,13 +308,13 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->unverified = (size_t)facts.unverified;
     index->graph.next_id = facts.next_id;
     index->graph.quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
-    /* The file may hold any slot. Readers check the slot's node when they read it. */
+    /* The file may hold any slot. Readers check its node. */
     index->graph.entry = facts.entry;
     return SL_OK;
 }
 
-/* Takes a file that is written in place: to write it, to read it beside a writer, or to copy it. A copy needs a lock
- * that keeps writers off; `*held` gets the lock, which the caller releases. */
+/* Prepares a file that is written in place: for writing, for reading beside a writer, or for a copy. A copy needs a
+ * lock that keeps writers off: `*held`, which the caller releases. */
 static sl_status take_file(sl_index *index, const sl_open_params *open, int *held) {
     sl_store *store = index->store;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);
@@ -338,8 +336,8 @@ static sl_status take_file(sl_index *index, const sl_open_params *open, int *hel
     return open->place == SL_PLACE_DRAM && !open->exclusive ? sl_writable_hold(store, held) : SL_OK;
 }
 
-/* Notes the file's state, which a later save over the file is checked against. An exclusive claim is taken before the
- * data that it protects is read. */
+/* Notes the file's state, which a later save over the file checks. Takes an exclusive claim, if asked for, before the
+ * data is read. */
 static sl_status take_origin(sl_index *index, const sl_open_params *open) {
     const sl_store *store = index->store;
     SL_TRY(sl_origin_make(store, &index->graph.allocator, &index->origin));
@@ -348,19 +346,19 @@ static sl_status take_origin(sl_index *index, const sl_open_params *open) {
                                                                                         : SL_OK;
 }
 
-/* Verifies the checksums that copying has not verified: copying verifies sections with a CRC. The zeros between
- * sections are not copied, and a save would replace damaged ones, so the function verifies them too. */
+/* Verifies what copying has not: it verifies sections with a CRC. The zeros between sections aren't copied, and a save
+ * would hide damage there, so they are verified too. */
 static sl_status verify_rest(const sl_index *index, sl_progress *progress) {
     sl_pages_found found;
     if (sl_writable_head(index->store)) SL_TRY(sl_page_sums_verify(index->store, &found, progress));
     return sl_store_verify_gaps(index->store, progress);
 }
 
-/* Checks the copy in memory against the file, and then closes the file. */
+/* Checks the copy in memory against the file, then closes the file. */
 static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progress) {
     sl_status status = sl_open_check(&index->graph, threads);
     if (status != SL_OK) return sl_fail_in(status, "%s", index->store->path);
-    /* Pages are verified last, because records can name the damaged vectors. */
+    /* Pages come last, because records can name the damaged vectors. */
     index->store->threads = threads;
     SL_TRY(verify_rest(index, progress));
     sl_store_close(index->store, &index->graph.allocator);
@@ -390,7 +388,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(take_file(index, open, &held), fail);
     SL_TRY_GOTO(take_origin(index, open), fail);
     SL_TRY_GOTO(sl_numa_place_init(index, open->numa, open->numa_node, open->numa_ops), fail);
-    /* The local policy places pages at the thread that writes them first, so the caller's thread copies alone. */
+    /* The local policy places a page at the thread that writes it first. So only the caller's thread copies. */
     const size_t copying = open->numa == SL_NUMA_LOCAL ? 1 : open->threads;
     store->threads = copying;
     sl_progress progress;

@@ -7,11 +7,11 @@
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/tombstones.h"
 
-/* Nodes that a thread takes at a time. */
+/* Nodes a thread takes at a time. */
 enum { RANGE = 4096 };
 
-/* Tells whether one of the links is neither a vector nor the end of a list. SL_NONE is the largest word, so SL_NONE + 1
- * is 0 and passes. The loop has no branch, so that compilers check many links at once. */
+/* Whether any link is neither a vector nor the end of a list. SL_NONE is the largest word, so SL_NONE + 1 is 0 and
+ * passes. Without branches, compilers check many links at once. */
 static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
     uint32_t stray = 0;
     for (size_t i = 0; i < count; i++)
@@ -24,7 +24,7 @@ typedef struct sl_nodes {
     sl_failure failure; /* of the first node with a fault */
 } sl_nodes;
 
-/* The index is in memory, so the lists of consecutive nodes lie one behind the other. */
+/* In memory, the lists of consecutive nodes lie one behind the other. */
 static int has_stray_links(const sl_graph *graph, size_t from, size_t to) {
     return has_stray(sl_links(graph, from), (to - from) * graph->m0, (uint32_t)graph->n);
 }

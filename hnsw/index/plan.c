@@ -1,4 +1,4 @@
-/* sl_index_plan, sl_index_plan_build: the sizes of an index before it is made, and of the making. */
+/* sl_index_plan, sl_index_plan_build: the sizes of an index before it's made, and the cost of making it. */
 #include "base/params.h"
 #include "base/thread.h"
 #include "hnsw/build/add.h"
@@ -19,7 +19,7 @@
 
 #include <math.h>
 
-/* Gives an index without arrays the counts of the partitions of its nodes. */
+/* Sets the expected counts of partitions, in an index without arrays. */
 static sl_status expect_partitions(sl_graph *graph) {
     const size_t n = graph->n;
     if (n < SL_RENUMBER_LEAST) return SL_OK;
@@ -31,20 +31,20 @@ static sl_status expect_partitions(sl_graph *graph) {
     return SL_OK;
 }
 
-/* Gives an index without arrays the counts of an index of n vectors. */
+/* Sets the expected counts of n vectors, in an index without arrays. */
 static sl_status expect_nodes(sl_graph *graph, size_t n) {
     double count = (double)n, p = 1 / (double)graph->m;
     graph->n = n;
     graph->next_id = n;
     sl_array_put(graph, SL_ARRAY_IDS, NULL, n < SL_RENUMBER_LEAST ? 0 : sizeof(uint32_t));
-    /* A node stands on level 1 with probability 1/m. A node is on 1/(m - 1) upper levels in the mean. */
+    /* A node is on level 1 with probability 1/m, and on 1/(m - 1) upper levels on average. */
     graph->upper.count = (size_t)(count * p + 0.5);
     graph->upper.rows = (size_t)(count * p / (1 - p) + 0.5);
     return expect_partitions(graph);
 }
 
-/* The standard deviation of the upper layers' bytes, at most. The deviation of a sum is at most the sum of both
- * deviations; slots and rows rise and fall together. */
+/* An upper bound of the standard deviation of the upper layers' bytes. Slots and rows rise together, and the deviation
+ * of a sum is at most the sum of both. */
 static uint64_t upper_deviation(const sl_graph *graph) {
     double count = (double)graph->n, p = 1 / (double)graph->m;
     double slots = sqrt(count * p * (1 - p)), rows = sqrt(count * p) / (1 - p);
@@ -92,8 +92,8 @@ done:
  * A build
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives an index without arrays the counts of n nodes of these ids. Levels are drawn by the seed, so that the upper
- * layers are those of the build. Returns the bytes of ids and their map while nodes are added. */
+/* Sets the counts of n nodes with these ids, in an index without arrays. The seed draws the levels, so the upper layers
+ * are the build's. Returns the bytes of ids and their map during the add. */
 static size_t expect_these(sl_graph *graph, size_t n, const uint64_t *ids) {
     const int numbers = sl_ids_are_numbers(graph, ids, n);
     const size_t bytes = numbers ? 0 : sl_ids_bytes(graph, n);
@@ -108,7 +108,7 @@ static size_t expect_these(sl_graph *graph, size_t n, const uint64_t *ids) {
     return bytes;
 }
 
-/* Bytes of the index's arrays and upper layers, but for its ids. */
+/* Bytes of the arrays and the upper layers, without ids. */
 static size_t array_bytes(const sl_graph *graph) {
     size_t bytes = graph->upper.count ? sl_upper_copy_size(graph) : sizeof(uint32_t);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
@@ -136,7 +136,7 @@ static sl_status plan_memory(sl_index *index, const sl_add_params *add, const sl
     return SL_OK;
 }
 
-/* As an add refuses it. */
+/* Refuses ids as an add does. */
 static sl_status check_ids(const uint64_t *ids, size_t n) {
     for (size_t i = 0; ids && i < n; i++)
         if (ids[i] == SL_NO_ID) return sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i);
@@ -183,7 +183,7 @@ sl_status sl_index_plan_build(const sl_index_params *params, uint64_t n, const u
     SL_TRY(sl_index_new(&given, &index));
     sl_build_plan mine = {.n = n, .bytes_index = counted.bytes, .bytes_peak = counted.bytes};
     sl_status status = plan_build(index, ids, &adding, &saving, &mine);
-    /* The index has counts, and no arrays of them. */
+    /* The index has counts but no arrays to free. */
     index->graph.n = index->graph.capacity = 0;
     index->graph.upper = (sl_upper){0};
     sl_index_free(index);

@@ -1,4 +1,4 @@
-/* sl_index_rebuild: a fresh index of what a file holds, in the file's place. */
+/* sl_index_rebuild: builds a file's index again and replaces the file. */
 #include "base/params.h"
 #include "hnsw/graph/index.h"
 #include "storage/replace.h"
@@ -17,8 +17,8 @@ void sl_rebuild_params_init_sized(sl_rebuild_params *params, size_t struct_size)
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* A writer that died has left a log, which goes by the name that the new file will have. Opening the file to write it
- * replays the log, and closing it removes the log. */
+/* A dead writer may have left a log, and the log goes by the file's name. Opening the file for writing replays the log,
+ * and closing removes it. */
 static sl_status settle_log(const sl_rebuild *rebuild, const sl_open_params *params) {
     sl_index *writer;
     sl_open_params open = *params;
@@ -78,13 +78,13 @@ static sl_status link_anew(sl_rebuild *rebuild) {
     return sl_index_merge(&rebuild->old, 1, &merge, &rebuild->fresh);
 }
 
-/* Without a name for the output, the file goes where the claim is, wherever links lead meanwhile. */
+/* Without `output`, the new file goes where the claim is, even if links lead elsewhere by now. */
 static const char *output_of(const sl_rebuild *rebuild) {
     return rebuild->params.output ? rebuild->params.output : rebuild->old->store->resolved;
 }
 
-/* Saves over the file that the old handle claims. The claim belongs to the handle that saves, and goes with each save
- * to the new file. */
+/* Saves over the file that the old handle claims. The claim moves to the fresh handle, and the save moves it to the new
+ * file. */
 static sl_status save_fresh(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_save_params params;
@@ -99,7 +99,7 @@ static sl_status save_fresh(sl_rebuild *rebuild) {
     return sl_index_save(rebuild->fresh, output_of(rebuild), &params);
 }
 
-/* The claim keeps the new file as it is. The rebuild is done by then, and does not fail where nobody can look. */
+/* The claim protects the new file. The rebuild is done by now, so it doesn't fail if the file can't be opened. */
 static void report_new(sl_rebuild *rebuild) {
     const sl_rebuild_params *asked = &rebuild->params;
     sl_index *index;

@@ -6,7 +6,7 @@
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
 
-/* Removes double links from the lists into which the node was being linked at the crash. */
+/* Removes double links from the lists that the crash may have interrupted: those of the node's neighbours. */
 static void dedupe_neighbours(const sl_index *index, uint32_t node) {
     uint32_t slot, top = sl_level_and_slot(&index->graph, node, &slot);
     for (uint32_t level = 0; level <= top && level <= SL_MAX_LEVEL; level++) {

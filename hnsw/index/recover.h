@@ -4,8 +4,8 @@
 
 #include "hnsw/graph/index.h"
 
-/* Mends an index that was just opened to be written. The function links half-linked nodes, frees slots without a node,
- * and counts uncounted marks of deletion. */
+/* Mends an index that was just opened for writing: links half-linked nodes, frees slots without a node, and counts
+ * tombstones again. */
 sl_status sl_index_recover(sl_index *index);
 
 #endif

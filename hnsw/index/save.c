@@ -19,7 +19,7 @@ void sl_save_params_init_sized(sl_save_params *params, size_t struct_size) {
 
 /* Memory that a save holds until its end. */
 typedef struct save_parts {
-    /* ids in the file's width; checksums and marks, which the file has and the index has not */
+    /* ids in the file's width; checksums and tombstones that the index lacks */
     sl_array made[SL_ARRAY_KINDS];
     uint8_t *changing;
     void *window;
@@ -81,7 +81,7 @@ static sl_status make_ids(const sl_graph *graph, size_t width, save_parts *parts
     return SL_OK;
 }
 
-/* Makes checksums for the file. Checksums that the index has are kept, so that damaged nodes stay known. */
+/* Makes checksums for the file. Keeps those that the index has, so that damaged nodes stay known. */
 static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
     if (sl_has(graph, SL_ARRAY_CHECKSUMS)) return SL_OK;
     SL_TRY(make_array(graph, parts, SL_ARRAY_CHECKSUMS, sizeof(uint32_t)));
@@ -99,7 +99,7 @@ static sl_status make_changing(const sl_index *index, const sl_graph *graph, sav
     return sl_writable_format(parts->changing, &facts, sizeof facts);
 }
 
-/* Describes the smallest file, or a file with room to be written in place. */
+/* Describes the smallest file, or a file with room. */
 static sl_status describe_file(const sl_index *index, const sl_graph *graph, const sl_save_params *save,
                                save_parts *parts, sl_description *out) {
     int records = save->layout == SL_LAYOUT_RECORDS;
@@ -108,7 +108,7 @@ static sl_status describe_file(const sl_index *index, const sl_graph *graph, con
     if (is_whole(save)) SL_TRY(make_sums(graph, parts));
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
     if (save->room) SL_TRY(make_changing(index, graph, parts));
-    /* The save writes zeros as marks, so that no reader meets a hole in the file. */
+    /* Tombstones of zeros are written, so that no reader meets a hole in the file. */
     if (save->room && !graph->deleted_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_TOMBSTONES, 1));
     memcpy(as.made, parts->made, sizeof as.made);
     as.window = parts->window;
@@ -131,14 +131,14 @@ sl_status sl_save_check(const sl_graph *graph, const sl_save_params *save) {
     return SL_OK;
 }
 
-/* Verifies the old file before its bytes get new checksums in the new file. */
+/* Verifies the old file before its bytes get new checksums. */
 static sl_status verify_source(const sl_index *index, sl_progress *progress) {
     sl_verified found;
     return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
 }
 
-/* Tells whether the save writes settings alone. A mapped index that nobody writes changes only in the settings that
- * tuning stores, so a save over its own file writes nothing else. */
+/* Whether the save writes settings alone. A mapped index that nobody writes changes only by tuning, so a save over its
+ * own file writes only the tuned settings. */
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
     return index->store && !sl_writable_head(index->store) && !save->room &&
@@ -182,8 +182,8 @@ done:
     return status;
 }
 
-/* A save over a mapped file that others may write keeps writers off first, and takes its view then. A view from before
- * would lack later writes. A handle with an exclusive claim keeps writers off already. */
+/* A save over a mapped file that others may write first keeps writers off, then takes its view. An earlier view would
+ * lack later writes. A handle with an exclusive claim keeps writers off already. */
 sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params) {
     if (!index || !path) return sl_fail(SL_EINVAL, "index or path is NULL");
     int held = -1;
@@ -192,7 +192,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
         sl_status status = sl_writable_hold(index->store, &held);
         if (status != SL_OK) {
             sl_writable_release(held);
-            /* The holder may have the lock of another file, which has replaced this one. */
+            /* The lock may be on another file that has replaced this one. */
             if (index->origin->mapped) SL_TRY(sl_origin_check(index->origin, index->origin->path, -1));
             return status;
         }

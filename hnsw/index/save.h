@@ -1,4 +1,4 @@
-/* The needs of a save, before there is anything to save. */
+/* What a save needs, known before there is anything to save. */
 #ifndef SL_HNSW_INDEX_SAVE_H
 #define SL_HNSW_INDEX_SAVE_H
 
@@ -7,10 +7,10 @@
 /* Checks the layout and the room. Errors: SL_EINVAL, SL_ELIMIT. */
 sl_status sl_save_check(const sl_graph *graph, const sl_save_params *save);
 
-/* Bytes that a save holds until its end, but for the proof of reachability. `graph` needs no arrays. */
+/* Bytes that a save holds until its end, without the proof of reachability. `graph` needs no arrays. */
 size_t sl_save_bytes(const sl_graph *graph, const sl_save_params *save);
 
-/* Bytes of the file that it writes. */
+/* Bytes of the saved file. */
 uint64_t sl_save_file_size(const sl_graph *graph, const sl_save_params *save);
 
 #endif

@@ -10,7 +10,7 @@ size_t sl_index_size(const sl_index *index) {
     return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
 }
 
-/* Counts the bytes of records: each part as its array, and the padding as codes. */
+/* Counts the bytes of records: each part like its array, and the padding as codes. */
 static void count_records(const sl_graph *graph, sl_section_source records, sl_index_stats *stats) {
     const sl_record record = sl_record_of(graph);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {

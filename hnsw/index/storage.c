@@ -16,7 +16,7 @@ static sl_mapping mapping_of(const sl_index *index) {
     return index->store->detached ? SL_MAPPING_PRIVATE : SL_MAPPING_SHARED;
 }
 
-/* Bytes of the log. A reader asks stat, because the log belongs to another process, which may empty it at any time. */
+/* Bytes of the log. The log of another process may be emptied at any time, so a reader asks stat. */
 static uint64_t log_bytes(const sl_index *index) {
     char path[PATH_MAX];
     struct stat log;

@@ -13,12 +13,13 @@ static void store_bytes(sl_index *index, void *to, const void *from, size_t size
 
 sl_status sl_index_sync(sl_index *index) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    /* The check comes first, because persistent memory has every store at once. */
+    /* This check comes first: in persistent memory, stores are out at once. */
     SL_TRY(sl_index_writable(index));
     if (!index->writer)
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
-    /* What is published can be reached. A proof that lacks memory stays owed, and what was added is made durable. */
+    /* Published nodes can be reached. If memory for the proof is missing, the proof is left to the next sync, and the
+     * additions are made durable anyway. */
     if (sl_reach_settle(index) == SL_ENOMEM && index->log)
         index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; the next sync will");
     sl_published facts = sl_published_of(index, &index->graph);
