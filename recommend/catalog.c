@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Ids index an array if all are below DENSE_LEAST or below DENSE_TIMES their count. The array takes no more memory than
- * entries would. */
+/* Ids index an array if all are below DENSE_LEAST, or below DENSE_TIMES their count. The array takes no more memory
+ * than entries would. */
 #define DENSE_TIMES 4u
 #define DENSE_LEAST 1024u
 
@@ -20,7 +20,7 @@ static void list_free(const sl_allocator *allocator, sl_part_list *list) {
     sl_mem_free(allocator, list, sizeof *list);
 }
 
-/* Makes an empty table. All bits set mean no id and no row. */
+/* Makes an empty table. All bits set mean no id, and no row. */
 static sl_status table_make(const sl_allocator *allocator, size_t size, int dense, sl_id_table **out) {
     void *block, *array = NULL;
     size_t bytes;
@@ -80,7 +80,7 @@ void sl_catalog_free(sl_catalog *catalog) {
     catalog->list = NULL;
 }
 
-/* Returns 1 if the id was not in the table, else 0. */
+/* Returns 1 for a new id, else 0. */
 static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
     if (table->dense) {
         int fresh = __atomic_load_n(&table->refs[id], __ATOMIC_RELAXED) == SL_NO_REF;
@@ -105,8 +105,8 @@ static void table_copy(const sl_id_table *from, sl_id_table *to) {
     }
 }
 
-/* Tells whether `count` ids up to `largest` have room in the table. At most half of the entries are used, so that
- * searches stay short. */
+/* Whether the table has room for `count` ids up to `largest`. At most half of the entries are used, so searches stay
+ * short. */
 static int table_has_room(const sl_id_table *table, size_t count, uint64_t largest) {
     return table->dense ? largest < table->size : count <= table->size / 2;
 }

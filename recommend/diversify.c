@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Finds the entry of a group. A group is a hash that another module chose, so that it is hashed again here. */
+/* Finds the entry of a group. Groups are hashes made elsewhere, so they are hashed again here. */
 static sl_group_count *count_of(sl_group_count *counts, size_t room, uint64_t group) {
     size_t at = (size_t)sl_id_hash(sl_id_seed(), group) & (room - 1);
     while (counts[at].count && counts[at].group != group)
@@ -21,7 +21,7 @@ size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, 
         if (group) {
             sl_group_count *of_group = count_of(counts, room, group);
             if (of_group->count == most) continue;
-            /* Only kept entries are counted, so that the table has at most n groups. */
+            /* Only kept entries count, so the table has at most n groups. */
             of_group->group = group;
             of_group->count++;
         }

@@ -1,4 +1,4 @@
-/* The item table from inside: parts of rows in the layout of the file, and who may read them when. */
+/* The item table from inside: parts of rows, laid out as in the file, and who may read them when. */
 #ifndef SL_RECOMMEND_ITEMS_H
 #define SL_RECOMMEND_ITEMS_H
 
@@ -9,9 +9,9 @@
 
 #include <shortlist_rank.h>
 
-/* Rows read from a source at a time. Each such block becomes a part. */
+/* Rows read from a source at a time. Each block becomes a part. */
 #define SL_ITEMS_BLOCK 65536u
-/* The most columns, as of a CSV file: names are searched one by one. */
+/* The most columns, as in a CSV file: names are searched one by one. */
 #define SL_MAX_COLUMNS 16384u
 
 typedef struct sl_item_column {
@@ -20,7 +20,7 @@ typedef struct sl_item_column {
     size_t dim; /* elements of a VECTOR; 0 for other types */
 } sl_item_column;
 
-/* The columns of the first block of rows. */
+/* The columns of the table: those of the first block of rows. */
 typedef struct sl_item_schema {
     sl_item_column *columns;
     size_t count;
@@ -29,29 +29,29 @@ typedef struct sl_item_schema {
     size_t names_size;
 } sl_item_schema;
 
-/* Rows that never change. `data` holds the arrays of the columns, each from a multiple of SL_CACHE_LINE on; `text`
- * holds the bytes of the text columns. Both are laid out as the sections of a file, or lie in a mapped file. */
+/* Rows that never change. `data` holds the columns' arrays, each at a multiple of SL_CACHE_LINE. `text` holds the bytes
+ * of text columns. Both have the layout of the file's sections, and may lie in a mapped file. */
 typedef struct sl_items_part {
-    sl_table table; /* the rows as a table; columns in the schema's order */
+    sl_table table; /* the rows as a table, with columns in the schema's order */
     sl_column *columns;
     uint64_t *ids;
     const uint8_t *data, *text;
-    uint8_t *own_data, *own_text; /* data and text of a part in memory; NULL: both lie in a mapped file */
+    uint8_t *own_data, *own_text; /* data and text of a part in memory; NULL: they lie in a mapped file */
     size_t data_size, text_size;
 } sl_items_part;
 
 typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;
 
-/* All parts, and the row of each id. A body with too many outdated rows is replaced as a whole. */
+/* All parts, and the row of each id. If too many rows are outdated, the body is replaced. */
 typedef struct sl_item_body {
-    sl_guarded guarded; /* readers of the table announce the body that they use */
+    sl_guarded guarded; /* readers announce the body they use */
     sl_catalog catalog;
-    size_t outdated; /* rows that newer rows replace; the changing thread's */
-    sl_store *store; /* the file of part 0, which is mapped; NULL: no part is */
-    int soundness;   /* atomic: what is known of the values and texts, an sl_soundness */
+    size_t outdated; /* rows that newer rows replace; for the changing thread alone */
+    sl_store *store; /* the mapped file of part 0; NULL: all parts are in memory */
+    int soundness;   /* atomic: whether values and texts are known to be sound, an sl_soundness */
 } sl_item_body;
 
-/* The body in use, and who uses it. Readers and saves write here: to them the table itself is const. */
+/* The body in use, and who uses it. Readers and saves write here; the table itself is const to them. */
 typedef struct sl_item_access {
     sl_hazards bodies;
     int changing; /* atomic: 1 while a thread changes the table, or compacts it for a save */
@@ -68,21 +68,21 @@ struct sl_items {
 
 /* items_access.c: makes a table without columns and rows, with one reference. Errors: SL_ENOMEM. */
 sl_status sl_items_new(const sl_items_params *params, sl_items **out);
-/* Adds a reference, which sl_items_free takes back. Takes NULL. */
+/* Adds a reference, which sl_items_free drops. Takes NULL. */
 sl_items *sl_items_retain(sl_items *items);
-/* Gives the body in use, which stays with its parts until sl_items_end.
- * Errors: SL_ENOMEM, when more threads read at once than ever before.
+/* Gets the body in use, which stays until sl_items_end with all its parts.
+ * Errors: SL_ENOMEM, if more threads read at once than ever before.
  * Threads: any; never waits. */
 sl_status sl_items_begin(const sl_items *items, sl_hazard **hazard, sl_item_body **body);
 void sl_items_end(sl_hazard *hazard);
-/* The body in use, for the thread that has locked the table. */
+/* The body in use, for the thread that holds the table's lock. */
 static inline sl_item_body *sl_items_body(const sl_items *items) {
     return (sl_item_body *)sl_hazards_current(&items->access->bodies);
 }
 /* Makes a body without parts. Errors: SL_ENOMEM. */
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out);
 void sl_item_body_free(const sl_items *items, sl_item_body *body);
-/* Locks the table against changes. Errors: SL_EBUSY, when another thread has locked it. */
+/* Locks the table against changes. Errors: SL_EBUSY, if another thread holds the lock. */
 sl_status sl_items_lock(const sl_items *items);
 void sl_items_unlock(const sl_items *items);
 
@@ -94,44 +94,43 @@ static inline sl_items_part *sl_items_part_of(const sl_item_body *body, size_t p
  * Errors: SL_ENOTFOUND, SL_EEXIST (two columns with one name), SL_ETYPE (of the id column), SL_ELIMIT. */
 sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *block, const char *id,
                               sl_item_schema *out);
-/* Returns the number of the column with this name, or SIZE_MAX. */
+/* The number of the column with this name, or SIZE_MAX. */
 size_t sl_items_column(const sl_items *items, const char *name);
-/* Returns SL_ENOTFOUND, with a message that names the missing column and the columns there are. `remedy` is added after
- * the missing column's name. */
+/* Returns SL_ENOTFOUND with a message: the missing column, `remedy`, and the columns there are. */
 sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy);
 void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema);
-/* Finds the block's column for each column of the schema. out[c] is NULL if the block lacks column c.
- * The id column may be of any type that ids have.
+/* Finds the block's column for each column of the schema; out[c] is NULL if the block lacks column c. The id column may
+ * have any type that ids have.
  * Errors: SL_ENOTFOUND (a column that the schema lacks, or no ids), SL_ETYPE, SL_EEXIST (a column twice). */
 sl_status sl_item_schema_match(const sl_item_schema *schema, const sl_table *block, const sl_column **out);
-/* Reads the id of a row. Errors: SL_EVALUE; the message names the row. */
+/* Reads the id of a row. Errors: SL_EVALUE with a message that names the row. */
 sl_status sl_item_id(const sl_table *block, const sl_column *column, size_t row, uint64_t *out);
 
-/* items_ids.c: an id column of the table's type, made of ids that came in a column of another type. */
+/* items_ids.c: an id column of the table's type, made of ids from a column of another type. */
 typedef struct sl_item_ids {
     sl_column column;
     void *values, *offsets;
-    size_t size, count; /* bytes of values, number of offsets */
+    size_t size, count; /* bytes of values; number of offsets */
 } sl_item_ids;
-/* Makes the column. The caller frees it, also after a failure.
- * Errors: SL_ETYPE (an id that the type cannot hold), SL_ENOMEM. */
+/* Makes the column. The caller frees it, even after a failure.
+ * Errors: SL_ETYPE (an id that the type can't hold), SL_ENOMEM. */
 sl_status sl_item_ids_make(const sl_allocator *allocator, const sl_item_column *as, const uint64_t *ids, size_t n,
                            sl_item_ids *out);
 void sl_item_ids_free(const sl_allocator *allocator, sl_item_ids *ids);
 
-/* items_part.c: makes a part of n rows copied from sources.
+/* items_part.c: makes a part of n rows, copied from sources.
  * Parameters: sources[s][c] is column c of source s; NULL: all its values are missing. Row i of the part is row
- * sl_ref_row(rows[i]) of source sl_ref_part(rows[i]), and gets the id ids[i].
+ * sl_ref_row(rows[i]) of source sl_ref_part(rows[i]), with the id ids[i].
  * Errors: SL_ENOMEM, SL_ELIMIT, SL_EINVAL (text lists that fall). */
 sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema,
                              const sl_column *const *const *sources, const sl_row_ref *rows, const uint64_t *ids,
                              size_t n, sl_items_part **out);
-/* Makes a part whose columns have no arrays yet; the caller sets these. Errors: SL_ENOMEM. */
+/* Makes a part whose columns get their arrays from the caller. Errors: SL_ENOMEM. */
 sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema *schema, size_t rows,
                             sl_items_part **out);
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part);
-/* Reads ahead the values of `count` rows of column c, from row `first` on, if the part lies in a mapped file. The
- * system does not read ahead by itself, because the file is advised to be read at random. */
+/* Reads ahead `count` rows of column c from row `first` on, if the part lies in a mapped file. The file is advised for
+ * random reads, so the system reads nothing ahead by itself. */
 void sl_items_part_read_ahead(const sl_item_body *body, const sl_items_part *part, size_t c, size_t first,
                               size_t count);
 /* Lists the current row of each id, in the order of parts and rows. refs and ids have room for all ids of the catalog.
@@ -141,22 +140,23 @@ size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *i
 /* Copies these rows into one new part. */
 sl_status sl_item_body_compact(const sl_items *items, const sl_item_body *body, sl_items_part **out);
 
-/* items_check.c: verifies the values and texts of a mapped part by the CRCs of the file, before they are copied or all
- * read. Opening has verified ids and directory. SL_OK if no part is mapped. Steps progress, unless NULL, by
- * sl_item_body_unverified bytes. Errors: SL_ECORRUPT, SL_EIO. */
+/* items_check.c: verifies a mapped part's values and texts by the file's CRCs, before they are copied or read in full.
+ * Opening has verified ids and directory. SL_OK if no part is mapped.
+ * Parameters: `progress` is stepped by sl_item_body_unverified bytes in all; NULL: none. Errors: SL_ECORRUPT, SL_EIO.
+ */
 sl_status sl_item_body_verify(sl_item_body *body, sl_progress *progress);
 uint64_t sl_item_body_unverified(const sl_item_body *body);
 
-/* items_update.c: an update in two steps. The first may fail and changes nothing that readers see, the second cannot
- * fail. The caller has locked the table from before the first until after the second. */
+/* items_update.c: an update in two steps. Staging may fail, and readers see nothing of it; committing can't fail. The
+ * caller holds the table's lock from the first step to the end of the second. */
 typedef struct sl_item_change {
-    sl_items_part *part; /* the update's rows. Committed, it is the table's, which may compact it at once */
+    sl_items_part *part; /* the update's rows. Committing gives the part to the table, which may compact it at once */
 } sl_item_change;
-/* Makes the part of the rows, and room for it. Errors: as of sl_items_update. */
+/* Makes the part, and room for its rows. Errors: as of sl_items_update. */
 sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *change);
 /* Puts the rows in use. */
 void sl_items_commit(sl_items *items, sl_item_change *change);
-/* Drops the rows. */
+/* Frees the rows. */
 void sl_items_cancel(sl_items *items, sl_item_change *change);
 
 #endif

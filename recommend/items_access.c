@@ -1,4 +1,4 @@
-/* The life of an item table and of its bodies, and who may read them when. */
+/* The life of an item table and its bodies, and who may read them when. */
 #include "recommend/items.h"
 
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out) {
@@ -19,7 +19,7 @@ void sl_item_body_free(const sl_items *items, sl_item_body *body) {
     sl_mem_free(&items->allocator, body, sizeof *body);
 }
 
-/* A sl_guarded_free_fn; items is the table. */
+/* A sl_guarded_free_fn; `items` is the table. */
 static void free_body(const void *items, sl_guarded *body) {
     sl_item_body_free(items, (sl_item_body *)body);
 }

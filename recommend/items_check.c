@@ -1,9 +1,9 @@
-/* Checks whether the file of a table holds what was written to it. */
+/* Whether a table's file holds what was written to it. */
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "recommend/items.h"
 
-/* The sections that are used where they lie in the mapped file. */
+/* Sections that are used in the mapped file, where they lie. */
 static const uint32_t read_in_place[] = {SL_SECTION_COLUMNS, SL_SECTION_TEXT};
 enum { READ_IN_PLACE = sizeof read_in_place / sizeof *read_in_place };
 
@@ -28,7 +28,7 @@ sl_status sl_item_body_verify(sl_item_body *body, sl_progress *progress) {
     return status;
 }
 
-/* Counts the rows whose id differs from their id column. *first is the first of them. */
+/* Counts the rows whose id isn't the one in their id column. *first gets the first of them. */
 static size_t count_bad_ids(const sl_items *items, const sl_items_part *part, size_t *first) {
     size_t bad = 0;
     for (size_t row = 0; row < part->table.rows; row++) {

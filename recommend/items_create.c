@@ -1,4 +1,4 @@
-/* sl_items_create: a table of the rows of a source. */
+/* sl_items_create: a table of a source's rows. */
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "recommend/items.h"
@@ -8,7 +8,7 @@ void sl_items_params_init_sized(sl_items_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Adds a block of new rows. Errors also: SL_EEXIST, for an id that an earlier block has. */
+/* Adds a block of new rows. Errors: also SL_EEXIST, for an id of an earlier block. */
 static sl_status add_block(sl_items *items, const sl_table *block, size_t first_row) {
     sl_item_change change;
     sl_item_body *body = sl_items_body(items);
@@ -20,7 +20,7 @@ static sl_status add_block(sl_items *items, const sl_table *block, size_t first_
         return sl_fail_at(sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)id), block,
                           row, items->schema.columns[items->schema.id].name);
     }
-    /* Messages of later steps name a row by its number in the source. */
+    /* Later messages name a row by its number in the source. */
     change.part->table.first_row = first_row;
     sl_items_commit(items, &change);
     return SL_OK;

@@ -48,8 +48,8 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     return SL_OK;
 }
 
-/* Saves a part. Values that lie in a mapped file are verified there before they get new CRCs. Each save does this anew,
- * because the system may have read a page again since the last, with other content. */
+/* Saves a part. Values in a mapped file are verified before they get new CRCs. Each save verifies them again: since the
+ * last one, the system may have read a page again with other content. */
 static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
                            const sl_save_params *params) {
     void *directory;
@@ -76,9 +76,9 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
-/* Begins to read the current body, and gives all its rows as one part: the body's only part, or *compacted, which the
- * caller frees. Updates are locked out meanwhile, so that the body has all that returned before. Updates need not wait
- * for the writing that follows, because the rows of a part never change. */
+/* Gets all current rows as one part: the body's only one, or *compacted, which the caller frees. The lock keeps updates
+ * off, so the body has the rows of all updates that have returned. The rows of a part never change, so updates need not
+ * wait for the writing. */
 static sl_status take_current_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body,
                                    const sl_items_part **part, sl_items_part **compacted) {
     SL_TRY(sl_items_lock(items));
@@ -174,14 +174,14 @@ static sl_directory_column directory_column(const reader *r, size_t c) {
     return column;
 }
 
-/* Finds an array of `count` elements at offset `at` of COLUMNS. Returns NULL if it does not lie inside. */
+/* An array of `count` elements at offset `at` of COLUMNS; NULL if it doesn't lie inside. */
 static const void *array_at(const reader *r, uint64_t at, uint64_t count, uint64_t element) {
     uint64_t bytes, end;
     if (__builtin_mul_overflow(count, element, &bytes) || __builtin_add_overflow(at, bytes, &end)) return NULL;
     return end <= r->data_size && at % sizeof(uint64_t) == 0 ? r->data + at : NULL;
 }
 
-/* Tells whether count + 1 numbers rise from 0 to `last`. */
+/* Whether count + 1 numbers rise from 0 to `last`. */
 static int rises(const int64_t *numbers, uint64_t count, uint64_t last) {
     if (numbers[0] != 0 || numbers[count] < 0 || (uint64_t)numbers[count] != last) return 0;
     for (uint64_t i = 0; i < count; i++)
@@ -216,7 +216,7 @@ static sl_status open_column(const reader *r, const sl_directory_column *from, s
     return out->values ? SL_OK : fail_broken(r, "a column's values lie outside the file");
 }
 
-/* Makes the schema from a block that has the names and types of the file, so that it is checked as any other. */
+/* Makes the schema from an empty block with the file's names and types, so that the usual checks apply. */
 static sl_status open_schema(const reader *r, sl_items *items) {
     void *block;
     size_t size = r->head.columns * sizeof(sl_column);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The beginnings of a column's arrays, and the number of its texts and of their bytes. */
+/* Where a column's arrays begin, and how many texts and bytes of text it has. */
 typedef struct place {
     size_t values, offsets, lists, valid; /* offsets in data */
     size_t text;                          /* offset in text */
@@ -21,7 +21,7 @@ typedef struct builder {
     char *text;
 } builder;
 
-/* Finds the column that row i of the part comes from, and the row in it. Returns NULL if the value is missing. */
+/* The column that row i of the part is copied from, and the row there. NULL if the value is missing. */
 static const sl_column *cell_of(const builder *b, size_t c, size_t i, size_t *row) {
     const sl_column *column = b->sources[sl_ref_part(b->rows[i])][c];
     *row = sl_ref_row(b->rows[i]);
@@ -41,7 +41,7 @@ static sl_status claim_array(builder *b, size_t count, size_t element, size_t *a
     return SL_OK;
 }
 
-/* Finds the first text of a row and the number of its texts. */
+/* Finds a row's first text, and the number of its texts. */
 static sl_status texts_of(const sl_column *column, size_t row, int64_t *first, size_t *count) {
     *first = (int64_t)row;
     *count = 1;
@@ -122,7 +122,7 @@ static void fill_texts(builder *b, size_t c, sl_column *out) {
         size_t row, count = out->type == SL_COLUMN_TEXT;
         int64_t first = 0;
         const sl_column *column = cell_of(b, c, i, &row);
-        /* Cannot fail: measure_texts has read the same. */
+        /* Can't fail: measure_texts has read the same. */
         if (column) (void)texts_of(column, row, &first, &count);
         for (size_t t = 0; t < count; t++) {
             const char *text;
@@ -256,7 +256,7 @@ void sl_items_part_read_ahead(const sl_item_body *body, const sl_items_part *par
         read_ahead(store, column->values, element_of(column->type, column->dim), first, count);
         return;
     }
-    /* Opening has checked the offsets and lists that are read here. */
+    /* Opening has checked these offsets and lists. */
     size_t text = first, texts = count;
     if (column->lists) {
         read_ahead(store, column->lists, sizeof *column->lists, first, count + 1);

@@ -8,7 +8,7 @@ const char *sl_items_column_name(const sl_items *items, size_t i) {
     return items && i < items->schema.count ? items->schema.columns[i].name : NULL;
 }
 
-/* Text written into a buffer that may be too small; length counts all of the text. */
+/* Text in a buffer that may be too small; `length` counts all of the text. */
 typedef struct writer {
     char *out;
     size_t size, length;

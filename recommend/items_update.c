@@ -1,14 +1,14 @@
 #include "ranker/features/table.h"
 #include "recommend/items.h"
 
-/* A body is compacted once its waste exceeds this and the number of items. */
+/* A body is compacted once its waste exceeds both this and the number of items. */
 #define OUTDATED_LEAST 4096u
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Staging
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Reads the ids of all rows of a block. refs[row] refers to that row of source 0. */
+/* Reads the ids of a block. refs[row] refers to that row of source 0. */
 static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_t *ids, sl_row_ref *refs) {
     for (size_t row = 0; row < rows->rows; row++) {
         SL_TRY(sl_item_id(rows, column, row, &ids[row]));
@@ -17,7 +17,7 @@ static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_
     return SL_OK;
 }
 
-/* Refuses an id that a block has twice. A catalog of the block's own finds it. */
+/* Refuses an id that stands twice in a block, by a catalog of the block alone. */
 static sl_status check_ids(const sl_items *items, const sl_table *rows, const char *column, const uint64_t *ids) {
     sl_catalog seen;
     sl_status status;
@@ -78,8 +78,8 @@ void sl_items_cancel(sl_items *items, sl_item_change *change) {
  * Committing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Replaces the body by one that has the current rows alone, in one part. Rows of a mapped file leave its CRCs behind,
- * so that they are verified first. */
+/* Replaces the body by one with the current rows alone, in one part. Rows copied from a mapped file lose its CRCs, so
+ * they are verified first. */
 static sl_status compact_body(sl_items *items) {
     sl_item_body *body = sl_items_body(items), *fresh;
     sl_items_part *part = NULL;
@@ -99,12 +99,12 @@ fail:
     return status;
 }
 
-/* Keeps the memory in proportion to the number of items, however often they are updated. A part counts as four rows. */
+/* Keeps memory in proportion to the number of items, however often they change. A part counts as four rows. */
 static void compact_if_outdated(sl_items *items) {
     const sl_item_body *body = sl_items_body(items);
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
     int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
-    /* Without memory for a compaction, or with a damaged file, the body stays as it is, which is correct too. */
+    /* Without memory, or with a damaged file, the body stays as it is. That's correct too. */
     if (waste > OUTDATED_LEAST && waste > size && !damaged) (void)compact_body(items);
     (void)sl_hazards_collect(&items->access->bodies);
 }

@@ -49,7 +49,7 @@ void sl_pair_rows_free(sl_pair_rows *rows) {
  * Single values
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Copies all columns of the items, if nothing of their side was computed ahead. */
+/* Copies all columns of the items, if nothing of theirs is prepared ahead. */
 static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -63,8 +63,7 @@ static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t
                shape->id_width * sizeof *ids);
 }
 
-/* Copies the items' columns that a cross is made from. These columns are few, so that a call of memcpy for each row
- * would cost more. */
+/* Copies the items' columns that a cross needs. They are so few that a memcpy a row would cost more. */
 static void put_parents(sl_pair_rows *rows, const sl_feature *cross, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -88,7 +87,7 @@ static void put_scores(sl_pair_rows *rows, const sl_feature *feature, const floa
     }
 }
 
-/* Computes a cross of single values. The user's ids are the same for all candidates. */
+/* Computes a cross of single values. All candidates share the user's ids. */
 static void put_crosses(sl_pair_rows *rows, const sl_feature *cross, const sl_encoded *user, size_t count) {
     const sl_features *features = rows->features;
     uint32_t parents[SL_MAX_PARENTS];
@@ -116,7 +115,7 @@ static sl_status make_room(sl_pair_rows *rows, size_t need) {
     return status;
 }
 
-/* Writes the bags of one candidate's item, from *at on. */
+/* Writes the bags of a candidate's item from *at on. */
 static sl_status put_item_bags(sl_pair_rows *rows, const sl_candidate *candidate, uint32_t *start, size_t *at) {
     const sl_item_shape *shape = &rows->shape;
     const size_t width = shape->keeps_ids ? shape->bag_width : 0;
@@ -133,7 +132,7 @@ static sl_status put_item_bags(sl_pair_rows *rows, const sl_candidate *candidate
     return SL_OK;
 }
 
-/* Computes a cross with one multi-valued parent, the user's or the item's: one id for each value of that parent. */
+/* Computes a cross with one multi-valued parent, the user's or the item's: an id for each of its values. */
 static sl_status put_bag_cross(sl_pair_rows *rows, const sl_feature *cross, const sl_encoded *user, size_t row,
                                size_t *at) {
     const sl_features *features = rows->features;
@@ -162,8 +161,8 @@ static sl_status put_bag_cross(sl_pair_rows *rows, const sl_feature *cross, cons
     return SL_OK;
 }
 
-/* Writes all bags. The bags of a row lie in the order of the sides. The user's bags stay empty, because nothing of the
- * user's side is computed from these rows. */
+/* Writes all bags. A row has them in the order of the sides. The user's stay empty, because nothing is computed from
+ * them here. */
 static sl_status put_bags(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     size_t at = 0;

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* Bytes of a part: a few huge pages, and few enough that all threads get parts. */
+/* Bytes of a part: a few huge pages, but few enough that all threads get parts. */
 #define PART_BYTES ((size_t)8 << 20)
-/* Prepared rows are compacted once the waste exceeds OUTDATED_LEAST and the number of items. A part counts as
+/* Prepared rows are compacted once their waste exceeds both OUTDATED_LEAST and the number of items. A part counts as
  * PART_COSTS rows of waste. */
 #define OUTDATED_LEAST 4096u
 #define PART_COSTS     4u
@@ -18,7 +18,7 @@
  * What a model asks for
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether the model has a cross of user and item, which is computed from the item's ids. */
+/* Whether the model crosses user and item, which takes the item's ids. */
 static int has_pair_cross(const sl_features *features) {
     for (size_t f = 0; f < features->count; f++)
         if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)
@@ -81,7 +81,7 @@ static sl_status find_group(const sl_prepare_params *params, size_t *out) {
                    params->group, sl_column_type_name(type));
 }
 
-/* Checks the columns by a row whose values are all missing, so that an empty table is checked as well. */
+/* Checks the columns with a row of missing values, so that an empty table is checked too. */
 static sl_status check_columns(const sl_prepare_params *params, sl_preparer *preparer) {
     const sl_items *items = params->items;
     void *block;
@@ -106,7 +106,7 @@ static sl_status check_columns(const sl_prepare_params *params, sl_preparer *pre
  * Which rows
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* All items: those of the table, in its order; without a table, those of the index if its vectors are features. */
+/* All items: the table's, in its order. Without a table: the index's, if its vectors are features. */
 typedef struct item_list {
     const sl_item_body *body;
     sl_row_ref *refs;
@@ -124,7 +124,7 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
     if (!body) {
         if (!from_index) return SL_OK;
         SL_TRY(sl_index_ids(params->index, list->ids, list->room, &list->n));
-        /* A damaged file may mark fewer deleted vectors than it counts. */
+        /* A damaged file may have fewer tombstones than it counts. */
         if (list->n > list->room) list->n = list->room;
         return SL_OK;
     }
@@ -143,16 +143,16 @@ static void list_free(const sl_allocator *allocator, item_list *list) {
  * Preparing all items
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The list cut into parts, which threads prepare. */
+/* The list, cut into parts that threads prepare. */
 typedef struct prepare_task {
     const item_list *list;
-    size_t rows, count; /* rows of a part; number of parts */
+    size_t rows, count; /* rows a part; number of parts */
     size_t threads;
     sl_preparer **preparers;
     sl_prepared_part **parts;
 } prepare_task;
 
-/* Returns the rows of a part, such that each thread has at least four parts if there are enough rows. */
+/* Rows a part: if there are enough rows, each thread gets at least four parts. */
 static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
     const sl_item_shape *shape = &prepared->shape;
     size_t bytes = sl_item_layer_bytes(shape) + shape->dense_width * sizeof(float) + 64;
@@ -185,7 +185,7 @@ static sl_status prepare_parts(prepare_task *t) {
     return sl_failure_pass(&failure);
 }
 
-/* Puts the parts into the catalog, which owns them from then on. */
+/* Gives the parts to the catalog. */
 static sl_status commit_parts(sl_prepared *prepared, const item_list *list, prepare_task *t) {
     SL_TRY(sl_catalog_reserve(&prepared->catalog, list->ids, list->n, t->count));
     for (size_t i = 0; i < t->count; i++) {
@@ -299,7 +299,7 @@ int sl_prepared_needs_compaction(const sl_prepared *prepared) {
     return waste > OUTDATED_LEAST && waste > sl_catalog_size(&prepared->catalog);
 }
 
-/* Copies the current rows of a part to row *at of `to` on, and their bags to *bags on. Both are moved on. */
+/* Copies a part's current rows to row *at of `to` and on, and their bags to *bags and on. Advances both. */
 static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_part *to, size_t *at, size_t *bags) {
     const sl_prepared_part *from = sl_catalog_part(&prepared->catalog, number);
     const sl_item_shape *shape = &prepared->shape;
@@ -324,7 +324,7 @@ static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_pa
     }
 }
 
-/* Counts the ids in the bags of the current rows. */
+/* Counts the bag ids of the current rows. */
 static size_t count_bags(const sl_prepared *prepared) {
     const size_t width = prepared->shape.bag_width;
     size_t count = 0;

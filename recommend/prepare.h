@@ -1,5 +1,5 @@
-/* Items prepared for one model, ahead of requests: each item's part of the first layer and of the wide sum, or its
- * encoded features, and its group. */
+/* Items prepared for one model before requests come: each item's part of the first layer and of the wide sum, or its
+ * encoded features; and its group. */
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
@@ -9,23 +9,22 @@ typedef struct sl_prepare_params {
     const sl_allocator *allocator;
     const sl_ranker *ranker;
     sl_index *index;
-    sl_items *items; /* NULL: no table; the caller has locked it */
+    sl_items *items; /* NULL: no table. The caller holds its lock */
     sl_item_part kind;
-    const char *group; /* name of the column of groups, or NULL */
+    const char *group; /* the name of the column of groups, or NULL */
     size_t threads;
 } sl_prepare_params;
 
 /* Prepares all items. Errors: as of sl_recommender_create. */
 sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out);
 void sl_prepared_free(sl_prepared *prepared);
-/* Prepares all rows of a part of the item table, and makes room for them in the catalog. Readers see nothing of it yet.
- */
+/* Prepares all rows of a part of the item table, and makes room for them in the catalog. Readers see none of it yet. */
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *part, sl_prepared_part **out);
-/* Puts the prepared part in use. Cannot fail. */
+/* Puts the prepared part to use. Can't fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
-/* Tells whether so much is outdated that compaction pays. */
+/* Whether enough rows are outdated to compact. */
 int sl_prepared_needs_compaction(const sl_prepared *prepared);
-/* Copies the current rows into a new one of one part. Errors: SL_ENOMEM, SL_ELIMIT. */
+/* Copies the current rows into one part of a new sl_prepared. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out);
 
 #endif

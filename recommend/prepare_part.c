@@ -10,11 +10,11 @@
 
 struct sl_preparer {
     const sl_prepared *prepared;
-    sl_side_encoder side; /* of the item's side */
+    sl_side_encoder side; /* of the items' side */
     int encodes;          /* 1: there is a model */
-    sl_net_run *run;      /* NULL: the items' part of the first layer is not kept */
-    float *sums;          /* (SL_SIDE_ROWS, first_width): that part before it is rounded; NULL: it is kept as floats */
-    size_t bag_at;        /* number of ids in the part's bags so far */
+    sl_net_run *run;      /* NULL: the items' part of the first layer isn't kept */
+    float *sums;          /* (SL_SIDE_ROWS, first_width): that part before rounding; NULL: it's kept as floats */
+    size_t bag_at;        /* ids in the part's bags so far */
     float wide[SL_SIDE_ROWS];
 };
 
@@ -43,7 +43,7 @@ static size_t bags_kept(const sl_item_shape *shape) {
     return shape->keeps_ids ? shape->bag_width : 0;
 }
 
-/* Returns the width of the preparer's sums. */
+/* The width of `sums`. */
 static size_t sums_width(const sl_item_shape *shape) {
     return shape->layer_type == SL_F32 ? 0 : shape->first_width;
 }
@@ -129,7 +129,7 @@ void sl_preparer_free(sl_preparer *preparer) {
  * Keeping what was encoded
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Puts the vectors of the index into the encoded rows. An item that the index lacks keeps a missing vector. */
+/* Puts the index's vectors into the encoded rows. An item that the index lacks keeps a missing vector. */
 static sl_status put_vectors(sl_preparer *preparer, const uint64_t *ids, size_t n) {
     const sl_prepared *prepared = preparer->prepared;
     const sl_features *features = prepared->ranker->features;
@@ -176,8 +176,7 @@ static void keep_codes(const sl_item_shape *shape, const sl_features *features, 
                shape->id_width * sizeof(uint32_t));
 }
 
-/* Rounds rows of sums to rows of the part, from row `at` on. A row with NaN or infinity becomes NaN in 8 bits, by its
- * scale. */
+/* Rounds sums to rows of the part, from row `at` on. In 8 bits, a row with NaN or infinity becomes NaN by its scale. */
 static void round_layer(const sl_item_shape *shape, const float *sums, size_t rows, sl_prepared_part *part, size_t at) {
     const size_t width = shape->first_width, bytes = sl_item_layer_bytes(shape);
     for (size_t i = 0; i < rows; i++) {
@@ -204,7 +203,7 @@ static sl_status keep_layer(sl_preparer *preparer, const sl_encoded *view, sl_pr
     return SL_OK;
 }
 
-/* Turns the encoded rows into rows of the part, from row `at` on. */
+/* Keeps the encoded rows as rows of the part, from row `at` on. */
 static sl_status keep_encoded(sl_preparer *preparer, sl_prepared_part *part, size_t at) {
     const sl_prepared *prepared = preparer->prepared;
     const sl_ranker *ranker = prepared->ranker;
@@ -239,7 +238,7 @@ static sl_status group_of(const sl_table *table, size_t column, size_t row, uint
     return SL_OK;
 }
 
-/* Counts the rows from the first on that follow one another in one part. */
+/* The number of rows from the first on that follow one another in one part. */
 static size_t run_length(const sl_row_ref *rows, size_t n) {
     size_t length = 1;
     while (length < n && rows[length] == rows[0] + length)
@@ -247,7 +246,7 @@ static size_t run_length(const sl_row_ref *rows, size_t n) {
     return length;
 }
 
-/* Encodes `count` rows of a table, from row `first` on, as rows of the part from row `at` on. */
+/* Encodes `count` rows of a table from row `first` on, as rows of the part from row `at` on. */
 static sl_status encode_run(sl_preparer *preparer, const sl_table *table, size_t first, size_t count,
                             sl_prepared_part *part, size_t at) {
     size_t group = preparer->prepared->group;
@@ -256,7 +255,7 @@ static sl_status encode_run(sl_preparer *preparer, const sl_table *table, size_t
     return preparer->encodes ? sl_side_encode(&preparer->side, table, first, count) : SL_OK;
 }
 
-/* Prepares rows at to at + n of the part, at most SL_SIDE_ROWS. */
+/* Prepares rows `at` to at + n - 1 of the part, at most SL_SIDE_ROWS. */
 static sl_status prepare_block(sl_preparer *preparer, const sl_source_rows *rows, size_t at, size_t n,
                                sl_prepared_part *part) {
     if (preparer->encodes) preparer->side.rows.rows = 0;
@@ -275,7 +274,7 @@ static sl_status prepare_block(sl_preparer *preparer, const sl_source_rows *rows
     return preparer->encodes ? keep_encoded(preparer, part, at) : SL_OK;
 }
 
-/* Tells whether the model has a feature that is encoded from the column. */
+/* Whether the model encodes a feature from the column. */
 static int is_column_read(const sl_prepared *prepared, const char *column) {
     const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
     for (size_t f = 0; features && f < features->count; f++) {
@@ -286,8 +285,7 @@ static int is_column_read(const sl_prepared *prepared, const char *column) {
     return 0;
 }
 
-/* Reads ahead the values that the rows are made from. The rows are in the order of parts, and only part 0 can lie in a
- * file. */
+/* Reads ahead the values of the rows. They are in the order of parts, and only part 0 can lie in a file. */
 static void read_rows_ahead(const sl_preparer *preparer, const sl_source_rows *rows) {
     const sl_prepared *prepared = preparer->prepared;
     size_t n = rows->body && rows->body->store ? rows->n : 0;

@@ -6,16 +6,16 @@
 #include "recommend/items.h"
 
 typedef struct sl_item_mark {
-    uint64_t group; /* hash of the group's value; 0: the item is in no group */
+    uint64_t group; /* hash of the group's value; 0: no group */
     float wide;     /* the item's part of the wide sum */
-    float scale;    /* of the item's part of the first layer, where layer_type is SL_I8 */
+    float scale;    /* of the item's part of the first layer, if layer_type is SL_I8 */
 } sl_item_mark;
 
-/* A part of the catalog: prepared rows, which never change. Arrays that the model does not use are NULL. */
+/* A part of the catalog: prepared rows that never change. Arrays that the model doesn't use are NULL. */
 typedef struct sl_prepared_part {
     size_t rows;
     uint64_t *items;               /* ids of the rows */
-    sl_item_mark *marks;           /* one for each row */
+    sl_item_mark *marks;           /* one a row */
     uint8_t *layer;                /* (rows, first_width) of layer_type */
     float *dense;                  /* (rows, dense_width) */
     uint32_t *ids;                 /* (rows, id_width) */
@@ -23,36 +23,35 @@ typedef struct sl_prepared_part {
     size_t bag_room;               /* capacity of bag_ids */
 } sl_prepared_part;
 
-/* The item's columns among those that the model's features are encoded to. Each kind of column goes from at to at +
- * width. */
+/* The item's columns among the encoded features of the model: of each kind, columns `at` to at + width - 1. */
 typedef struct sl_item_shape {
     size_t dense_at, dense_width;
     size_t id_at, id_width;
     size_t bag_at, bag_width;
     size_t deep_at, deep_width;
-    size_t first_width;  /* width of the first layer; 0: the items' part of it is not kept */
-    sl_dtype layer_type; /* of that part's elements: SL_F32, SL_BF16 or SL_I8 */
+    size_t first_width;  /* width of the first layer; 0: the items' part of it isn't kept */
+    sl_dtype layer_type; /* of the elements of that part: SL_F32, SL_BF16 or SL_I8 */
     int keeps_dense, keeps_ids;
     int wide_ahead; /* 1: the items' part of the wide sum is kept */
 } sl_item_shape;
 
 /* All items, prepared for one model.
- * Threads: as for its catalog. */
+ * Threads: as of its catalog. */
 typedef struct sl_prepared {
     sl_allocator allocator;
-    const sl_ranker *ranker; /* NULL: recall alone; kept alive by the pair that has this */
+    const sl_ranker *ranker; /* NULL: recall alone. The pair keeps it alive */
     sl_index *index;
     sl_item_shape shape;
     size_t group;    /* column of the item table, or SIZE_MAX */
-    int lists_items; /* 1: an id that is not in the catalog has no features; 0: no id needs any */
+    int lists_items; /* 1: an id outside the catalog has no features; 0: ids need none */
     sl_catalog catalog;
-    size_t outdated;             /* rows that newer rows replace; the changing thread's */
-    size_t bytes;                /* of the catalog's rows, the outdated ones too; the changing thread's */
+    size_t outdated;             /* rows that newer rows replace; for the changing thread alone */
+    size_t bytes;                /* of the catalog's rows, outdated ones too; for the changing thread alone */
     sl_prepared_part *missing;   /* one row: an item without features */
     struct sl_preparer *updater; /* the changing thread's scratch; NULL before the first update */
 } sl_prepared;
 
-/* Returns the bytes of one item's part of the first layer. */
+/* Bytes of an item's part of the first layer. */
 static inline size_t sl_item_layer_bytes(const sl_item_shape *shape) {
     return shape->first_width * sl_dtype_size(shape->layer_type);
 }
@@ -60,15 +59,15 @@ static inline size_t sl_item_layer_bytes(const sl_item_shape *shape) {
 /* Makes a part of empty rows. Errors: SL_ENOMEM. */
 sl_status sl_prepared_part_new(const sl_prepared *prepared, size_t rows, sl_prepared_part **out);
 void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part);
-/* Returns the bytes of the part's rows. */
+/* Bytes of the part's rows. */
 size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_part *part);
 
-/* The encoder and the buffers with which one thread prepares rows. */
+/* One thread's encoder and buffers for preparing rows. */
 typedef struct sl_preparer sl_preparer;
 sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out);
 void sl_preparer_free(sl_preparer *preparer);
-/* Rows to prepare. Their columns are those of rows refs[i] of the body, or all rows of the part. Without both, the rows
- * have no columns. */
+/* Rows to prepare. Their columns come from rows refs[i] of the body, or from all rows of the part; without both, they
+ * have none. */
 typedef struct sl_source_rows {
     const sl_item_body *body;
     const sl_row_ref *refs;
@@ -78,7 +77,7 @@ typedef struct sl_source_rows {
 } sl_source_rows;
 /* Prepares the rows as a new part. Errors: as of a prediction. */
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out);
-/* Checks whether the model's item features can be encoded from the columns of a table of one row.
+/* Checks that the model's item features can be encoded from a table of one row.
  * Errors: SL_ENOTFOUND, SL_ETYPE, SL_EDIM. */
 sl_status sl_preparer_check(sl_preparer *preparer, const sl_table *table);
 

@@ -13,14 +13,14 @@ struct sl_model_scorer {
     size_t max_rows;
     float missing_score;
     int asks_recall; /* 1: the recall score is a feature */
-    int has_user;    /* 1: there are features of the user's side */
+    int has_user;    /* 1: the user's side has features */
     sl_side_encoder user;
     sl_encoded user_row;
     float user_logit;   /* the bias, and the user's part of the wide sum */
     sl_net_run *run;    /* NULL without a deep part */
     size_t first_width; /* width of the first layer; 0 without a deep part */
     float *user_sums;   /* first_width: the user's part of the first layer */
-    float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: computed ahead */
+    float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: prepared ahead */
     float *pair_sums; /* (max_rows, first_width); NULL: pairs have no deep inputs */
     const void **item_rows; /* max_rows: the items' parts of the first layer */
     float *item_scales;     /* max_rows: their scales; NULL: the parts have none */
@@ -46,13 +46,13 @@ static sl_status make_floats(const sl_model_scorer *scorer, size_t rows, float *
     return SL_OK;
 }
 
-/* Returns the number of rows of item_sums. */
+/* The number of rows of item_sums. */
 static size_t item_rows_of(const sl_model_scorer *scorer) {
     if (!scorer->run || scorer->shape.first_width) return 0;
     return scorer->shape.deep_width ? scorer->max_rows : 1;
 }
 
-/* Tells whether items' parts were computed ahead in 8 bits. */
+/* Whether the items' parts were prepared in 8 bits. */
 static int has_scales(const sl_model_scorer *scorer) {
     return scorer->run && scorer->shape.first_width && scorer->shape.layer_type == SL_I8;
 }
@@ -188,7 +188,7 @@ sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *reques
  * Candidates
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Computes one side's part of the first layer for candidates laid out as encoded rows. */
+/* Computes one side's part of the first layer, for candidates as encoded rows. */
 static sl_status first_sums(sl_model_scorer *scorer, const sl_encoded *rows, sl_side side, float *out) {
     const sl_ranker *ranker = scorer->ranker;
     const sl_features *features = ranker->features;

@@ -98,7 +98,7 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
  * Scores of given ids
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gets all vectors of an id, of `size` bytes each. Errors: SL_ENOTFOUND, SL_ENOMEM. */
+/* Gets all vectors of an id, `size` bytes each. Errors: SL_ENOTFOUND, SL_ENOMEM. */
 static sl_status get_vectors(sl_recall *recall, uint64_t id, size_t size, size_t *count) {
     *count = 1;
     if (!recall->multi) return sl_index_get(recall->index, &id, 1, recall->dtype, recall->vectors);
@@ -113,7 +113,7 @@ static sl_status get_vectors(sl_recall *recall, uint64_t id, size_t size, size_t
     }
 }
 
-/* The best of the scores of an id's vectors. */
+/* The best score of an id's vectors. */
 static sl_status score_best(sl_recall *recall, const void *query, uint64_t id, double *best) {
     const size_t size = recall->dim * sl_dtype_size(recall->dtype);
     size_t count;

@@ -6,32 +6,32 @@
 
 #include <shortlist_rank.h>
 
-/* What one thread needs to recall candidates. */
+/* One thread's state for recalling candidates. */
 typedef struct sl_recall {
     sl_allocator allocator;
     sl_index *index;
-    const sl_request *request; /* the one being served, for the filter */
-    uint64_t *excluded;        /* the ids that the request excludes: open addressing, SL_NO_ID in empty places */
+    const sl_request *request; /* the request being served, for the filter */
+    uint64_t *excluded;        /* the excluded ids: open addressing, SL_NO_ID in empty places */
     size_t room, mask;         /* places allocated; places in use, a power of two, minus 1 */
-    uint64_t seed;             /* of the ids' places */
+    uint64_t seed;             /* of the ids' hash */
     size_t dim;
     sl_metric metric;
-    sl_dtype dtype;     /* element type of the index's vectors, and of the next two */
+    sl_dtype dtype;     /* element type of the index's vectors, and of the next two arrays */
     int multi;          /* 1: an id may have several vectors */
     void *vectors;      /* of one id */
     size_t vector_room; /* bytes */
     void *query;        /* the request's vector */
 } sl_recall;
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator);
-/* Takes a zeroed one. */
+/* Takes a zeroed struct. */
 void sl_recall_free(sl_recall *recall);
-/* Returns the max_ef of a searcher for requests of this size, with room to search further when ids are excluded. */
+/* The max_ef of a searcher for such requests, with room to search further when ids are excluded. */
 size_t sl_recall_room(size_t candidates, size_t ef);
-/* Recalls up to params->candidates ids and scores, best first; *found is their number. Allocates only for more excluded
- * ids than ever before. Errors: as of a search. */
+/* Recalls up to params->candidates ids and scores, best first; *found is their number. Allocates only if more ids are
+ * excluded than ever before. Errors: as of a search. */
 sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_request *request,
                         const sl_recommend_params *params, uint64_t *ids, float *scores, size_t *found);
-/* Computes the scores that recall would give these ids, of each id's best vector; NaN for ids that the index lacks.
+/* Computes the scores that recall would give these ids, each by its best vector; NaN for ids that the index lacks.
  * Errors: as of a search. */
 sl_status sl_recall_scores(sl_recall *recall, const sl_request *request, const uint64_t *ids, size_t count,
                            float *scores);

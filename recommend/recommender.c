@@ -16,7 +16,7 @@ void sl_recommender_params_init_sized(sl_recommender_params *params, size_t stru
  * Pairs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Frees a pair, as a sl_guarded_free_fn; allocator is the recommender's. */
+/* A sl_guarded_free_fn for pairs; `allocator` is the recommender's. */
 static void pair_free(const void *allocator, sl_guarded *object) {
     sl_pair *pair = (sl_pair *)object;
     sl_prepared_free(pair->prepared);
@@ -25,7 +25,7 @@ static void pair_free(const void *allocator, sl_guarded *object) {
     sl_mem_free(allocator, pair, sizeof *pair);
 }
 
-/* Makes a pair that keeps the model and the table. Nothing is prepared yet. */
+/* Makes a pair that keeps model and table alive. Nothing is prepared yet. */
 static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, sl_items *items, uint64_t version,
                           sl_pair **out) {
     void *block;
@@ -37,8 +37,8 @@ static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, 
     return SL_OK;
 }
 
-/* Verifies a mapped table, unless it is known to be sound. Preparing does not look at checksums and would serve damaged
- * values. The table is locked. */
+/* Verifies a mapped table, unless it's known to be sound: preparing looks at no checksums and would serve damaged
+ * values. The caller holds the table's lock. */
 static sl_status verify_once(sl_item_body *body) {
     if (__atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_SOUND) return SL_OK;
     return sl_item_body_verify(body, NULL);
@@ -184,8 +184,8 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
     return status;
 }
 
-/* Replaces the pair by one without outdated rows, if these are many. Without memory for a copy, the pair stays as it
- * is, which is correct too. */
+/* If many rows are outdated, replaces the pair by one without them. Without memory for a copy the pair stays as it is.
+ * That's correct too. */
 static void compact_if_outdated(sl_recommender *recommender) {
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;

@@ -1,4 +1,4 @@
-/* The recommender from inside: its versions, and what a session scores candidates with. */
+/* The recommender from inside: its versions, and how a session scores candidates. */
 #ifndef SL_RECOMMEND_RECOMMENDER_H
 #define SL_RECOMMEND_RECOMMENDER_H
 
@@ -6,10 +6,9 @@
 #include "hnsw/search/topk.h"
 #include "recommend/prepare.h"
 
-/* A version: a model, an item table and what is prepared of the two. A request uses one pair from its start to its end.
- */
+/* A version: a model, an item table, and what is prepared of both. A request uses one pair from start to end. */
 typedef struct sl_pair {
-    sl_guarded guarded; /* requests announce the pair that they use */
+    sl_guarded guarded; /* requests announce the pair they use */
     sl_ranker *ranker;  /* a reference of its own; NULL: recall alone */
     sl_items *items;    /* a reference of its own; NULL: no table */
     sl_prepared *prepared;
@@ -25,7 +24,7 @@ struct sl_recommender {
     size_t threads;
     int verify;
     float missing_score;
-    char *group; /* name of the column of groups, or NULL */
+    char *group; /* the name of the column of groups, or NULL */
     size_t group_size;
     sl_hazards pairs;  /* the pair in use, the sessions' hazards, the replaced pairs */
     uint64_t version;  /* atomic: of the pair in use */
@@ -33,40 +32,39 @@ struct sl_recommender {
     int changing;      /* atomic: 1 while a thread swaps or updates */
 };
 
-/* recommender.c */
-/* Returns the pair in use, for the thread that swaps or updates. */
+/* The pair in use, for the thread that swaps or updates. */
 static inline sl_pair *sl_recommender_pair(const sl_recommender *recommender) {
     return (sl_pair *)sl_hazards_current(&recommender->pairs);
 }
-/* Returns the pair in use, for a request. The pair stays until sl_hazard_release. */
+/* The pair in use, for a request. It stays until sl_hazard_release. */
 static inline const sl_pair *sl_recommender_begin(const sl_recommender *recommender, sl_hazard *hazard) {
     return (const sl_pair *)sl_hazards_protect(&recommender->pairs, hazard);
 }
 
-/* The prepared row of a candidate. missing: 1 if the item table lacks the candidate. */
+/* The prepared row of a candidate. missing: 1 if the item table lacks it. */
 typedef struct sl_candidate {
     const sl_prepared_part *part;
     uint32_t row;
     int missing;
 } sl_candidate;
 
-/* rank.c: what one thread needs to score candidates by one model. A scorer keeps its model. */
+/* rank.c: one thread's state for scoring candidates by one model, which it keeps alive. */
 typedef struct sl_model_scorer sl_model_scorer;
 /* Makes a scorer of the pair's model, for up to max_rows candidates at a time. Errors: as of sl_predictor_create. */
 sl_status sl_model_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows,
                                  sl_model_scorer **out);
 void sl_model_scorer_free(sl_model_scorer *scorer);
-/* Tells whether the scorer is of the pair's model. Takes NULL. */
+/* Whether the scorer is of the pair's model. Takes NULL. */
 int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair);
-/* Tells whether the model has the recall score as a feature. */
+/* Whether the recall score is a feature of the model. */
 int sl_model_scorer_asks_recall(const sl_model_scorer *scorer);
-/* Computes the user's part, once for each request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
+/* Computes the user's part, once a request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
 sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *request);
 /* Scores up to max_rows candidates. recall_scores may be NULL unless sl_model_scorer_asks_recall. */
 sl_status sl_model_scorer_run(sl_model_scorer *scorer, const sl_candidate *candidates, const float *recall_scores,
                               size_t count, float *scores);
 
-/* pair_features.c: candidates as encoded rows, for the features of user and item together. */
+/* pair_features.c: candidates as encoded rows, for features of user and item together. */
 typedef struct sl_pair_rows {
     sl_allocator allocator;
     const sl_features *features;
@@ -80,8 +78,8 @@ typedef struct sl_pair_rows {
 sl_status sl_pair_rows_init(sl_pair_rows *rows, const sl_features *features, const sl_item_shape *shape,
                             size_t max_rows, const sl_allocator *allocator);
 void sl_pair_rows_free(sl_pair_rows *rows);
-/* Lays out the candidates' own columns, and those of the pairs of user and candidate. Allocates only for more ids of
- * bags than ever before. Errors: SL_ENOMEM, SL_ELIMIT. */
+/* Fills in the candidates' own columns, and those of user and candidate together. Allocates only if bags have more ids
+ * than ever before. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_pair_rows_fill(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates,
                             const float *recall_scores, size_t count, sl_encoded *out);
 
@@ -90,9 +88,9 @@ typedef struct sl_group_count {
     uint64_t group;
     size_t count;
 } sl_group_count;
-/* Moves to the front the first n of `count` entries, in order, that have at most `most` of each group.
- * Parameters: an entry's id is the number of a candidate. counts is scratch of `room` entries, a power of two of at
- * least 2 * n. Returns the number of entries kept. */
+/* Moves the first n of `count` entries to the front, in order, with at most `most` of each group.
+ * Parameters: an entry's id is a candidate's number. counts is scratch of `room` entries: a power of two, twice n
+ * at least. Returns the number of entries kept. */
 size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, const sl_candidate *candidates,
                     sl_group_count *counts, size_t room);
 

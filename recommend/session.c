@@ -16,7 +16,7 @@ struct sl_session {
     sl_searcher *searcher;
     sl_model_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
-    uint64_t *ids; /* of the candidates, as are the next two and the rows */
+    uint64_t *ids; /* of the candidates, as are the next two arrays and the rows */
     float *recall_scores, *scores;
     sl_candidate *rows;
     sl_top_entry *top;
@@ -58,7 +58,7 @@ sl_status sl_request_check(const sl_request *request) {
  * Life
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes sure that the scorer is of the pair's model. */
+/* Makes a scorer for the pair's model, unless the session has it. */
 static sl_status ensure_scorer(sl_session *session, const sl_pair *pair) {
     if (!pair->ranker || sl_model_scorer_fits(session->scorer, pair)) return SL_OK;
     sl_model_scorer_free(session->scorer);
@@ -147,32 +147,32 @@ typedef struct serving {
     sl_recommend_stats stats;
 } serving;
 
-/* The arrays of a caller, of n entries each. */
+/* A caller's arrays, of n entries each. */
 typedef struct answer {
     uint64_t *ids;
-    float *scores, *recall_scores; /* NULL: not asked for */
+    float *scores, *recall_scores; /* NULL: not wanted */
 } answer;
 
-/* Starts serving a request with the pair in use, which stays until `end`. */
+/* Begins serving a request. The pair in use stays until end_serving. */
 static serving begin_serving(sl_session *session, const sl_request *request) {
     const sl_pair *pair = sl_recommender_begin(session->recommender, session->hazard);
     return (serving){session, pair, request, {.requests = 1, .version = pair->version}};
 }
 
-/* Ends serving. *stats, unless NULL, gets the counts, on success alone. */
+/* Ends serving. On success, *stats gets the counts, unless it's NULL. */
 static sl_status end_serving(const serving *s, sl_status status, sl_recommend_stats *stats) {
     sl_hazard_release(s->session->hazard);
     if (status == SL_OK && stats) *stats = s->stats;
     return status;
 }
 
-/* Puts the user of the request into the session's scorer, which is made of the pair's model. */
+/* Gives the request's user to a scorer of the pair's model. */
 static sl_status put_user(const serving *s) {
     SL_TRY(ensure_scorer(s->session, s->pair));
     return s->pair->ranker ? sl_model_scorer_user(s->session->scorer, s->request) : SL_OK;
 }
 
-/* Finds the prepared row of each id. The memory of all lookups is prefetched first, then that of all rows. */
+/* Finds the prepared row of each id. Prefetches the memory of all look-ups first, then that of all rows. */
 static void locate_rows(serving *s, const uint64_t *ids, size_t count) {
     const sl_prepared *prepared = s->pair->prepared;
     const sl_id_table *table = sl_catalog_table(&prepared->catalog);
@@ -190,7 +190,7 @@ static void locate_rows(serving *s, const uint64_t *ids, size_t count) {
     }
 }
 
-/* Puts the first `found` candidates into the order of the answer. Returns how many the answer has. */
+/* Orders the first `found` candidates for the answer. Returns the answer's size. */
 static size_t choose_candidates(const serving *s, size_t found, const sl_recommend_params *params) {
     sl_session *session = s->session;
     sl_top top = {session->top, 0, params->max_per_group ? session->candidates : params->n};
@@ -199,7 +199,7 @@ static size_t choose_candidates(const serving *s, size_t found, const sl_recomme
             sl_top_push(&top, (double)session->scores[i], i);
         sl_top_sort(&top);
     } else {
-        /* The recall's order, which under some metrics is not that of its scores. */
+        /* Keep the recall's order, which under some metrics isn't that of its scores. */
         for (; top.size < found && top.size < top.k; top.size++)
             top.entries[top.size] = (sl_top_entry){0, top.size};
     }
@@ -244,7 +244,7 @@ static sl_status check_size(const sl_session *session, const sl_recommend_params
                    params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
 }
 
-/* Refuses max_per_group without groups. Such a bound would bound nothing, and nobody would notice. */
+/* Refuses max_per_group without groups. It would bound nothing, and nobody would notice. */
 static sl_status check_groups(const sl_session *session, const sl_recommend_params *params) {
     if (!params->max_per_group || session->recommender->group) return SL_OK;
     return sl_fail(SL_EINVAL,

@@ -4,7 +4,7 @@
 
 #include <shortlist_rank.h>
 
-/* Reads parameters, with the defaults for those that are missing. ef is set. Errors: SL_EINVAL. */
+/* Reads parameters and fills in defaults; ef is set then. Errors: SL_EINVAL. */
 sl_status sl_recommend_params_read(const sl_recommend_params *given, sl_recommend_params *out);
 /* Checks the struct of a request. Errors: SL_EINVAL. */
 sl_status sl_request_check(const sl_request *request);

@@ -17,8 +17,8 @@ int sl_side_has_columns(const sl_features *features, sl_side side) {
     return 0;
 }
 
-/* Looks vectors up by ids, as an encoder's callback. Training has a column of ids for them. Here zeros hold the place
- * of the vector, which is put there afterwards. */
+/* An encoder's callback that looks up vectors by id. Training has a column of ids for it. Here it gives zeros, and the
+ * vector replaces them later. */
 static sl_status look_up_vector(void *ctx, const char *name, uint64_t id, float *out, size_t dim) {
     const sl_side_encoder *side = ctx;
     (void)id;
@@ -49,7 +49,7 @@ void sl_side_encoder_free(sl_side_encoder *side) {
     *side = (sl_side_encoder){0};
 }
 
-/* Returns the column from a row on. The row is a multiple of 8, so that the bits of validity begin at a byte. */
+/* The column from a row on. The row is a multiple of 8, so validity bits begin at a byte. */
 static sl_column column_from(const sl_column *column, size_t row) {
     static const size_t elements[] = {4, 8, 4, 8};
     sl_column out = *column;
@@ -65,8 +65,8 @@ static sl_column column_from(const sl_column *column, size_t row) {
     return out;
 }
 
-/* Lists the columns of the table, and a column of missing values for each vector that the table lacks. Returns their
- * number. */
+/* Lists the table's columns, and a column of missing values for each vector that the table lacks. Returns their number.
+ */
 static size_t put_columns(sl_side_encoder *side, const sl_table *table, size_t from) {
     static const uint8_t none[SL_SIDE_ROWS / 8 + 1];
     size_t count = 0;

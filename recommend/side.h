@@ -1,5 +1,5 @@
-/* One side of a request: rows of the user's table or of the item table, encoded for a model. An encoder's work, except
- * for the vectors that come from the index instead of a column.
+/* One side of a request: rows of the user's or the item table, encoded for a model. It's an encoder, but some vectors
+ * come from the index instead of a column.
  * Threads: one at a time. */
 #ifndef SL_RECOMMEND_SIDE_H
 #define SL_RECOMMEND_SIDE_H
@@ -16,7 +16,7 @@ typedef struct sl_side_encoder {
     size_t vectors; /* number of features whose vectors come from the index */
     sl_encoder *encoder;
     sl_rows_buffer rows;
-    sl_column *columns; /* those of a table, and one for each vector that the table lacks */
+    sl_column *columns; /* the table's, and one for each vector that the table lacks */
     size_t column_room;
 } sl_side_encoder;
 
@@ -26,15 +26,15 @@ sl_status sl_side_encoder_init(sl_side_encoder *side, const sl_features *feature
 /* Takes a zeroed encoder. */
 void sl_side_encoder_free(sl_side_encoder *side);
 
-/* Tells whether a feature of this side is a vector of the index or of the request, not of a column. */
+/* Whether a feature of this side is a vector from the index or the request, not from a column. */
 int sl_feature_from_index(const sl_feature *feature, sl_side side);
-/* Tells whether any feature of the side is encoded from a column. */
+/* Whether any feature of the side is encoded from a column. */
 int sl_side_has_columns(const sl_features *features, sl_side side);
 
-/* Appends `count` rows of the table, at most SL_SIDE_ROWS, from row `first` on, to side->rows. Set side->rows.rows to 0
- * to begin anew. Vectors from the index are left missing. Errors: as of sl_encoder_append. */
+/* Appends `count` rows of the table from row `first` on, at most SL_SIDE_ROWS, to side->rows. To begin anew, set
+ * side->rows.rows to 0. Vectors from the index stay missing. Errors: as of sl_encoder_append. */
 sl_status sl_side_encode(sl_side_encoder *side, const sl_table *table, size_t first, size_t count);
-/* Returns the place of a feature's vector in encoded row `row`. */
+/* The place of a feature's vector in encoded row `row`. */
 static inline float *sl_side_vector(sl_side_encoder *side, const sl_feature *feature, size_t row) {
     return side->rows.dense + row * side->features->dense_width + feature->at;
 }

@@ -51,7 +51,7 @@ static sl_status check_node(const sl_graph *graph, size_t node) {
     return SL_OK;
 }
 
-/* Looks at the range as a whole first, since hardly a file has a fault. */
+/* Checks the range as a whole first, because few files have a fault. */
 static void check_range(void *ctx, size_t from, size_t to) {
     sl_nodes *nodes = ctx;
     if (!has_stray_links(nodes->graph, from, to) && !has_id_beyond(nodes->graph, from, to)) return;
