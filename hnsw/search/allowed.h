@@ -7,9 +7,9 @@
 #include "hnsw/search/pool.h"
 
 typedef struct sl_allowed {
-    const uint64_t *bits;  /* a bit a node; NULL: all */
-    const uint64_t *dead;  /* tombstones; NULL: none */
-    const uint32_t *nodes; /* the `node_count` nodes whose bits are set, in rising order; NULL: not listed */
+    const uint64_t *bits;       /* a bit a node; NULL: all */
+    const uint64_t *tombstones; /* a bit a deleted node; NULL: none */
+    const uint32_t *nodes;      /* the `node_count` nodes whose bits are set, in rising order; NULL: not listed */
     size_t node_count;
     size_t n;     /* nodes from n on are not allowed */
     size_t count; /* at least the number of allowed nodes; more if bits are set for deleted nodes */
@@ -17,13 +17,14 @@ typedef struct sl_allowed {
 
 /* Allows all nodes of a graph that are not deleted. */
 static inline sl_allowed sl_allowed_all(const sl_graph *graph) {
-    return (sl_allowed){
-        .dead = graph->deleted_count ? sl_tombstones(graph) : NULL, .n = graph->n, .count = sl_undeleted_count(graph)};
+    return (sl_allowed){.tombstones = graph->deleted_count ? sl_tombstones(graph) : NULL,
+                        .n = graph->n,
+                        .count = sl_undeleted_count(graph)};
 }
 
 static inline uint64_t sl_allowed_word(const sl_allowed *allowed, size_t word) {
     uint64_t bits = allowed->bits ? allowed->bits[word] : ~(uint64_t)0;
-    return allowed->dead ? bits & ~allowed->dead[word] : bits;
+    return allowed->tombstones ? bits & ~allowed->tombstones[word] : bits;
 }
 
 static inline int sl_is_allowed(const sl_allowed *allowed, size_t node) {

@@ -26,13 +26,13 @@ static void score_first_block(sl_candidate_block *block) {
 }
 
 /* Drops deleted nodes from place `first` on. */
-static void drop_deleted(sl_candidate_block *block, const uint64_t *dead, size_t first) {
+static void drop_deleted(sl_candidate_block *block, const uint64_t *tombstones, size_t first) {
     uint32_t *nodes = block->nodes;
     size_t kept = first;
     for (size_t i = first; i < block->count; i++) {
         uint32_t node = nodes[i];
         nodes[kept] = node;
-        kept += !sl_has_tombstone(dead, node);
+        kept += !sl_has_tombstone(tombstones, node);
     }
     block->count = kept;
 }

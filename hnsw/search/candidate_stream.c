@@ -5,12 +5,12 @@
 #include "hnsw/search/score_block.h"
 
 /* Candidates that the pool has room for at first. */
-enum { DEPTH = 2048 };
-/* An evaluation of a walk costs as much as so many of a scan, and so many come with each candidate that is settled. */
+enum { FIRST_EF = 2048 };
+/* An evaluation of a walk costs WALK_PRICE of a scan's, and each settled candidate takes about EACH evaluations. */
 enum { WALK_PRICE = 2, EACH = 16 };
-/* Rows that are asked for ahead. */
+/* Rows to prefetch ahead. */
 enum { AHEAD = 16 };
-/* Places for a block that is filled by words of a bitmap. */
+/* A block's places: it's filled by words of a bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 
 void sl_candidate_stream_end_query(sl_candidate_stream *stream) {
@@ -26,7 +26,7 @@ void sl_candidate_stream_free(sl_candidate_stream *stream) {
     stream->count = stream->room = 0;
 }
 
-static sl_allowed allowed_in(const sl_candidate_stream *stream, const sl_graph *graph) {
+static sl_allowed current_allowed(const sl_candidate_stream *stream, const sl_graph *graph) {
     return stream->params->filter ? sl_filter_allowed(stream->params->filter, graph) : sl_allowed_all(graph);
 }
 
@@ -38,7 +38,7 @@ sl_status sl_candidate_stream_begin(sl_candidate_stream *stream, sl_walk *walk, 
     stream->end = SL_STREAM_OPEN;
     stream->count = stream->rest_count = 0;
     stream->scanned = 0;
-    SL_TRY(sl_walk_reserve(walk, seeds > DEPTH ? seeds : DEPTH));
+    SL_TRY(sl_walk_reserve(walk, seeds > FIRST_EF ? seeds : FIRST_EF));
     walk->stop = 0;
     sl_walk_begin(walk, start, walk->pool_ef, &stream->turn);
     return SL_OK;
@@ -48,17 +48,17 @@ sl_status sl_candidate_stream_begin(sl_candidate_stream *stream, sl_walk *walk, 
  * What is settled
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status make_room(sl_candidate_stream *stream, size_t more) {
+static sl_status reserve_settled(sl_candidate_stream *stream, size_t more) {
     size_t need = stream->count + more;
     if (need <= stream->room) return SL_OK;
     sl_status status = SL_OK;
-    stream->settled = sl_mem_grow(&stream->allocator, stream->settled, &stream->room, need > DEPTH ? need : DEPTH,
+    stream->settled = sl_mem_grow(&stream->allocator, stream->settled, &stream->room, need > FIRST_EF ? need : FIRST_EF,
                                   sizeof *stream->settled, &status);
     return status;
 }
 
-/* Puts a candidate in its place. Most come in falling order. */
-static void settle(sl_candidate_stream *stream, uint64_t key) {
+/* Inserts a candidate into the settled ones. Most arrive in falling order. */
+static void insert_settled(sl_candidate_stream *stream, uint64_t key) {
     uint64_t *settled = stream->settled;
     size_t low = 0, high = stream->count;
     if (high && settled[high - 1] > key) low = high;
@@ -74,15 +74,15 @@ static void settle(sl_candidate_stream *stream, uint64_t key) {
     stream->count++;
 }
 
-static void settle_allowed(sl_candidate_stream *stream, const sl_graph *graph, uint64_t key) {
+static void settle_if_allowed(sl_candidate_stream *stream, const sl_graph *graph, uint64_t key) {
     const sl_search_params *params = stream->params;
     uint32_t node = sl_pool_id(key);
     if (!sl_is_allowed(&stream->allowed, node)) return;
-    if (!sl_has_id_filter(params) || sl_accepts_id(params, sl_id_of(graph, node))) settle(stream, key);
+    if (!sl_has_id_filter(params) || sl_accepts_id(params, sl_id_of(graph, node))) insert_settled(stream, key);
 }
 
-/* Tells whether the `wanted` best are settled, where the best of the others has this score. */
-static int is_clear(const sl_candidate_stream *stream, size_t wanted, float score) {
+/* Whether the `wanted` best are settled, if the best of the others has this score. */
+static int are_settled(const sl_candidate_stream *stream, size_t wanted, float score) {
     return stream->count >= wanted && (!wanted || sl_pool_score(stream->settled[wanted - 1]) >= score);
 }
 
@@ -101,11 +101,11 @@ size_t sl_candidate_stream_take(sl_candidate_stream *stream, sl_walk *walk, size
  * The walk
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether comparing all costs less than a walk to `wanted` candidates, or than the walk has cost. */
-static int is_dear(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted) {
+/* Whether scoring all nodes costs less than a walk to `wanted` candidates, or less than the walk has cost. */
+static int is_scan_cheaper(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted) {
     const sl_allowed *allowed = &stream->allowed;
     sl_filter_strategy strategy = stream->params->strategy;
-    /* max_visits has no room for it. */
+    /* max_visits leaves no room for it */
     if (allowed->count > walk->max_evaluations - walk->evaluations) return 0;
     if (!stream->params->filter) return WALK_PRICE * walk->evaluations >= allowed->count;
     if (strategy == SL_FILTER_EXACT || strategy == SL_FILTER_WALK) return strategy == SL_FILTER_EXACT;
@@ -114,16 +114,16 @@ static int is_dear(const sl_candidate_stream *stream, const sl_walk *walk, size_
     return WALK_PRICE * ((double)walk->evaluations * share + ahead) >= (double)allowed->count * share;
 }
 
-/* Tells how the walk goes on, where its best candidate that is not expanded has this score. */
-static sl_candidate_stream_end look_ahead(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted,
+/* Returns whether the walk goes on, if its best unexpanded candidate has this score. */
+static sl_candidate_stream_end walk_state(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted,
                                           float score) {
-    if (is_clear(stream, wanted, score)) return SL_STREAM_ENOUGH;
+    if (are_settled(stream, wanted, score)) return SL_STREAM_ENOUGH;
     if (sl_walk_is_over_budget(walk)) return SL_STREAM_OVER_BUDGET;
-    return is_dear(stream, walk, wanted) ? SL_STREAM_COSTLY : SL_STREAM_OPEN;
+    return is_scan_cheaper(stream, walk, wanted) ? SL_STREAM_COSTLY : SL_STREAM_OPEN;
 }
 
-/* Chooses the candidate that the walk expands next, and settles it. */
-static int choose(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, uint32_t *next) {
+/* Pops the candidate to expand next, and settles it. Returns 0 at the walk's end. */
+static int pop_next(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, uint32_t *next) {
     sl_pool *pool = &walk->pool;
     size_t place = sl_pool_pop_place(pool);
     if (place == SL_NO_PLACE) {
@@ -132,32 +132,32 @@ static int choose(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, uin
     }
     const float score = pool->popped_score;
     *next = pool->all.ids[place];
-    stream->end = look_ahead(stream, walk, wanted, score);
+    stream->end = walk_state(stream, walk, wanted, score);
     if (stream->end == SL_STREAM_OPEN)
-        settle_allowed(stream, walk->graph, sl_pool_key(score, *next));
+        settle_if_allowed(stream, walk->graph, sl_pool_key(score, *next));
     else
         sl_pool_offer(pool, &score, next, 1);
     return stream->end == SL_STREAM_OPEN;
 }
 
 /* Makes room for the candidates of two turns, and for one that is offered again. */
-static sl_status room_for_turns(sl_candidate_stream *stream, sl_walk *walk) {
-    SL_TRY(make_room(stream, SL_TURN_WIDTH));
+static sl_status reserve_turns(sl_candidate_stream *stream, sl_walk *walk) {
+    SL_TRY(reserve_settled(stream, SL_TURN_WIDTH));
     if (walk->pool.all.count + 2 * SL_TURN_IDS + 1 <= walk->pool.room) return SL_OK;
     return sl_walk_grow_pool(walk);
 }
 
-/* Walks on. Nothing is under way when it returns. */
-static sl_status walk_on(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
+/* Continues the walk. No turn is under way when it returns. */
+static sl_status continue_walk(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
     uint32_t next[SL_TURN_WIDTH];
     sl_status status = SL_OK;
-    size_t wide;
+    size_t next_count;
     do {
-        wide = 0;
-        if (status == SL_OK) status = room_for_turns(stream, walk);
-        while (status == SL_OK && wide < SL_TURN_WIDTH && choose(stream, walk, wanted, &next[wide]))
-            wide++;
-    } while (sl_walk_take_turn(walk, &stream->turn, next, wide));
+        next_count = 0;
+        if (status == SL_OK) status = reserve_turns(stream, walk);
+        while (status == SL_OK && next_count < SL_TURN_WIDTH && pop_next(stream, walk, wanted, &next[next_count]))
+            next_count++;
+    } while (sl_walk_take_turn(walk, &stream->turn, next, next_count));
     return status;
 }
 
@@ -165,7 +165,7 @@ static sl_status walk_on(sl_candidate_stream *stream, sl_walk *walk, size_t want
  * All that the walk has not seen
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void sink(uint64_t *heap, size_t size, size_t at) {
+static void sift_down(uint64_t *heap, size_t size, size_t at) {
     uint64_t key = heap[at];
     for (size_t child; (child = 2 * at + 1) < size; at = child) {
         if (child + 1 < size && heap[child + 1] > heap[child]) child++;
@@ -178,13 +178,13 @@ static void sink(uint64_t *heap, size_t size, size_t at) {
 static uint64_t pop_rest(sl_candidate_stream *stream) {
     uint64_t best = stream->rest[0];
     stream->rest[0] = stream->rest[--stream->rest_count];
-    if (stream->rest_count) sink(stream->rest, stream->rest_count, 0);
+    if (stream->rest_count) sift_down(stream->rest, stream->rest_count, 0);
     return best;
 }
 
-/* Keeps what the walk has seen and not expanded, and takes all that it has seen out of `left`. A candidate that was
- * offered again stands twice in the pool. */
-static void keep_open(sl_candidate_stream *stream, const sl_candidates *all, uint64_t *left) {
+/* Keeps the walk's unexpanded candidates, and takes all that it has visited out of `left`. A candidate that was offered
+ * again stands twice in the pool. */
+static void keep_unexpanded(sl_candidate_stream *stream, const sl_candidates *all, uint64_t *left) {
     const sl_allowed of = {.bits = left, .n = stream->allowed.n};
     for (size_t i = 0; i < all->count; i++)
         if (all->open[i] != -INFINITY && sl_is_allowed(&of, all->ids[i]))
@@ -193,7 +193,7 @@ static void keep_open(sl_candidate_stream *stream, const sl_candidates *all, uin
         if (all->ids[i] < of.n) left[all->ids[i] / 64] &= ~((uint64_t)1 << all->ids[i] % 64);
 }
 
-/* Scores that are no numbers belong to damaged rows, which are no results. */
+/* NaN scores belong to damaged rows, which are no results. */
 static void keep_scored(sl_candidate_stream *stream, const float *scores, const uint32_t *nodes, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (scores[i] == scores[i]) stream->rest[stream->rest_count++] = sl_pool_key(scores[i], nodes[i]);
@@ -212,8 +212,8 @@ static void score_left(sl_candidate_stream *stream, sl_walk *walk, const sl_allo
     }
 }
 
-/* The nodes that are left are noted once: another process may delete some meanwhile. */
-static sl_status scan_left(sl_candidate_stream *stream, sl_walk *walk) {
+/* Copies the allowed bits once: another process may delete nodes meanwhile. */
+static sl_status score_all_left(sl_candidate_stream *stream, sl_walk *walk) {
     size_t words = (stream->allowed.n + 63) / 64;
     void *block;
     sl_status status = SL_OK;
@@ -227,10 +227,10 @@ static sl_status scan_left(sl_candidate_stream *stream, sl_walk *walk) {
                                sizeof *stream->rest, &status);
     if (status != SL_OK) goto end;
     stream->rest_count = 0;
-    keep_open(stream, &walk->pool.all, left);
+    keep_unexpanded(stream, &walk->pool.all, left);
     score_left(stream, walk, &of);
     for (size_t i = stream->rest_count / 2; i-- > 0;)
-        sink(stream->rest, stream->rest_count, i);
+        sift_down(stream->rest, stream->rest_count, i);
     stream->scanned = 1;
 end:
     sl_mem_free(&stream->allocator, block, words * sizeof(uint64_t));
@@ -239,16 +239,16 @@ end:
 
 sl_status sl_candidate_stream_settle(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
     const sl_graph *graph = walk->graph;
-    stream->allowed = allowed_in(stream, graph);
+    stream->allowed = current_allowed(stream, graph);
     if (!stream->scanned) {
         stream->end = SL_STREAM_OPEN;
-        SL_TRY(walk_on(stream, walk, wanted));
+        SL_TRY(continue_walk(stream, walk, wanted));
         if (stream->end == SL_STREAM_ENOUGH || stream->end == SL_STREAM_OVER_BUDGET) return SL_OK;
-        SL_TRY(scan_left(stream, walk));
+        SL_TRY(score_all_left(stream, walk));
     }
-    while (stream->rest_count && !is_clear(stream, wanted, sl_pool_score(stream->rest[0]))) {
-        SL_TRY(make_room(stream, 1));
-        settle_allowed(stream, graph, pop_rest(stream));
+    while (stream->rest_count && !are_settled(stream, wanted, sl_pool_score(stream->rest[0]))) {
+        SL_TRY(reserve_settled(stream, 1));
+        settle_if_allowed(stream, graph, pop_rest(stream));
     }
     return SL_OK;
 }

@@ -12,8 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows are encoded a block at a time. A block is small enough to stay in a second-level cache while every query passes
- * over it. */
+/* Rows are encoded in blocks that stay in a second-level cache while every query scans them. */
 enum { BLOCK_BYTES = 512 * 1024, CHUNK = 128 };
 
 struct sl_exact {
@@ -27,7 +26,7 @@ struct sl_exact {
     sl_query_code *query_codes;
     float *query_norm2;
     sl_top_entry *entries; /* k entries a query */
-    size_t *sizes;         /* entries kept so far, of each query */
+    size_t *sizes;         /* entries of each query so far */
     uint8_t *block;        /* encoded rows */
     float *floats;         /* dim floats a thread */
     size_t threads;
@@ -84,7 +83,7 @@ static sl_status alloc_arrays(sl_exact *exact) {
     return SL_OK;
 }
 
-static sl_status take_queries(sl_exact *exact, const uint8_t *queries, size_t stride) {
+static sl_status copy_queries(sl_exact *exact, const uint8_t *queries, size_t stride) {
     const sl_exact_params *p = &exact->params;
     size_t bytes = query_bytes(exact), code_bytes = sl_query_size(&exact->codec);
     if (stride == 0) stride = bytes;
@@ -129,7 +128,7 @@ sl_status sl_exact_create(const sl_exact_params *params, const void *queries, si
     exact->block_rows = BLOCK_BYTES / exact->codec.rows.pitch + CHUNK;
     if (nq) SL_TRY_GOTO(sl_check_stride(queries, mine.dtype, mine.dim, stride), fail);
     SL_TRY_GOTO(alloc_arrays(exact), fail);
-    SL_TRY_GOTO(take_queries(exact, queries, stride), fail);
+    SL_TRY_GOTO(copy_queries(exact, queries, stride), fail);
     *out = exact;
     return SL_OK;
 fail:
@@ -137,8 +136,8 @@ fail:
     return status;
 }
 
-/* Makes the codes and factors of a block's rows, the first of which is row `first` of all. Returns the largest length
- * in the block; `bad` keeps the first bad row. */
+/* Encodes a block of rows. Returns the largest length in it.
+ * Parameters: first: number of its first row. bad: keeps the first bad row. */
 static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_t stride, size_t first,
                            sl_failure *bad) {
     const sl_exact_params *p = &exact->params;
@@ -164,19 +163,20 @@ static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_
     return sqrt(most);
 }
 
-/* Returns how far a kernel's score may be from the exact one, twice over under L2: the bound that kernels.h states,
- * with |a| |b| for the sum of products. `longest`: of the rows. */
+/* Returns how far a kernel's score may lie from the exact one, twice over under L2: the bound of kernels.h, with |a|
+ * |b| for the sum of products.
+ * Parameters: longest: the largest length of a row. */
 static double margin_of(const sl_exact *exact, double query_length, double longest) {
     const sl_exact_params *p = &exact->params;
-    /* |q|^2, which is taken out of an L2 score, was rounded to a float too, however short the rows are. U8 vectors are
-     * scored in terms of x - 128, which can be far longer than x. */
+    /* An L2 score has |q|^2 taken out, which was rounded to a float too, however short the rows are. U8 vectors are
+     * scored as x - 128, which can be far longer than x. */
     double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
     double far = longest + shift, query_far = query_length + shift;
     double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
     return ((double)p->dim + 16) * 0x1p-22 * reach;
 }
 
-/* Scans a block for one query. The kernels' score decides whether the exact score is worth computing. */
+/* Scans a block for one query. The kernel's score decides whether to compute the exact one. */
 static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
                        double longest) {
     const sl_exact_params *p = &exact->params;

@@ -3,28 +3,28 @@
 #include "hnsw/search/key_counts.h"
 #include "hnsw/search/rerank.h"
 
-/* Candidates are settled to so many eighths of the depth at which the k-th result was met. Candidates there are as sure
- * as those within ef. */
+/* Settles candidates to eleven eighths of the depth of the k-th result: those up to it are then as sure as an ef_search
+ * makes them. */
 enum { EIGHTHS = 11 };
-/* The depth grows by a quarter at least, and at most to so many times, where too few results were met. */
-enum { MOST_GROWTH = 2 };
+/* The depth grows by a quarter at least and doubles at most while there are too few results. */
+enum { MAX_GROWTH = 2 };
 
-/* The most that are taken of one id, and of one key; 0: any number. */
+/* The most candidates of one id and of one key; 0: any number. */
 typedef struct limits {
     size_t id, key;
 } limits;
 
-typedef struct grouping {
+typedef struct grouped_search {
     sl_searcher *searcher;
     sl_query query;
     size_t k;
     limits results;
-    sl_key_counts ids, keys; /* candidates that were taken */
+    sl_key_counts ids, keys; /* taken candidates */
     sl_top ranked;
-} grouping;
+} grouped_search;
 
-/* Takes nothing of any id and key, and makes room for so many of each. */
-static sl_status start_taking(grouping *g, size_t most) {
+/* Resets the counts, with room for `most` ids and keys. */
+static sl_status reset_counts(grouped_search *g, size_t most) {
     const size_t places = sl_key_counts_places(most), bytes = sl_key_counts_bytes(places);
     uint8_t *scratch;
     SL_TRY(sl_searcher_scratch(g->searcher, 2 * bytes, &scratch));
@@ -33,9 +33,9 @@ static sl_status start_taking(grouping *g, size_t most) {
     return SL_OK;
 }
 
-/* Takes a candidate where that keeps to the limits. Returns whether it was taken. All that one id has is one with its
- * first one's key. */
-static int take(grouping *g, uint32_t node, limits most) {
+/* Takes a candidate if the limits allow. Returns whether it did. All candidates of an id count once against the first
+ * one's key. */
+static int take_if_within(grouped_search *g, uint32_t node, limits most) {
     const sl_graph *graph = g->searcher->graph;
     size_t no_id = 0, no_key = 0;
     size_t *of_id = most.id ? sl_key_counts_of(&g->ids, sl_id_of(graph, node)) : &no_id;
@@ -46,8 +46,8 @@ static int take(grouping *g, uint32_t node, limits most) {
     return 1;
 }
 
-/* Asks for the ids and keys of the settled candidates, which lie anywhere. */
-static void prefetch_words(const grouping *g) {
+/* Prefetches the ids and keys of the settled candidates, which are scattered. */
+static void prefetch_ids_and_keys(const grouped_search *g) {
     const sl_candidate_stream *stream = &g->searcher->stream;
     const sl_graph *graph = g->searcher->graph;
     for (size_t i = 0; i < stream->count; i++) {
@@ -57,26 +57,26 @@ static void prefetch_words(const grouping *g) {
     }
 }
 
-/* Counts the results among the settled candidates, up to k. *depth: how many candidates hold them. */
-static sl_status count_results(grouping *g, size_t *results, size_t *depth) {
+/* Counts the results among the settled candidates, up to k. *depth becomes the number of candidates that hold them. */
+static sl_status count_results(grouped_search *g, size_t *results, size_t *depth) {
     const sl_candidate_stream *stream = &g->searcher->stream;
     size_t i = 0;
-    SL_TRY(start_taking(g, g->k));
-    prefetch_words(g);
+    SL_TRY(reset_counts(g, g->k));
+    prefetch_ids_and_keys(g);
     for (*results = 0; i < stream->count && *results < g->k; i++)
-        *results += (size_t)take(g, sl_pool_id(stream->settled[i]), g->results);
+        *results += (size_t)take_if_within(g, sl_pool_id(stream->settled[i]), g->results);
     *depth = i;
     return SL_OK;
 }
 
-static size_t deeper(size_t depth, size_t results, size_t k) {
-    size_t least = depth + depth / 4 + 1, most = MOST_GROWTH * depth;
+static size_t next_depth(size_t depth, size_t results, size_t k) {
+    size_t least = depth + depth / 4 + 1, most = MAX_GROWTH * depth;
     size_t needed = results ? depth / results * k : most;
     return needed < least ? least : needed < most ? needed : most;
 }
 
-/* Settles candidates until k results are among the first *depth of them, and as many more as make these sure. */
-static sl_status settle_enough(grouping *g, size_t ef, size_t *depth) {
+/* Settles candidates until the first *depth hold k results, and some more to make these sure. */
+static sl_status settle_k_results(grouped_search *g, size_t ef, size_t *depth) {
     sl_searcher *searcher = g->searcher;
     size_t wanted = ef > g->k ? ef : g->k, results;
     for (;;) {
@@ -85,13 +85,13 @@ static sl_status settle_enough(grouping *g, size_t ef, size_t *depth) {
         if (searcher->stream.count < wanted) return SL_OK;
         size_t sure = *depth * EIGHTHS / 8;
         if (results == g->k && sure <= wanted) return SL_OK;
-        wanted = results == g->k ? sure : deeper(wanted, results, g->k);
+        wanted = results == g->k ? sure : next_depth(wanted, results, g->k);
     }
 }
 
-/* Moves those that may be results to the front of the settled candidates: those that a search for `depth` ranks, less
- * what a search for the results of one id, or of one key, would not rank. */
-static sl_status choose(grouping *g, const sl_search_params *params, size_t depth) {
+/* Moves possible results to the front of the settled candidates: those that a search for `depth` re-ranks, less those
+ * that a search among one id or one key would not re-rank. */
+static sl_status choose_possible(grouped_search *g, const sl_search_params *params, size_t depth) {
     sl_candidate_stream *stream = &g->searcher->stream;
     size_t chosen = 0, among = sl_rerank_count(g->searcher->graph, depth, params);
     const sl_search_params own = {0};
@@ -99,15 +99,15 @@ static sl_status choose(grouping *g, const sl_search_params *params, size_t dept
     if (spare.id) spare.id = sl_rerank_count(g->searcher->graph, spare.id, &own);
     if (spare.key) spare.key = sl_rerank_count(g->searcher->graph, spare.key, &own);
     if (among > stream->count) among = stream->count;
-    SL_TRY(start_taking(g, among));
+    SL_TRY(reset_counts(g, among));
     for (size_t i = 0; i < among; i++)
-        if (take(g, sl_pool_id(stream->settled[i]), spare)) stream->settled[chosen++] = stream->settled[i];
+        if (take_if_within(g, sl_pool_id(stream->settled[i]), spare)) stream->settled[chosen++] = stream->settled[i];
     stream->count = chosen;
     return SL_OK;
 }
 
-/* Ranks what may be a result, best first. */
-static void rank(grouping *g) {
+/* Re-ranks the possible results, best first. */
+static void rerank_possible(grouped_search *g) {
     sl_searcher *searcher = g->searcher;
     size_t most = searcher->walk.max_ef, taken;
     while ((taken = sl_candidate_stream_take(&searcher->stream, &searcher->walk, most)) > 0) {
@@ -117,37 +117,38 @@ static void rank(grouping *g) {
     }
 }
 
-static sl_status keep_results(grouping *g) {
+static sl_status keep_results(grouped_search *g) {
     sl_top *top = &g->searcher->top;
-    SL_TRY(start_taking(g, g->k));
+    SL_TRY(reset_counts(g, g->k));
     top->size = 0;
     for (size_t i = 0; i < g->ranked.size && top->size < g->k; i++)
-        if (take(g, (uint32_t)g->ranked.entries[i].id, g->results)) top->entries[top->size++] = g->ranked.entries[i];
+        if (take_if_within(g, (uint32_t)g->ranked.entries[i].id, g->results))
+            top->entries[top->size++] = g->ranked.entries[i];
     return SL_OK;
 }
 
-/* Finds and ranks for the query that the stream has begun. */
-static sl_status find(grouping *g, const sl_search_params *params) {
+/* Answers the query whose stream has begun. */
+static sl_status answer_query(grouped_search *g, const sl_search_params *params) {
     const sl_allocator *allocator = &g->searcher->graph->allocator;
     size_t depth;
     void *block;
-    SL_TRY(settle_enough(g, params->ef, &depth));
-    SL_TRY(choose(g, params, depth));
+    SL_TRY(settle_k_results(g, params->ef, &depth));
+    SL_TRY(choose_possible(g, params, depth));
     g->ranked.k = g->searcher->stream.count;
     SL_TRY(sl_mem_take(allocator, g->ranked.k * sizeof(sl_top_entry), &block));
     g->ranked.entries = block;
-    rank(g);
+    rerank_possible(g);
     sl_status status = keep_results(g);
     sl_mem_free(allocator, block, g->ranked.k * sizeof(sl_top_entry));
     return status;
 }
 
 sl_status sl_search_grouped(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
-    grouping g = {.searcher = searcher, .query = query, .k = k};
+    grouped_search g = {.searcher = searcher, .query = query, .k = k};
     g.results.id = sl_ids_repeat(searcher->graph) ? 1 : 0;
     g.results.key = params->group_size < k ? params->group_size : k;
     SL_TRY(sl_searcher_begin_stream(searcher, query, params));
-    sl_status status = find(&g, params);
+    sl_status status = answer_query(&g, params);
     if (params->filter) searcher->used = searcher->stream.scanned ? SL_FILTER_EXACT : SL_FILTER_WALK;
     sl_candidate_stream_end_query(&searcher->stream);
     return status;

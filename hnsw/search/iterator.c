@@ -12,28 +12,27 @@ struct sl_iterator {
     sl_allocator allocator;
     sl_searcher *searcher;
     sl_search_params params;
-    void *vector; /* a copy of the query */
+    void *vector; /* a copy of the query's */
     size_t query_bytes;
     sl_query query;
-    size_t n; /* the index as it was when the iterator was made */
+    size_t n; /* the index when the iterator was made */
     uint64_t numbering;
-    sl_top ranked;        /* results that no page has had yet, best first; k is the room */
-    size_t taken;         /* candidates that were ranked, of which those in `ranked` wait */
-    sl_search_stats told; /* work that the caller knows of */
-    /* Where ids have several vectors: of each id that was met, GIVEN once a page had it, else the number of the last
-     * pass over `ranked` that met it. */
-    sl_key_counts met;
-    size_t met_count, passes, given;
+    sl_top ranked;            /* results for later pages, best first; k is the room */
+    size_t taken;             /* candidates re-ranked so far, including those in `ranked` */
+    sl_search_stats reported; /* work reported to the caller */
+    /* Only if ids have several vectors: for each id seen, GIVEN once a page had it, else the last pass over `ranked`
+     * that saw it. */
+    sl_key_counts ids_seen;
+    size_t ids_seen_count, passes, given;
 };
 
 #define GIVEN SIZE_MAX
 
-/* Candidates are ranked to so many eighths of the depth at which a page's last id is expected, as grouped_search.c
- * does. */
+/* Re-ranks to eleven eighths of the depth at which a page's last id is expected, as grouped_search.c does. */
 enum { EIGHTHS = 11 };
 
-static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
-                             sl_search_params *mine) {
+static sl_status read_iterator_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
+                                      sl_search_params *mine) {
     sl_search_params_init(mine);
     SL_TRY(sl_params_in(mine, sizeof *mine, given, "sl_search_params_init"));
     if (mine->recall != 0)
@@ -45,7 +44,7 @@ static sl_status read_params(const sl_graph *graph, sl_dtype dtype, const sl_sea
     return sl_search_check(graph, dtype, 1, mine);
 }
 
-static sl_status begin(sl_iterator *iterator, sl_query query) {
+static sl_status begin_query(sl_iterator *iterator, sl_query query) {
     const sl_index *index = iterator->index;
     void *block;
     SL_TRY(sl_mem_alloc(&iterator->allocator, iterator->query_bytes, &block));
@@ -68,7 +67,7 @@ sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype 
     *out = NULL;
     if (!index || !query) return sl_fail(SL_EINVAL, "index or query is NULL");
     sl_search_params mine;
-    SL_TRY(read_params(&index->graph, dtype, params, &mine));
+    SL_TRY(read_iterator_params(&index->graph, dtype, params, &mine));
     void *block;
     SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_iterator), &block));
     sl_iterator *iterator = block;
@@ -76,7 +75,7 @@ sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype 
                               .allocator = index->graph.allocator,
                               .params = mine,
                               .query_bytes = index->graph.codec.dim * sl_dtype_size(dtype)};
-    sl_status status = begin(iterator, (sl_query){query, dtype});
+    sl_status status = begin_query(iterator, (sl_query){query, dtype});
     if (status != SL_OK) {
         sl_iterator_free(iterator);
         return status;
@@ -91,12 +90,12 @@ void sl_iterator_free(sl_iterator *iterator) {
     if (iterator->searcher) sl_candidate_stream_end_query(&iterator->searcher->stream);
     sl_searcher_pool_give(iterator->index, iterator->searcher);
     sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
-    sl_mem_free(&allocator, iterator->met.keys, sl_key_counts_bytes(iterator->met.places));
+    sl_mem_free(&allocator, iterator->ids_seen.keys, sl_key_counts_bytes(iterator->ids_seen.places));
     sl_mem_free(&allocator, iterator->vector, iterator->query_bytes);
     sl_mem_free(&allocator, iterator, sizeof *iterator);
 }
 
-/* A handle that follows a file has a view, which stays. */
+/* The view of a handle that follows a file stays as it is. */
 static sl_status check_unchanged(const sl_iterator *iterator) {
     const sl_graph *graph = iterator->searcher->graph;
     if (graph->n == iterator->n && graph->numbering == iterator->numbering) return SL_OK;
@@ -104,8 +103,8 @@ static sl_status check_unchanged(const sl_iterator *iterator) {
                    graph->n == iterator->n ? "renumbered" : "added to");
 }
 
-/* Ranks up to `most` candidates of the stream. */
-static sl_status rank_more(sl_iterator *iterator, size_t most) {
+/* Re-ranks up to `most` candidates of the stream. */
+static sl_status rerank_more(sl_iterator *iterator, size_t most) {
     sl_searcher *searcher = iterator->searcher;
     sl_top *ranked = &iterator->ranked;
     if (most > searcher->stream.count) most = searcher->stream.count;
@@ -123,8 +122,8 @@ static sl_status rank_more(sl_iterator *iterator, size_t most) {
     return SL_OK;
 }
 
-/* Leaves out results that were deleted since the walk met them. */
-static void leave_deleted(sl_iterator *iterator) {
+/* Drops results that were deleted since the walk found them. */
+static void drop_deleted(sl_iterator *iterator) {
     sl_top *ranked = &iterator->ranked;
     size_t kept = 0;
     for (size_t i = 0; i < ranked->size; i++)
@@ -133,41 +132,42 @@ static void leave_deleted(sl_iterator *iterator) {
     ranked->size = kept;
 }
 
-/* Makes room for the ids of all that is ranked. */
-static sl_status make_room_for_ids(sl_iterator *iterator) {
-    const sl_key_counts old = iterator->met;
-    const size_t places = sl_key_counts_places(iterator->met_count + iterator->ranked.size);
+/* Makes room for the ids of all results. */
+static sl_status reserve_ids(sl_iterator *iterator) {
+    const sl_key_counts old = iterator->ids_seen;
+    const size_t places = sl_key_counts_places(iterator->ids_seen_count + iterator->ranked.size);
     void *block;
     if (places <= old.places) return SL_OK;
     SL_TRY(sl_mem_take(&iterator->allocator, sl_key_counts_bytes(places), &block));
-    sl_key_counts_start(&iterator->met, block, places);
+    sl_key_counts_start(&iterator->ids_seen, block, places);
     for (size_t i = 0; i < old.places; i++)
-        if (old.counts[i]) *sl_key_counts_of(&iterator->met, old.keys[i]) = old.counts[i];
+        if (old.counts[i]) *sl_key_counts_of(&iterator->ids_seen, old.keys[i]) = old.counts[i];
     sl_mem_free(&iterator->allocator, old.keys, sl_key_counts_bytes(old.places));
     return SL_OK;
 }
 
-/* Leaves out all but the best vector of each id, and all of ids that a page has had. */
-static sl_status leave_repeated(sl_iterator *iterator) {
+/* Keeps only the best vector of each id, and none of ids that a page has had. */
+static sl_status drop_repeated_ids(sl_iterator *iterator) {
     const sl_graph *graph = iterator->searcher->graph;
     sl_top *ranked = &iterator->ranked;
     size_t kept = 0;
     if (!sl_ids_repeat(graph)) return SL_OK;
-    SL_TRY(make_room_for_ids(iterator));
+    SL_TRY(reserve_ids(iterator));
     iterator->passes++;
     for (size_t i = 0; i < ranked->size; i++) {
-        size_t *met = sl_key_counts_of(&iterator->met, sl_id_of(graph, (uint32_t)ranked->entries[i].id));
-        if (*met == GIVEN || *met == iterator->passes) continue;
-        iterator->met_count += *met == 0;
-        *met = iterator->passes;
+        size_t *seen = sl_key_counts_of(&iterator->ids_seen, sl_id_of(graph, (uint32_t)ranked->entries[i].id));
+        if (*seen == GIVEN || *seen == iterator->passes) continue;
+        iterator->ids_seen_count += *seen == 0;
+        *seen = iterator->passes;
         ranked->entries[kept++] = ranked->entries[i];
     }
     ranked->size = kept;
     return SL_OK;
 }
 
-/* Looks and ranks as a search for all results so far and k more does. Tells whether that found anything. */
-static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
+/* Searches and re-ranks as a search for all results so far and k more does. *found: whether that brought any candidate.
+ */
+static sl_status search_further(sl_iterator *iterator, size_t k, int *found) {
     sl_searcher *searcher = iterator->searcher;
     const sl_search_params *params = &iterator->params;
     const size_t before = iterator->taken, total = before - iterator->ranked.size + k;
@@ -175,48 +175,49 @@ static sl_status look_further(sl_iterator *iterator, size_t k, int *found) {
     size_t wanted = sl_rerank_count(searcher->graph, total, params);
     if (wanted > ef) wanted = ef;
     SL_TRY(sl_candidate_stream_settle(&searcher->stream, &searcher->walk, ef > before ? ef - before : 0));
-    SL_TRY(rank_more(iterator, wanted > before ? wanted - before : 0));
+    SL_TRY(rerank_more(iterator, wanted > before ? wanted - before : 0));
     *found = iterator->taken > before;
     return SL_OK;
 }
 
-/* Ranks as many more candidates as make a page's ids sure, where ids have several vectors. */
-static sl_status make_sure(sl_iterator *iterator, size_t k) {
+/* Re-ranks more candidates, until a page's ids are sure, if ids have several vectors. */
+static sl_status make_page_sure(sl_iterator *iterator, size_t k) {
     sl_searcher *searcher = iterator->searcher;
-    if (!iterator->met_count) return SL_OK;
-    const double ids = (double)(iterator->given + k) / (double)iterator->met_count, taken = (double)iterator->taken;
+    if (!iterator->ids_seen_count) return SL_OK;
+    const double ids = (double)(iterator->given + k) / (double)iterator->ids_seen_count,
+                 taken = (double)iterator->taken;
     const size_t sure = (size_t)(taken * ids * EIGHTHS / 8);
     if (sure <= iterator->taken) return SL_OK;
     SL_TRY(sl_candidate_stream_settle(&searcher->stream, &searcher->walk, sure - iterator->taken));
-    SL_TRY(rank_more(iterator, sure - iterator->taken));
-    leave_deleted(iterator);
-    return leave_repeated(iterator);
+    SL_TRY(rerank_more(iterator, sure - iterator->taken));
+    drop_deleted(iterator);
+    return drop_repeated_ids(iterator);
 }
 
-/* Ranks what a page needs. Nothing is given away where that fails. */
+/* Prepares a page's results. A failure loses none. */
 static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     const sl_searcher *searcher = iterator->searcher;
     sl_walk *walk = &iterator->searcher->walk;
     int found = 1;
     if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->of, searcher->graph));
-    leave_deleted(iterator);
+    drop_deleted(iterator);
     if (iterator->params.max_visits) walk->max_evaluations = walk->evaluations + iterator->params.max_visits;
     do {
-        SL_TRY(look_further(iterator, k, &found));
-        leave_deleted(iterator);
-        SL_TRY(leave_repeated(iterator));
+        SL_TRY(search_further(iterator, k, &found));
+        drop_deleted(iterator);
+        SL_TRY(drop_repeated_ids(iterator));
     } while (found && iterator->ranked.size < k);
-    return make_sure(iterator, k);
+    return make_page_sure(iterator, k);
 }
 
-/* Moves up to k results into a page, and fills it up. Returns how many results it has. */
+/* Moves up to k results into a page and fills the rest. Returns their number. */
 static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores) {
     const sl_graph *graph = iterator->searcher->graph;
     sl_top *ranked = &iterator->ranked;
     size_t got = k < ranked->size ? k : ranked->size;
     for (size_t i = 0; i < k; i++) {
         ids[i] = i < got ? sl_id_of(graph, (uint32_t)ranked->entries[i].id) : SL_NO_ID;
-        if (i < got && iterator->met_count) *sl_key_counts_of(&iterator->met, ids[i]) = GIVEN;
+        if (i < got && iterator->ids_seen_count) *sl_key_counts_of(&iterator->ids_seen, ids[i]) = GIVEN;
         if (scores) scores[i] = i < got ? sl_public_score(graph, ranked->entries[i].score) : NAN;
     }
     iterator->given += got;
@@ -225,16 +226,16 @@ static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *s
     return got;
 }
 
-/* Tells of the work since it was told last. */
-static void tell_work(sl_iterator *iterator, size_t k, size_t got, sl_search_stats *stats) {
+/* Reports the work since the last page. */
+static void report_work(sl_iterator *iterator, size_t k, size_t got, sl_search_stats *stats) {
     sl_search_stats sum = {0};
     sl_results_add_work(iterator->searcher, &sum);
     *stats = sum;
     stats->results = got;
     stats->cut = got < k && iterator->searcher->stream.end == SL_STREAM_OVER_BUDGET;
-    stats->evaluations -= iterator->told.evaluations;
-    stats->expansions -= iterator->told.expansions;
-    iterator->told = sum;
+    stats->evaluations -= iterator->reported.evaluations;
+    stats->expansions -= iterator->reported.expansions;
+    iterator->reported = sum;
 }
 
 sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores, size_t *got,
@@ -245,6 +246,6 @@ sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float
     if (iterator->n) SL_TRY(prepare_page(iterator, k));
     size_t page = fill_page(iterator, k, ids, scores);
     if (got) *got = page;
-    if (stats) tell_work(iterator, k, page, stats);
+    if (stats) report_work(iterator, k, page, stats);
     return SL_OK;
 }

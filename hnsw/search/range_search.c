@@ -11,53 +11,52 @@
 #include <float.h>
 #include <math.h>
 
-/* Nodes from which on a walk is worth more than a comparison with all. */
-enum { FEW = 4096 };
-/* A node that lies in order costs about so much less to compare with than one that a link leads to. */
+/* With at most so many allowed nodes, scoring all costs less than a walk. */
+enum { FEW_ALLOWED = 4096 };
+/* Scoring a node in order costs about this much less than one that a link leads to. */
 enum { SCAN_GAIN = 4 };
-/* Nodes that are found before they are told. */
-enum { SOME = 256 };
-/* Nodes that a searcher keeps the memory for. */
-enum { KEPT = 1 << 17 };
-/* Nodes that tell how far the walk's scores lie from those of results, and how many standard deviations of that count.
- */
+/* Hits to find before they are reported. */
+enum { HITS_A_REPORT = 256 };
+/* Hits whose memory a searcher keeps. */
+enum { KEPT_HITS = 1 << 17 };
+/* Nodes to sample for the difference of walks' and results' scores, and the standard deviations that count. */
 enum { SAMPLE = 64 };
 #define DEVIATIONS 1.0
-/* Places for a block that is filled by words of the bitmap. */
+/* A block's places: it's filled by words of the bitmap. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 enum { AHEAD = 16 };
 
-/* The question that a range search asks of each query. */
-typedef struct range_question {
+/* One call. */
+typedef struct range_call {
     double radius;
     const sl_range_params *params;
     sl_range_fn fn;
     void *ctx;
-} range_question;
+} range_call;
 
 /* One query under way. */
-typedef struct ranging {
-    const range_question *question;
+typedef struct range_query {
+    const range_call *call;
     sl_searcher *searcher;
     sl_query query;
     size_t number;
     sl_allowed allowed;
-    size_t told; /* nodes of the within that were looked at */
+    size_t reported; /* hits looked at so far */
     size_t results;
     int ended; /* fn wants no more */
-} ranging;
+} range_query;
 
 void sl_range_params_init_sized(sl_range_params *params, size_t struct_size) {
     const sl_range_params mine = {.struct_size = sizeof mine, .ef = 128, .threads = 1, .slack = 0.015};
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-static int is_l2(const ranging *r) {
+static int is_l2(const range_query *r) {
     return r->searcher->graph->codec.metric == SL_METRIC_L2;
 }
 
-/* Hands those of a block of nodes that are within the radius to the caller. */
-static void tell_block(ranging *r, const uint32_t *nodes, const float *walked, size_t count) {
+/* Reports the nodes of a block that are within the radius. */
+static void report_block(range_query *r, const uint32_t *nodes, const float *walked, size_t count) {
     const sl_graph *graph = r->searcher->graph;
     double scores[SL_RESULT_BLOCK];
     for (size_t i = 0; i < count; i++)
@@ -65,35 +64,34 @@ static void tell_block(ranging *r, const uint32_t *nodes, const float *walked, s
     sl_result_scores(r->searcher, r->query.vector, nodes, walked, count, scores);
     for (size_t i = 0; i < count && !r->ended; i++) {
         float score = sl_public_score(graph, scores[i]);
-        if (!sl_public_score_reaches(graph, score, r->question->radius)) continue;
+        if (!sl_public_score_reaches(graph, score, r->call->radius)) continue;
         r->results++;
-        r->ended = r->question->fn(r->question->ctx, r->number, sl_id_of(graph, nodes[i]), score) != 0;
+        r->ended = r->call->fn(r->call->ctx, r->number, sl_id_of(graph, nodes[i]), score) != 0;
     }
 }
 
-/* Hands over what the within has got since the last time. Deleted nodes, and those that the filter refuses, were steps
- * of the walk alone. */
-static void tell_found(ranging *r) {
+/* Reports the new hits. Deleted or refused nodes were only steps of the walk. */
+static void report_hits(range_query *r) {
     const sl_range_hits *hits = &r->searcher->range_hits;
     uint32_t nodes[SL_RESULT_BLOCK];
     float walked[SL_RESULT_BLOCK];
-    while (r->told < hits->count && !r->ended) {
+    while (r->reported < hits->count && !r->ended) {
         size_t count = 0;
-        for (; r->told < hits->count && count < SL_RESULT_BLOCK; r->told++) {
-            nodes[count] = hits->ids[r->told];
-            walked[count] = hits->scores[r->told];
+        for (; r->reported < hits->count && count < SL_RESULT_BLOCK; r->reported++) {
+            nodes[count] = hits->ids[r->reported];
+            walked[count] = hits->scores[r->reported];
             count += (size_t)sl_is_allowed(&r->allowed, nodes[count]);
         }
-        tell_block(r, nodes, walked, count);
+        report_block(r, nodes, walked, count);
     }
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Comparing with all
+ * Scoring all nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Leaves out nodes that the walk has seen. */
-static size_t leave_seen(const sl_visited *visited, uint32_t *nodes, size_t count) {
+/* Drops nodes that the walk has visited. */
+static size_t drop_visited(const sl_visited *visited, uint32_t *nodes, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t node = nodes[i];
@@ -103,9 +101,9 @@ static size_t leave_seen(const sl_visited *visited, uint32_t *nodes, size_t coun
     return kept;
 }
 
-/* Compares with all allowed nodes that the walk has not seen, and hands over those that score above `floor` in the
- * walk's codes and are within the radius. */
-static void compare_rest(ranging *r, float floor) {
+/* Scores all allowed, unvisited nodes. Reports those above the threshold in the walk's codes that are within the
+ * radius. */
+static void score_unvisited(range_query *r, float threshold) {
     sl_walk *walk = &r->searcher->walk;
     const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, AHEAD);
     uint32_t nodes[ROOM + SL_SCORE_PAD] = {0};
@@ -113,22 +111,22 @@ static void compare_rest(ranging *r, float floor) {
     sl_range left = sl_allowed_begin(&r->allowed);
     while (left.first < left.end && !r->ended) {
         size_t count = sl_allowed_next(&r->allowed, &left, nodes, ROOM), kept = 0;
-        count = leave_seen(&walk->visited, nodes, count);
+        count = drop_visited(&walk->visited, nodes, count);
         sl_score_block(&scorer, nodes, count, count, scores);
         walk->evaluations += count;
         for (size_t i = 0; i < count; i++) {
             nodes[kept] = nodes[i];
             scores[kept] = scores[i];
-            kept += scores[i] > floor || floor == -INFINITY;
+            kept += scores[i] > threshold || threshold == -INFINITY;
         }
         for (size_t i = 0; i < kept; i += SL_RESULT_BLOCK)
-            tell_block(r, nodes + i, scores + i, kept - i < SL_RESULT_BLOCK ? kept - i : SL_RESULT_BLOCK);
+            report_block(r, nodes + i, scores + i, kept - i < SL_RESULT_BLOCK ? kept - i : SL_RESULT_BLOCK);
     }
 }
 
-static void compare_all(ranging *r) {
+static void score_all(range_query *r) {
     sl_visited_clear(&r->searcher->walk.visited);
-    compare_rest(r, -INFINITY);
+    score_unvisited(r, -INFINITY);
     r->searcher->used = SL_FILTER_EXACT;
 }
 
@@ -136,19 +134,19 @@ static void compare_all(ranging *r) {
  * Walking
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The score of a vector at distance 0 under L2, if the walk sees all bits. */
-static double nearest_score(const ranging *r) {
+/* Returns the L2 score of a vector at distance 0, if the walk sees all bits. */
+static double nearest_score(const range_query *r) {
     return (double)sl_codec_nearest(&r->searcher->graph->codec, r->searcher->walk.query_norm2);
 }
 
-/* The walk's score of a vector at the radius, if the walk sees all bits. */
-static double walk_score(const ranging *r) {
-    double radius = r->question->radius;
+/* Returns the walk's score of a vector at the radius, if the walk sees all bits. */
+static double walk_score(const range_query *r) {
+    double radius = r->call->radius;
     return is_l2(r) ? nearest_score(r) - radius / 2 : radius;
 }
 
-/* Returns how far the walk's scores lie above those of results, less what they vary. */
-static double difference(const ranging *r) {
+/* Returns how far the walk's scores lie above the results' scores, less their deviation. */
+static double walk_score_bias(const range_query *r) {
     const sl_searcher *searcher = r->searcher;
     const sl_range_hits *hits = &searcher->range_hits;
     uint32_t nodes[SAMPLE];
@@ -173,39 +171,38 @@ static double difference(const ranging *r) {
     return mean - DEVIATIONS * sqrt(variance > 0 ? variance : 0);
 }
 
-/* Rounding of a walk's score, of the terms that it is the sum of. A score at distance 0 may be 0 itself. */
+/* Rounding error of a walk's score, relative to its terms. A score at distance 0 may itself be 0. */
 #define ROUNDING (4 * FLT_EPSILON)
 
-/* The least score of the walk that a vector within the radius is likely to have, or one that leads to such. It is below
- * the score of the query's own copies, and of vectors on the radius itself. */
-static float floor_of(const ranging *r) {
+/* Returns the least score in the walk of a vector within the radius, or of one that leads there. It's below the score
+ * of the query's own duplicates, and of vectors on the radius. */
+static float hit_threshold(const range_query *r) {
     const sl_walk *walk = &r->searcher->walk;
-    double at = walk_score(r) + difference(r), origin = (double)walk->origin;
-    double slack = r->question->params->slack,
-           rounding = (double)ROUNDING * (fabs(origin) + fabs(at)) + (double)FLT_MIN;
+    double at = walk_score(r) + walk_score_bias(r), origin = (double)walk->origin;
+    double slack = r->call->params->slack, rounding = (double)ROUNDING * (fabs(origin) + fabs(at)) + (double)FLT_MIN;
     if (walk->graph->codec.metric == SL_METRIC_IP) return (float)(at - slack * fabs(at) - rounding);
     double distance = origin - at > 0 ? origin - at : 0;
     return (float)(origin - (1 + slack) * (1 + slack) * distance - rounding);
 }
 
-/* Goes on from what is within the radius, until that costs as much as comparing with the rest. */
-static sl_status walk_on(ranging *r, size_t most) {
+/* Continues from the hits, until that costs as much as scoring the rest. */
+static sl_status continue_from_hits(range_query *r, size_t most) {
     sl_walk *walk = &r->searcher->walk;
     sl_range_hits *hits = &r->searcher->range_hits;
-    sl_range_hits_raise_threshold(hits, floor_of(r));
+    sl_range_hits_raise_threshold(hits, hit_threshold(r));
     for (;;) {
-        tell_found(r);
+        report_hits(r);
         SL_TRY(hits->status);
         if (r->ended || hits->expanded == hits->count) return SL_OK;
         if (walk->evaluations >= most) break;
-        sl_walk_range_hits(walk, hits->count + SOME, most);
+        sl_walk_range_hits(walk, hits->count + HITS_A_REPORT, most);
     }
     r->searcher->used = SL_FILTER_EXACT;
-    compare_rest(r, hits->threshold);
+    score_unvisited(r, hits->threshold);
     return SL_OK;
 }
 
-static sl_status walk(ranging *r, size_t most) {
+static sl_status walk_to_hits(range_query *r, size_t most) {
     sl_searcher *searcher = r->searcher;
     sl_walk *walk = &searcher->walk;
     const sl_graph *graph = searcher->graph;
@@ -216,8 +213,8 @@ static sl_status walk(ranging *r, size_t most) {
     sl_range_hits_start(&searcher->range_hits);
     walk->stop = 0;
     walk->range_hits = &searcher->range_hits;
-    sl_walk_layer(walk, 0, near, r->question->params->ef);
-    sl_status status = walk_on(r, most);
+    sl_walk_layer(walk, 0, near, r->call->params->ef);
+    sl_status status = continue_from_hits(r, most);
     walk->range_hits = NULL;
     return status;
 }
@@ -226,34 +223,35 @@ static sl_status walk(ranging *r, size_t most) {
  * The call
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status answer(const sl_query_batch *batch, size_t i, sl_searcher *searcher, sl_search_stats *stats) {
-    const range_question *question = batch->ctx;
-    const sl_filter *filter = question->params->filter;
-    ranging r = {.question = question, .searcher = searcher, .query = sl_query_batch_query(batch, i), .number = i};
+static sl_status answer_range_query(const sl_query_batch *batch, size_t i, sl_searcher *searcher,
+                                    sl_search_stats *stats) {
+    const range_call *call = batch->ctx;
+    const sl_filter *filter = call->params->filter;
+    range_query r = {.call = call, .searcher = searcher, .query = sl_query_batch_query(batch, i), .number = i};
     sl_searcher_refresh(searcher);
     SL_TRY(sl_searcher_prepare(searcher, r.query, &(sl_search_params){.filter = filter}));
     const sl_graph *graph = searcher->graph;
     r.allowed = filter ? sl_filter_allowed(filter, graph) : sl_allowed_all(graph);
-    double score = is_l2(&r) ? -question->radius : question->radius;
+    double score = is_l2(&r) ? -call->radius : call->radius;
     if (score < INFINITY && graph->n) {
-        if (question->params->exact || score == -INFINITY || r.allowed.count <= FEW)
-            compare_all(&r);
+        if (call->params->exact || score == -INFINITY || r.allowed.count <= FEW_ALLOWED)
+            score_all(&r);
         else
-            SL_TRY(walk(&r, r.allowed.count / SCAN_GAIN));
+            SL_TRY(walk_to_hits(&r, r.allowed.count / SCAN_GAIN));
     }
     stats->results += r.results;
     sl_results_add_work(searcher, stats);
-    if (searcher->range_hits.room > KEPT) sl_range_hits_free(&searcher->range_hits, &graph->allocator);
+    if (searcher->range_hits.room > KEPT_HITS) sl_range_hits_free(&searcher->range_hits, &graph->allocator);
     return SL_OK;
 }
 
-static sl_status check(const sl_graph *graph, sl_dtype dtype, const range_question *question) {
-    if (!question->fn) return sl_fail(SL_EINVAL, "fn is NULL; give a function that takes the results");
-    if (isnan(question->radius)) return sl_fail(SL_EINVAL, "radius is NaN; give a score");
-    if (question->params->ef == 0 || question->params->ef > SL_MAX_EF)
-        return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", question->params->ef, SL_MAX_EF);
-    if (!(question->params->slack >= 0))
-        return sl_fail(SL_EINVAL, "slack is %g; give 0 for none, or more", question->params->slack);
+static sl_status check_call(const sl_graph *graph, sl_dtype dtype, const range_call *call) {
+    if (!call->fn) return sl_fail(SL_EINVAL, "fn is NULL; give a function that takes the results");
+    if (isnan(call->radius)) return sl_fail(SL_EINVAL, "radius is NaN; give a score");
+    if (call->params->ef == 0 || call->params->ef > SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "ef is %zu; give 1 to %u", call->params->ef, SL_MAX_EF);
+    if (!(call->params->slack >= 0))
+        return sl_fail(SL_EINVAL, "slack is %g; give 0 for none, or more", call->params->slack);
     return sl_codec_accepts(&graph->codec, dtype);
 }
 
@@ -266,8 +264,8 @@ sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dt
     const sl_graph *graph = sl_view_of(index, &view);
     sl_range_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_range_params_init"));
-    const range_question question = {radius, &mine, fn, ctx};
-    SL_TRY(check(graph, dtype, &question));
+    const range_call call = {.radius = radius, .params = &mine, .fn = fn, .ctx = ctx};
+    SL_TRY(check_call(graph, dtype, &call));
     if (stats) *stats = (sl_search_stats){0};
     if (nq == 0) return SL_OK;
     sl_query_batch batch = {.graph = graph,
@@ -275,9 +273,9 @@ sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dt
                             .dtype = dtype,
                             .nq = nq,
                             .stride = stride,
-                            .answer = answer,
+                            .answer = answer_range_query,
                             .max_ef = mine.ef,
-                            .ctx = &question};
+                            .ctx = &call};
     SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
     return sl_query_batch_run(index, &batch, stats);
 }

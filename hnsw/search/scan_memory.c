@@ -32,7 +32,7 @@ static void *carve(sl_carver *carver, size_t count, size_t size) {
 static void carve_set(sl_carver *carver, sl_query_set *set, size_t queries, int has_codes) {
     size_t room = queries * sl_scan_hit_room(set->keep);
     set->scans = carve(carver, queries, sizeof *set->scans);
-    set->codes = has_codes ? carve(carver, queries, sl_tile_code_bytes(&set->ground)) : NULL;
+    set->codes = has_codes ? carve(carver, queries, sl_tile_code_bytes(&set->target)) : NULL;
     set->ids = carve(carver, room, sizeof *set->ids);
     set->scores = carve(carver, room, sizeof *set->scores);
 }
@@ -48,7 +48,7 @@ static size_t larger(size_t a, size_t b) {
 
 static void carve_sweep(sl_carver *carver, sl_scan_memory *memory, size_t max_queries) {
     sl_tile_scan *tiles = &memory->tiles;
-    const sl_scan_rows *nodes = &memory->nodes.ground, *centroids = &memory->partitions.ground;
+    const sl_scan_rows *nodes = &memory->nodes.target, *centroids = &memory->partitions.target;
     const sl_probe_choice *chosen = &memory->chosen, *groups = &memory->chosen_groups;
     size_t turn = larger(max_queries, CHOOSING);
     size_t steps = larger(sl_tile_steps(nodes->codes, nodes->dim), sl_tile_steps(centroids->codes, centroids->dim));
@@ -72,7 +72,7 @@ static void carve_all(sl_carver *carver, sl_scan_memory *memory, size_t max_quer
     carve_choice(carver, &memory->chosen, max_queries);
     carve_choice(carver, &memory->chosen_groups, max_queries);
     carve_sweep(carver, memory, max_queries);
-    memory->floats = carve(carver, memory->partitions.ground.dim, sizeof *memory->floats);
+    memory->floats = carve(carver, memory->partitions.target.dim, sizeof *memory->floats);
     memory->buffer = carve(carver, 1, sl_query_size(&memory->chosen.parts->codec));
 }
 
@@ -81,18 +81,21 @@ static sl_probe_choice make_choice(const sl_partitions *parts, size_t probes) {
 }
 
 static sl_query_set centroid_set(const sl_probe_choice *choice, size_t dim) {
-    return (sl_query_set){.ground = {&choice->parts->codec.rows, choice->parts->codec.codes, dim, NULL},
-                          .keep = choice->wanted};
+    return (sl_query_set){
+        .target = {.rows = &choice->parts->codec.rows, .codes = choice->parts->codec.codes, .dim = dim},
+        .keep = choice->wanted};
 }
 
 sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *codec,
                               sl_searcher *searcher) {
     const sl_graph *graph = shape->graph;
-    const uint64_t *dead = graph->deleted_count ? sl_tombstones(graph) : NULL;
-    *memory = (sl_scan_memory){.tiles = {.kernels = graph->kernels},
-                               .nodes = {.ground = {&codec->rows, codec->codes, codec->dim, dead}, .keep = shape->keep},
-                               .chosen = make_choice(&graph->partitions, shape->probes),
-                               .chosen_groups = make_choice(&graph->groups, shape->groups)};
+    const uint64_t *tombstones = graph->deleted_count ? sl_tombstones(graph) : NULL;
+    *memory = (sl_scan_memory){
+        .tiles = {.kernels = graph->kernels},
+        .nodes = {.target = {.rows = &codec->rows, .codes = codec->codes, .dim = codec->dim, .tombstones = tombstones},
+                  .keep = shape->keep},
+        .chosen = make_choice(&graph->partitions, shape->probes),
+        .chosen_groups = make_choice(&graph->groups, shape->groups)};
     memory->partitions = centroid_set(&memory->chosen, graph->codec.dim);
     memory->groups = centroid_set(&memory->chosen_groups, graph->codec.dim);
     sl_carver carver = {0};

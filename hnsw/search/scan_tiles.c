@@ -9,8 +9,8 @@
 /* A query collects so many times the hits it keeps before it drops the worst. */
 enum { KEEP_ROOM = 3, SPARE = 16 };
 
-size_t sl_tile_code_bytes(const sl_scan_rows *ground) {
-    return sl_round_up(4 * sl_tile_steps(ground->codes, ground->dim), SL_ROW_STEP);
+size_t sl_tile_code_bytes(const sl_scan_rows *target) {
+    return sl_round_up(4 * sl_tile_steps(target->codes, target->dim), SL_ROW_STEP);
 }
 
 size_t sl_scan_hit_room(size_t keep) {
@@ -36,12 +36,12 @@ static void reset_query(sl_query_set *set, size_t i, const sl_query_code *query)
 }
 
 void sl_query_set_put(sl_query_set *set, size_t i, const sl_query_code *query) {
-    const sl_scan_rows *ground = &set->ground;
+    const sl_scan_rows *target = &set->target;
     const uint8_t *from = query->code;
-    size_t bytes = 4 * sl_tile_steps(ground->codes, ground->dim), half = bytes / 2, width = ground->rows->width;
-    uint8_t *to = set->codes + i * sl_tile_code_bytes(ground);
-    memset(to, 0, sl_tile_code_bytes(ground));
-    if (ground->codes == SL_CODES_I4) {
+    size_t bytes = 4 * sl_tile_steps(target->codes, target->dim), half = bytes / 2, width = target->rows->width;
+    uint8_t *to = set->codes + i * sl_tile_code_bytes(target);
+    memset(to, 0, sl_tile_code_bytes(target));
+    if (target->codes == SL_CODES_I4) {
         memcpy(to, from, half);
         memcpy(to + half, from + width, half);
     } else {
@@ -60,9 +60,9 @@ void sl_query_set_share(sl_query_set *set, size_t i, const sl_scan *query) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Sets the factors of deleted rows to NaN: no scan takes a NaN score. */
-static void mark_deleted_rows(sl_tile *tile, const uint64_t *dead) {
+static void mark_deleted_rows(sl_tile *tile, const uint64_t *tombstones) {
     for (size_t i = 0; i < tile->rows; i++)
-        if (sl_has_tombstone(dead, tile->first + i)) tile->factors[i] = NAN;
+        if (sl_has_tombstone(tombstones, tile->first + i)) tile->factors[i] = NAN;
 }
 
 /* Sets the rows to prefetch while this tile is scanned: those behind it, or the first rows of the next range. */
@@ -101,16 +101,16 @@ static void scan_tile(sl_tile_scan *tiles, size_t done, size_t rows, size_t n) {
  * Parameters: next: the range scanned after them; may be empty. */
 static void scan_rows(sl_tile_scan *tiles, const sl_query_set *set, size_t first, sl_range next, size_t n) {
     const sl_tile_kernels *kernels = &tiles->kernels->tile;
-    const sl_scan_rows *ground = &set->ground;
+    const sl_scan_rows *target = &set->target;
     sl_tile *tile = &tiles->tile;
-    tile->codes = ground->codes;
-    tile->steps = sl_tile_steps(ground->codes, ground->dim);
+    tile->codes = target->codes;
+    tile->steps = sl_tile_steps(target->codes, target->dim);
     size_t all = n ? tiles->row_counts[0] : 0;
     for (size_t done = 0, rows; done < all; done += rows) {
         rows = all - done < SL_TILE_ROWS ? all - done : SL_TILE_ROWS;
-        kernels->pack(tile, ground->rows, (uint32_t)(first + done), rows);
-        if (ground->dead) mark_deleted_rows(tile, ground->dead);
-        set_next_rows(tile, ground->rows, (sl_range){first + done + rows, first + all}, next);
+        kernels->pack(tile, target->rows, (uint32_t)(first + done), rows);
+        if (target->tombstones) mark_deleted_rows(tile, target->tombstones);
+        set_next_rows(tile, target->rows, (sl_range){first + done + rows, first + all}, next);
         scan_tile(tiles, done, rows, n);
         for (size_t i = 0; i < n; i++)
             if (tiles->queries[i]->count > KEEP_ROOM * set->keep)

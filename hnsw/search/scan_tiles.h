@@ -14,12 +14,12 @@ typedef struct sl_scan_rows {
     const sl_code_rows *rows;
     sl_codes codes;
     size_t dim;
-    const uint64_t *dead; /* a bit a deleted row; NULL: none */
+    const uint64_t *tombstones; /* a bit a deleted row; NULL: none */
 } sl_scan_rows;
 
 /* Queries over some rows, with their hits so far. */
 typedef struct sl_query_set {
-    sl_scan_rows ground;
+    sl_scan_rows target;
     size_t keep;    /* hits that a query keeps */
     sl_scan *scans; /* one a query */
     uint8_t *codes; /* sl_tile_code_bytes a query; NULL: another set holds the codes */
@@ -49,7 +49,7 @@ typedef struct sl_tile_scan {
 } sl_tile_scan;
 
 /* Returns the bytes of a query's code in a tile's order. */
-size_t sl_tile_code_bytes(const sl_scan_rows *ground);
+size_t sl_tile_code_bytes(const sl_scan_rows *target);
 
 /* Returns the places for hits of a query that keeps `keep`. */
 size_t sl_scan_hit_room(size_t keep);

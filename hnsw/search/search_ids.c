@@ -6,24 +6,24 @@
 
 #include <math.h>
 
-/* Vectors that are decoded at a time, for a batch of their own, and the results of such a batch, but for a large k. */
+/* Vectors decoded at a time, each chunk as one batch; and the most results of a chunk, unless k is large. */
 enum { CHUNK = 1024, RESULTS = 1 << 20 };
 
-/* A call under way. One more than k is looked for: the vector itself may be among these. */
-typedef struct asking {
+/* One call. It searches for k + 1 results, since the vector itself may be among them. */
+typedef struct id_search {
     sl_index *index;
     const uint64_t *ids;
     size_t k, chunk;
-    uint32_t *nodes;  /* `chunk` of each: the vectors themselves, */
-    uint8_t *vectors; /* decoded, */
+    uint32_t *nodes;  /* `chunk` of each: the vectors' nodes, */
+    uint8_t *vectors; /* the decoded vectors, */
     uint64_t *found;  /* and k + 1 results of each */
     float *scores;
-    uint64_t *out_ids; /* of the call */
+    uint64_t *out_ids; /* the caller's */
     float *out_scores;
-} asking;
+} id_search;
 
 /* Writes row i of the call: k results without the node itself. */
-static void write_others(const asking *a, const sl_graph *graph, size_t i, size_t row, size_t *results) {
+static void write_others(const id_search *a, const sl_graph *graph, size_t i, size_t row, size_t *results) {
     const uint64_t *found = a->found + row * (a->k + 1);
     const float *scores = a->scores + row * (a->k + 1);
     uint64_t *ids = a->out_ids + i * a->k;
@@ -41,8 +41,8 @@ static void write_others(const asking *a, const sl_graph *graph, size_t i, size_
     }
 }
 
-/* Answers `count` ids from number `batch->first` on. */
-static sl_status ask_some(const asking *a, sl_query_batch *batch, size_t count, sl_search_stats *sum) {
+/* Answers a chunk of `count` ids from number batch->first on. */
+static sl_status search_chunk(const id_search *a, sl_query_batch *batch, size_t count, sl_search_stats *sum) {
     const sl_graph *graph = batch->graph;
     sl_search_stats stats;
     for (size_t i = 0; i < count; i++) {
@@ -58,16 +58,16 @@ static sl_status ask_some(const asking *a, sl_query_batch *batch, size_t count, 
     return SL_OK;
 }
 
-static sl_status ask_all(const asking *a, sl_query_batch *batch, size_t n, sl_search_stats *sum) {
+static sl_status search_chunks(const id_search *a, sl_query_batch *batch, size_t n, sl_search_stats *sum) {
     for (batch->first = 0; batch->first < n; batch->first += a->chunk) {
         size_t left = n - batch->first;
-        SL_TRY(ask_some(a, batch, left < a->chunk ? left : a->chunk, sum));
+        SL_TRY(search_chunk(a, batch, left < a->chunk ? left : a->chunk, sum));
     }
     return SL_OK;
 }
 
-/* Divides a block of memory for a chunk. Returns its size, also where `block` is NULL. */
-static size_t lay_out(asking *a, size_t bytes, uint8_t *block) {
+/* Lays out a chunk's memory in `block`, unless it's NULL. Returns the size. */
+static size_t lay_out_chunk(id_search *a, size_t bytes, uint8_t *block) {
     size_t results = a->chunk * (a->k + 1), vectors = sl_round_up(a->chunk * bytes, SL_CACHE_LINE);
     if (block) {
         a->vectors = block;
@@ -102,7 +102,8 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
     if (mine.group_size)
         return sl_fail(SL_EINVAL, "group_size is %zu; searches by stored ids do not group: give 0", mine.group_size);
     if (n && (!ids || !out_ids)) return sl_fail(SL_EINVAL, "ids or out_ids is NULL");
-    asking a = {.index = index, .ids = ids, .k = k, .chunk = chunk_for(n, k), .out_ids = out_ids, .out_scores = scores};
+    id_search a = {
+        .index = index, .ids = ids, .k = k, .chunk = chunk_for(n, k), .out_ids = out_ids, .out_scores = scores};
     sl_query_batch batch = {.graph = graph,
                             .numa = index->numa,
                             .threads = sl_search_threads(a.chunk, mine.threads),
@@ -111,14 +112,14 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
                             .k = k + 1,
                             .params = &mine,
                             .nodes = 1};
-    size_t size = lay_out(&a, bytes, NULL);
+    size_t size = lay_out_chunk(&a, bytes, NULL);
     SL_TRY(sl_mem_take(&graph->allocator, size, &block));
-    lay_out(&a, bytes, block);
+    lay_out_chunk(&a, bytes, block);
     batch.queries = a.vectors;
     batch.ids = a.found;
     batch.scores = a.scores;
     sl_progress_start(&batch.progress, mine.progress, mine.progress_ctx, n);
-    sl_status status = ask_all(&a, &batch, n, &sum);
+    sl_status status = search_chunks(&a, &batch, n, &sum);
     sl_mem_free(&graph->allocator, block, size);
     if (stats && status == SL_OK) *stats = sum;
     return status;

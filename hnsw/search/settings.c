@@ -11,10 +11,10 @@
 
 #define TUNE_IT "tune the index for it (sl_index_tune, 'shortlist tune'), or give ef instead of recall"
 
-/* Recalls come as decimal fractions, also from floats: recalls nearer than this to each other are the same. */
+/* Recalls come as decimal fractions, also from floats: nearer ones count as equal. */
 #define SAME_RECALL 1e-6
 
-/* A stop this large never stops a walk; nothing larger is stored. */
+/* A stop this large never ends a walk; none larger is stored. */
 #define MOST_STOP 1e6
 
 const char *sl_tune_limit_name(sl_tune_limit limit) {
@@ -36,24 +36,24 @@ const char *sl_tune_limit_text(sl_tune_limit limit) {
  * Finding
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int fits(const sl_tuned_record *record, size_t k, double recall) {
+static int covers(const sl_tuned_record *record, size_t k, double recall) {
     return sl_settings_reached(record) && k <= record->k && k >= record->least_k &&
            record->target >= recall - SAME_RECALL;
 }
 
-/* Tells whether a search can use a record. A record of scans alone is for searches that can scan. */
-static int serves(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
+/* Whether a search can use a record. A record of scans alone needs a search that can scan. */
+static int can_use(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
     return record->limit == SL_LIMIT_NONE || sl_can_scan(graph, &scan);
 }
 
-/* Says why no record serves. The highest target of this k, reached or not, tells it best. */
-static sl_status none_serves(const sl_graph *graph, size_t k, double recall) {
+/* Says why no record serves. The highest target of this k, reached or not, explains it best. */
+static sl_status fail_not_found(const sl_graph *graph, size_t k, double recall) {
     const sl_tuned_record *highest = NULL, *missed = NULL;
     for (size_t i = 0; i < graph->tuned_count; i++) {
         const sl_tuned_record *record = &graph->tuned[i];
-        if (fits(record, k, recall))
+        if (covers(record, k, recall))
             return sl_fail(
                 SL_ENOTFOUND,
                 "recall %g at k %zu was reached by scanning alone, which serves no search with a filter, none "
@@ -80,17 +80,18 @@ static sl_status none_serves(const sl_graph *graph, size_t k, double recall) {
     return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g; " TUNE_IT, recall);
 }
 
-/* Finds the number of the record that serves a search. Records are in the order in which they are preferred. */
-static sl_status find(const sl_graph *graph, size_t k, double recall, const sl_search_params *params, size_t *out) {
+/* Finds the record that serves a search. Records are in order of preference. */
+static sl_status find_record(const sl_graph *graph, size_t k, double recall, const sl_search_params *params,
+                             size_t *out) {
     if (!(recall > 0 && recall <= 1)) return sl_fail(SL_EINVAL, "recall is %g; give above 0 and up to 1", recall);
     for (*out = 0; *out < graph->tuned_count; ++*out)
-        if (fits(&graph->tuned[*out], k, recall) && serves(graph, &graph->tuned[*out], params)) return SL_OK;
-    return none_serves(graph, k, recall);
+        if (covers(&graph->tuned[*out], k, recall) && can_use(graph, &graph->tuned[*out], params)) return SL_OK;
+    return fail_not_found(graph, k, recall);
 }
 
-/* Tells whether a search takes the record's stop: the stop relies on the distance of the k-th best, for this k and
- * among all nodes. */
-static int takes_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
+/* Whether a search uses the record's stop, which relies on the distance of the k-th best, for this k, among all nodes.
+ */
+static int uses_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
     return record->stop > 0 && k == record->k && sl_may_stop_early(graph, params);
 }
 
@@ -98,9 +99,9 @@ sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_
     /* The search refuses a k of 0. */
     if (k == 0) return SL_OK;
     size_t i = 0;
-    SL_TRY(find(graph, k, params->recall, params, &i));
+    SL_TRY(find_record(graph, k, params->recall, params, &i));
     const sl_tuned_record *record = &graph->tuned[i];
-    int stops = takes_stop(graph, record, k, params);
+    int stops = uses_stop(graph, record, k, params);
     params->ef = stops || record->stop == 0 ? record->ef : record->ef_alone;
     params->rerank = record->rerank;
     params->stop = stops ? (double)record->stop : 0;
@@ -109,11 +110,11 @@ sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_
     return SL_OK;
 }
 
-/* Describes a record as a search for k takes it. */
-static void describe(const sl_graph *graph, const sl_tuned_record *record, size_t k, sl_tuned *out) {
+/* Describes a record as a search for k uses it. */
+static void describe_record(const sl_graph *graph, const sl_tuned_record *record, size_t k, sl_tuned *out) {
     int reached = sl_settings_reached(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
-    int stops = takes_stop(graph, record, k, &(sl_search_params){0});
+    int stops = uses_stop(graph, record, k, &(sl_search_params){0});
     const sl_tuned mine = {.target = record->target,
                            .k = record->k,
                            .least_k = record->least_k,
@@ -141,7 +142,7 @@ sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     const sl_graph *graph = sl_view_of(index, &view);
     if (i >= graph->tuned_count)
         return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, graph->tuned_count);
-    describe(graph, &graph->tuned[i], graph->tuned[i].k, out);
+    describe_record(graph, &graph->tuned[i], graph->tuned[i].k, out);
     return SL_OK;
 }
 
@@ -152,8 +153,8 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
     sl_graph view;
     const sl_graph *graph = sl_view_of(index, &view);
     size_t i = 0;
-    SL_TRY(find(graph, k, recall, &(sl_search_params){0}, &i));
-    describe(graph, &graph->tuned[i], k, out);
+    SL_TRY(find_record(graph, k, recall, &(sl_search_params){0}, &i));
+    describe_record(graph, &graph->tuned[i], k, out);
     return SL_OK;
 }
 
@@ -190,9 +191,9 @@ sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_
     return SL_OK;
 }
 
-/* Returns as many of the new partitions as hold the part of all vectors that was scanned, those of no partition
- * included. `in`: the part that was in a partition. */
-static uint32_t follow(uint32_t probes, double in, const sl_partitions *own, const sl_partitions *now) {
+/* Returns how many new partitions hold the share of all vectors that was scanned, including those of no partition.
+ * Parameters: in: the share that was in a partition. */
+static uint32_t rescale_probes(uint32_t probes, double in, const sl_partitions *own, const sl_partitions *now) {
     if (!probes) return 0;
     double share = 1 - in + in * probes / (double)own->count, wanted = ceil(share * (double)now->count);
     return wanted < (double)now->count ? (uint32_t)wanted : (uint32_t)now->count;
@@ -203,28 +204,28 @@ void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const
     for (size_t i = 0; i < graph->tuned_count && own->count; i++) {
         sl_tuned_record *record = &graph->tuned[i];
         if (!record->n) continue;
-        /* n is less than the partitions hold, where some of their nodes were deleted. */
+        /* n is less than the partitions hold if some of their nodes were deleted. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);
-        record->probes = follow(record->probes, in / n, own, partitions);
-        record->probes_one = follow(record->probes_one, in / n, own, partitions);
-        record->groups = own_groups->count ? follow(record->groups, 1, own_groups, groups) : 0;
+        record->probes = rescale_probes(record->probes, in / n, own, partitions);
+        record->probes_one = rescale_probes(record->probes_one, in / n, own, partitions);
+        record->groups = own_groups->count ? rescale_probes(record->groups, 1, own_groups, groups) : 0;
     }
 }
 
-/* Tells whether a number lies in [least, most]; NaN does not. */
-static int within(double value, double least, double most) {
+/* Whether a number lies in [least, most]. NaN does not. */
+static int is_between(double value, double least, double most) {
     return value >= least && value <= most;
 }
 
 static int is_sound(const sl_tuned_record *record) {
-    return within(record->target, 0, 1) && record->target > 0 && within(record->recall, 0, 1) &&
-           within(record->standard_error, 0, 1) && within(record->evaluations, 0, 1e18) && record->k > 0 &&
+    return is_between(record->target, 0, 1) && record->target > 0 && is_between(record->recall, 0, 1) &&
+           is_between(record->standard_error, 0, 1) && is_between(record->evaluations, 0, 1e18) && record->k > 0 &&
            record->k <= SL_MAX_EF && record->least_k > 0 && record->least_k <= record->k && record->ef >= record->k &&
            record->ef <= SL_MAX_EF && record->rerank <= SL_MAX_EF && record->limit <= SL_LIMIT_EF &&
            record->probes <= SL_MAX_PARTITIONS && record->probes_one <= SL_MAX_PARTITIONS &&
            (record->limit == SL_LIMIT_NONE || !record->probes_one ||
             (record->probes && record->stop == 0 && record->least_k == record->k)) &&
-           record->groups <= SL_MAX_GROUPS && within((double)record->stop, 0, MOST_STOP) &&
+           record->groups <= SL_MAX_GROUPS && is_between((double)record->stop, 0, MOST_STOP) &&
            (record->stop > 0 ? record->ef_alone >= record->k && record->ef_alone <= record->ef : !record->ef_alone);
 }
 
@@ -238,7 +239,7 @@ static int in_order(const sl_tuned_record *a, const sl_tuned_record *b) {
     return a->k < b->k || (a->k == b->k && a->target < b->target);
 }
 
-/* Checks `count` records and moves those that this library knows to the front. *kept is their number. */
+/* Checks `count` records and moves the known ones to the front. *kept is their number. */
 static sl_status check_records(const sl_index *index, sl_tuned_record *records, size_t count, size_t *kept) {
     *kept = 0;
     for (size_t i = 0; i < count; i++) {

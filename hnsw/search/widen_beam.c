@@ -49,7 +49,7 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
     size_t base_ef = search->ef > k ? search->ef : k, rerank = params->rerank < base_ef ? params->rerank : base_ef;
     /* A searcher of a scan has room for the candidates it re-ranks. It walks where the scan found too few. */
     if (base_ef > walk->pool_ef && sl_walk_reserve(walk, base_ef) != SL_OK) base_ef = walk->pool_ef;
-    if (!sl_is_filtered(search) && !params->allowed->dead) {
+    if (!sl_is_filtered(search) && !params->allowed->tombstones) {
         walk_unfiltered(walk, params, base_ef);
         return 1;
     }

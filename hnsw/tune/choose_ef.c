@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* A point is kept where no better one is expected to be cheaper by more than this part. */
+/* Keeps a point if no other is expected to be cheaper by more than this part. */
 #define CLOSE 0.01
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -13,10 +13,10 @@
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Makes one pass at this ef, which adds a point to every curve. */
-static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
-    const sl_pass_settings asked = {.ef = ef, .watched = watched};
+static sl_status measure_depths(sl_tune *tune, size_t ef, size_t watched) {
+    const sl_pass_settings settings = {.ef = ef, .watched = watched};
     sl_tune_point points[SL_TUNE_DEPTHS];
-    SL_TRY(sl_tune_pass(&tune->task, &asked, points));
+    SL_TRY(sl_tune_pass(&tune->task, &settings, points));
     for (size_t d = 0; d < tune->task.depth_count; d++) {
         points[d].at = ef;
         sl_curve_add(&tune->curves[d], &points[d]);
@@ -24,9 +24,8 @@ static sl_status measure(sl_tune *tune, size_t ef, size_t watched) {
     return SL_OK;
 }
 
-/* Tells whether a search four times as deep made up for less than a sixteenth of what is missing. Then no depth will.
- */
-static int stalls(const sl_curve *curve, double wanted) {
+/* Whether a fourfold ef closed less than a sixteenth of the gap. Then no ef will close it. */
+static int has_stalled(const sl_curve *curve, double wanted) {
     const sl_tune_point *last = &curve->points[curve->count - 1];
     return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;
 }
@@ -39,30 +38,30 @@ typedef struct choice {
     double cost;
 } choice;
 
-static void prefer(const sl_tune *tune, choice *best, size_t depth, const sl_tune_point *point) {
+static void keep_cheaper(const sl_tune *tune, choice *best, size_t depth, const sl_tune_point *point) {
     double cost = sl_tune_cost(tune, depth, point->at, point->evaluations);
     if (!best->found || cost < best->cost) *best = (choice){1, depth, *point, cost};
 }
 
 /* Returns the cheapest choice that is expected to meet the target. */
-static choice expect(const sl_tune *tune, double target) {
+static choice expected_choice(const sl_tune *tune, double target) {
     choice best = {0};
     for (size_t d = 0; d < tune->task.depth_count; d++) {
         sl_tune_point point;
-        if (sl_tune_expect(&tune->curves[d], target, &point)) prefer(tune, &best, d, &point);
+        if (sl_tune_expect(&tune->curves[d], target, &point)) keep_cheaper(tune, &best, d, &point);
     }
     return best;
 }
 
-/* Once a walk alone costs more than the highest target does, no depth of re-ranking makes it cheaper. */
+/* Once the walk alone costs more than the best choice for the highest target, no depth of re-ranking is cheaper. */
 sl_status sl_tune_measure_ladder(sl_tune *tune) {
     const sl_tune_task *task = &tune->task;
     const sl_curve *deepest = &tune->curves[task->depth_count - 1];
     double highest = tune->targets[tune->count - 1], ladder = (double)task->k;
     for (size_t ef = task->k;;) {
-        SL_TRY(measure(tune, ef, 0));
-        if (ef == task->max_ef || stalls(deepest, highest)) break;
-        choice best = expect(tune, highest);
+        SL_TRY(measure_depths(tune, ef, 0));
+        if (ef == task->max_ef || has_stalled(deepest, highest)) break;
+        choice best = expected_choice(tune, highest);
         if (best.found && best.cost <= deepest->points[deepest->count - 1].evaluations) break;
         ladder *= 1.41421356;
         size_t next = (size_t)ladder > ef ? (size_t)ladder : ef + 1;
@@ -76,7 +75,7 @@ sl_status sl_tune_measure_ladder(sl_tune *tune) {
  * Settling
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *point, sl_tune_limit limit) {
+static void write_record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *point, sl_tune_limit limit) {
     const sl_tune_task *task = &tune->task;
     size_t rows = task->depths[depth] < point->at ? task->depths[depth] : point->at;
     double wanted = fmin(tune->targets[t], point->recall);
@@ -94,15 +93,15 @@ static void record(sl_tune *tune, size_t t, size_t depth, const sl_tune_point *p
                                          .limit = (uint32_t)limit};
 }
 
-/* Returns the cheapest choice that was measured to meet the target: with the margin if any choice does. */
-static choice measured(const sl_tune *tune, double target) {
+/* Returns the cheapest choice measured to meet the target; with the margin, if any does. */
+static choice measured_choice(const sl_tune *tune, double target) {
     choice best = {0};
     for (int margin = 1; margin >= 0 && !best.found; margin--) {
         for (size_t d = 0; d < tune->task.depth_count; d++) {
             for (size_t i = 0; i < tune->curves[d].count; i++) {
                 const sl_tune_point *point = &tune->curves[d].points[i];
                 if (point->recall >= (margin ? sl_tune_target_with_margin(target, point) : target))
-                    prefer(tune, &best, d, point);
+                    keep_cheaper(tune, &best, d, point);
             }
         }
     }
@@ -117,8 +116,8 @@ static const sl_tune_point *best_point(const sl_curve *curve) {
     return best;
 }
 
-/* Keeps the best point for a target that no curve meets, and what stood in its way. */
-static sl_status give_up(sl_tune *tune, size_t t) {
+/* Records the best point for a target that no curve meets, and what limits it. */
+static sl_status record_limit(sl_tune *tune, size_t t) {
     size_t best = 0;
     for (size_t d = 1; d < tune->task.depth_count; d++)
         if (best_point(&tune->curves[d])->recall > best_point(&tune->curves[best])->recall) best = d;
@@ -133,43 +132,43 @@ static sl_status give_up(sl_tune *tune, size_t t) {
     if (share >= tune->targets[t] || lose)
         limit = SL_LIMIT_CODES;
     else if (last->at < sl_undeleted_count(&tune->task.index->graph) && last->at == tune->task.max_ef &&
-             !stalls(curve, tune->targets[t]))
+             !has_stalled(curve, tune->targets[t]))
         limit = SL_LIMIT_EF;
-    record(tune, t, best, best_point(curve), limit);
+    write_record(tune, t, best, best_point(curve), limit);
     return SL_OK;
 }
 
-/* Measures where a curve is expected to meet the target, and again with what that says of all curves. It ends when
- * nothing cheaper is expected than what was measured. The last pass uses the settings that are kept. */
-static sl_status close_in(sl_tune *tune, double target, choice *out) {
+/* Measures where a curve is expected to meet the target, and again with the curves that gives. Ends once nothing
+ * cheaper is expected than what was measured. The last pass uses the chosen settings. */
+static sl_status close_in_on_target(sl_tune *tune, double target, choice *out) {
     size_t ef = 0, watched = 0;
     for (size_t round = 0; round < SL_TUNE_ROUNDS; round++) {
-        choice next = expect(tune, target), now = measured(tune, target);
+        choice next = expected_choice(tune, target), now = measured_choice(tune, target);
         if (!next.found || (now.found && now.cost <= (1 + CLOSE) * next.cost)) break;
         if (sl_curve_at(&tune->curves[next.depth], next.point.at)) break;
-        /* The measurement lies a little further, lest the same place is met from below again and again. */
+        /* Measures a little further, or the same place would be met from below again and again. */
         ef = next.point.at + next.point.at / 256;
         if (ef > tune->task.max_ef) ef = tune->task.max_ef;
         watched = next.depth;
-        SL_TRY(measure(tune, ef, watched));
+        SL_TRY(measure_depths(tune, ef, watched));
     }
-    *out = measured(tune, target);
+    *out = measured_choice(tune, target);
     if (!out->found || (ef == out->point.at && watched == out->depth)) return SL_OK;
-    const sl_pass_settings asked = {.ef = out->point.at, .watched = out->depth, .only = 1};
+    const sl_pass_settings settings = {.ef = out->point.at, .watched = out->depth, .only = 1};
     sl_tune_point again;
-    return sl_tune_pass(&tune->task, &asked, &again);
+    return sl_tune_pass(&tune->task, &settings, &again);
 }
 
 sl_status sl_tune_choose_ef(sl_tune *tune, size_t t) {
     choice kept;
-    SL_TRY(close_in(tune, tune->targets[t], &kept));
+    SL_TRY(close_in_on_target(tune, tune->targets[t], &kept));
     if (kept.found) {
-        record(tune, t, kept.depth, &kept.point, SL_LIMIT_NONE);
+        write_record(tune, t, kept.depth, &kept.point, SL_LIMIT_NONE);
         sl_tune_end_step(tune, SL_TUNE_ROUNDS + 1);
         SL_TRY(sl_tune_choose_stop(tune, t, kept.depth));
         sl_tune_end_step(tune, SL_TUNE_STOP_ROUNDS + 1);
     } else {
-        SL_TRY(give_up(tune, t));
+        SL_TRY(record_limit(tune, t));
         sl_tune_end_step(tune, SL_TUNE_ROUNDS + 1 + SL_TUNE_STOP_ROUNDS + 1);
     }
     return SL_OK;

@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-/* The price of scanning a batch, beside what an evaluation of a walk takes: that waits for its row and serves one
- * query. `rows`: rows that are scanned in that time. `beside`: what a scan does beside its rows, as evaluations,
- * without what a walk does beside its own. A scan finds its partitions, and ranks what each of many thinnings has
- * left. With VNNI in 512 bits ratios of rows are 10 to 19, the fewer the longer the rows. The rest takes 3 us and
- * more. On AVX2 the ratios are 10 to 13, and the rest takes 8 to 18 us. */
+/* The price of a batch's scan relative to an evaluation of a walk, which waits for its row and serves one query. rows:
+ * rows scanned in an evaluation's time. beside: the rest of a scan in evaluations, less the rest of a walk. That rest
+ * is choosing partitions, and re-ranking what each of many thinnings leaves. With VNNI in 512 bits, 10 to 19 rows are
+ * scanned in an evaluation's time, fewer if rows are long; the rest takes 3 us and more. On AVX2 it's 10 to 13 rows,
+ * and 8 to 18 us. */
 typedef struct price {
     double rows, beside;
 } price;
@@ -18,7 +18,7 @@ typedef struct price {
 static price price_of(sl_isa isa) {
     switch (isa) {
     case SL_ISA_AVX512VNNI:
-    case SL_ISA_AMXINT8: /* whose matrices serve eight queries of a partition or more */
+    case SL_ISA_AMXINT8: /* its matrices serve eight queries of a partition or more */
         return (price){12, 300};
     case SL_ISA_AVX2:
         return (price){12, 800};
@@ -30,32 +30,32 @@ static price price_of(sl_isa isa) {
     }
 }
 
-/* Rows scanned for one query in the time of an evaluation; such a scan reads its rows from memory for itself.
- * Measured: 3.6 to 4.7 on every tier, and 6 with a million vectors. */
+/* Rows scanned for one query in an evaluation's time; such a scan reads its rows from memory alone. Measured: 3.6 to
+ * 4.7 on every tier, and 6 with a million vectors. */
 #define ROWS_AN_EVALUATION_ONE 4.0
 
-typedef struct probing {
+typedef struct probe_tuning {
     sl_tune *tune;
     sl_query_batch batch;
     sl_search_params params;
-} probing;
+} probe_tuning;
 
-/* The scan has a progress of its own. It only asks the tuning's whether to go on. */
-static int ask_tuning(void *ctx, uint64_t done, uint64_t total) {
+/* The scan has its own progress, which only asks the tuning's whether to go on. */
+static int ask_whether_to_go_on(void *ctx, uint64_t done, uint64_t total) {
     (void)done, (void)total;
     sl_progress_step(ctx, 0);
     return sl_progress_cancelled(ctx);
 }
 
-/* Measures recall and its error with so many partitions a query, and the rows looked at. */
-static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
-    sl_tune_task *task = &probing->tune->task;
-    sl_query_batch *batch = &probing->batch;
+/* Measures recall, its error, and the rows scanned, with so many probes a query. */
+static sl_status measure_probes(probe_tuning *probe_tuning, size_t probes, sl_tune_point *out) {
+    sl_tune_task *task = &probe_tuning->tune->task;
+    sl_query_batch *batch = &probe_tuning->batch;
     const size_t k = task->k;
     sl_search_stats stats = {0};
     uint64_t sum = 0, squares = 0;
-    probing->params.probes = probes;
-    sl_progress_start(&batch->progress, task->progress.tell ? ask_tuning : NULL, &task->progress, task->nq);
+    probe_tuning->params.probes = probes;
+    sl_progress_start(&batch->progress, task->progress.tell ? ask_whether_to_go_on : NULL, &task->progress, task->nq);
     SL_TRY(sl_scan_batch(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {
@@ -71,23 +71,24 @@ static sl_status measure(probing *probing, size_t probes, sl_tune_point *out) {
     return SL_OK;
 }
 
-/* Finds the fewest partitions, at least `from`, that reach the record's target, by doubling and halving. out->at is 0
- * where none do, or none do by `most` evaluations. In the latter case out->evaluations is more than that. */
-static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t from, double most, sl_tune_point *out) {
-    size_t all = probing->batch.graph->partitions.count, low = from - 1, high = from;
-    probing->params.rerank = record->rerank;
+/* Finds the fewest probes, at least `from`, that reach the record's target, by doubling and halving. out->at is 0 if
+ * none do, or none within `most` evaluations; out->evaluations exceeds `most` in the second case. */
+static sl_status find_fewest(probe_tuning *probe_tuning, const sl_tuned_record *record, size_t from, double most,
+                             sl_tune_point *out) {
+    size_t all = probe_tuning->batch.graph->partitions.count, low = from - 1, high = from;
+    probe_tuning->params.rerank = record->rerank;
     for (double before = 0;; low = high, high = 2 * high < all ? 2 * high : all) {
-        SL_TRY(measure(probing, high, out));
+        SL_TRY(measure_probes(probe_tuning, high, out));
         if (out->recall >= sl_tune_target_with_margin(record->target, out)) break;
         out->at = 0;
-        /* The groups that are looked at hold no more, where the evaluations are as before. */
+        /* If evaluations did not rise, the scanned groups hold no more partitions. */
         if (high == all || out->evaluations > most || out->evaluations == before) return SL_OK;
         before = out->evaluations;
     }
     while (high - low > 1 + high / 32) {
         size_t middle = low + (high - low) / 2;
         sl_tune_point here;
-        SL_TRY(measure(probing, middle, &here));
+        SL_TRY(measure_probes(probe_tuning, middle, &here));
         if (here.recall >= sl_tune_target_with_margin(record->target, &here)) {
             high = middle;
             *out = here;
@@ -99,17 +100,18 @@ static sl_status fewest(probing *probing, const sl_tuned_record *record, size_t 
     return SL_OK;
 }
 
-/* Rows that scanning may cost: a batch, and single queries. */
+/* The most rows that a scan may cost: of a batch, and of single queries. */
 typedef struct budget {
     double batch, one;
 } budget;
 
-/* Chooses among all partitions, then among those of fewer and fewer groups, as long as that gets cheaper or is too
- * dear yet. A scan serves a batch where it is worth it to the batch, or to single queries. A batch counts a quarter
- * less of what every query looks at. Numbers of groups are compared that way too. *kept becomes the measurement with
- * the number of partitions that the record gets. Its `at` is 0 where the record gets none. */
-static sl_status settle(probing *probing, sl_tuned_record *record, budget budget, size_t *from, sl_tune_point *kept) {
-    const sl_graph *graph = probing->batch.graph;
+/* Chooses among all partitions, then among those of fewer and fewer groups, while that gets cheaper or is still too
+ * costly. A scan serves a batch if it pays off for the batch or for single queries. A batch counts a quarter less of
+ * the centroids that every query scores; numbers of groups are compared that way too. *kept becomes the measurement
+ * with the record's probes; its `at` is 0 if the record gets none. */
+static sl_status choose_among_groups(probe_tuning *probe_tuning, sl_tuned_record *record, budget budget, size_t *from,
+                                     sl_tune_point *kept) {
+    const sl_graph *graph = probe_tuning->batch.graph;
     double least = 0;
     size_t probes = *from, groups = 0, fewer = graph->groups.count;
     *kept = (sl_tune_point){0};
@@ -117,8 +119,8 @@ static sl_status settle(probing *probing, sl_tuned_record *record, budget budget
         double saved = (double)(groups ? graph->groups.count : graph->partitions.count) / 4;
         double most = record->probes ? least + saved : fmax(budget.batch + saved, budget.one);
         sl_tune_point point;
-        probing->params.groups = groups;
-        SL_TRY(fewest(probing, record, probes, most, &point));
+        probe_tuning->params.groups = groups;
+        SL_TRY(find_fewest(probe_tuning, record, probes, most, &point));
         if (!point.at && (record->groups || point.evaluations <= most)) break;
         if (point.at) {
             *kept = point;
@@ -133,21 +135,22 @@ static sl_status settle(probing *probing, sl_tuned_record *record, budget budget
     return SL_OK;
 }
 
-/* Lets scans serve what walks reach, where scans are cheaper. */
-static sl_status settle_reached(probing *probing, sl_tuned_record *record, size_t *from) {
-    const sl_graph *graph = probing->batch.graph;
-    /* A walk reads what it begins with as a scan for one query does. */
+/* Chooses scans for a target that walks reach, if scans are cheaper. */
+static sl_status choose_where_cheaper(probe_tuning *probe_tuning, sl_tuned_record *record, size_t *from) {
+    const sl_graph *graph = probe_tuning->batch.graph;
+    /* A walk reads its start nodes as a scan for one query does. */
     double walked = record->evaluations - (double)sl_start_nodes_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
     const price price = price_of(graph->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
     sl_tune_point kept;
-    return settle(probing, record, budget, from, &kept);
+    return choose_among_groups(probe_tuning, record, budget, from, &kept);
 }
 
-/* Lets scans serve what walks do not reach: scans depend on no links. They may cost what the deepest walk did. They
- * re-rank no more than loses a sixteenth of what may be missing. The record is one of scans from then on. */
-static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t *from) {
-    const sl_tune *tune = probing->tune;
+/* Chooses scans for a target that walks don't reach: scans depend on no links. They may cost what the deepest walk did,
+ * and re-rank so many that they lose no more than a sixteenth of what may be missing. The record becomes one of scans.
+ */
+static sl_status choose_where_walks_fail(probe_tuning *probe_tuning, sl_tuned_record *record, size_t *from) {
+    const sl_tune *tune = probe_tuning->tune;
     const size_t depths = tune->task.depth_count, last = tune->curves[0].count - 1;
     const sl_tune_point *deepest = &tune->curves[depths - 1].points[last];
     const budget budget = {0, deepest->evaluations * ROWS_AN_EVALUATION_ONE};
@@ -157,7 +160,7 @@ static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t
     while (tune->curves[depth].points[last].recall < deepest->recall - (1 - record->target) / 16)
         depth++;
     scanned.rerank = (uint32_t)(tune->task.depths[depth] < deepest->at ? tune->task.depths[depth] : deepest->at);
-    SL_TRY(settle(probing, &scanned, budget, from, &kept));
+    SL_TRY(choose_among_groups(probe_tuning, &scanned, budget, from, &kept));
     if (!scanned.probes_one) return SL_OK;
     scanned.recall = kept.recall;
     scanned.standard_error = kept.error;
@@ -167,26 +170,27 @@ static sl_status settle_missed(probing *probing, sl_tuned_record *record, size_t
     return SL_OK;
 }
 
-/* Higher targets take more partitions. A higher target may be served by scans even if a lower one was left to walks.
- * The cost of a scan beside its rows counts less there. */
-static sl_status settle_all(probing *probing) {
-    sl_tune *tune = probing->tune;
+/* Higher targets take more partitions. Scans may serve a higher target although walks serve a lower one: the rest of a
+ * scan's cost counts less there. */
+static sl_status choose_for_all_targets(probe_tuning *probe_tuning) {
+    sl_tune *tune = probe_tuning->tune;
     size_t from = 1;
     for (size_t t = 0; t < tune->count; t++) {
         sl_tuned_record *record = &tune->records[t];
-        /* Scans see the same codes, and rank by the same. */
+        /* Scans score the same codes, and re-rank by the same data. */
         if (record->limit == SL_LIMIT_CODES) continue;
-        SL_TRY((record->limit == SL_LIMIT_NONE ? settle_reached : settle_missed)(probing, record, &from));
+        SL_TRY((record->limit == SL_LIMIT_NONE ? choose_where_cheaper : choose_where_walks_fail)(probe_tuning, record,
+                                                                                                 &from));
     }
     return SL_OK;
 }
 
 sl_status sl_tune_choose_probes(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    probing probing = {.tune = tune};
-    sl_query_batch *batch = &probing.batch;
-    sl_search_params_init(&probing.params);
-    probing.params.probes = 1;
+    probe_tuning probe_tuning = {.tune = tune};
+    sl_query_batch *batch = &probe_tuning.batch;
+    sl_search_params_init(&probe_tuning.params);
+    probe_tuning.params.probes = 1;
     *batch = (sl_query_batch){.graph = &task->index->graph,
                               .numa = task->index->numa,
                               .searchers = task->searchers,
@@ -196,7 +200,7 @@ sl_status sl_tune_choose_probes(sl_tune *tune) {
                               .nq = task->nq,
                               .stride = task->stride,
                               .k = task->k,
-                              .params = &probing.params,
+                              .params = &probe_tuning.params,
                               .nodes = 1};
     size_t bytes;
     void *ids;
@@ -205,7 +209,7 @@ sl_status sl_tune_choose_probes(sl_tune *tune) {
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
     SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &ids));
     batch->ids = ids;
-    sl_status status = settle_all(&probing);
+    sl_status status = choose_for_all_targets(&probe_tuning);
     sl_mem_free(&task->index->graph.allocator, ids, bytes);
     return status;
 }

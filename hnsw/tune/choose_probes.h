@@ -4,8 +4,9 @@
 
 #include "hnsw/tune/tuning.h"
 
-/* Finds how many partitions searches must scan for each target, where that is cheaper than walks, or reaches
- * what walks do not. The numbers go into the records. Errors: SL_ENOMEM, SL_ECANCELED. */
+/* Finds how many partitions searches must scan for each target, and among how many groups they choose them. Writes them
+ * into the records where a scan is cheaper than walks, or reaches what walks don't. A single query needs as many as a
+ * batch, but scans pay off for it at other prices. Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_tune_choose_probes(sl_tune *tune);
 
 #endif

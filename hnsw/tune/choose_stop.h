@@ -4,8 +4,8 @@
 
 #include "hnsw/tune/tuning.h"
 
-/* Takes a stop for target t in place of ef alone, where that is cheaper and no worse. The record of ef alone
- * and the hits of its pass are there. */
+/* Chooses a stop for target t, if it's cheaper than ef alone and serves hard queries no worse. The record of ef alone
+ * and the hits of its pass are set. */
 sl_status sl_tune_choose_stop(sl_tune *tune, size_t t, size_t depth);
 
 #endif

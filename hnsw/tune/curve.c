@@ -22,15 +22,15 @@ const sl_tune_point *sl_curve_at(const sl_curve *curve, size_t at) {
     return NULL;
 }
 
-/* A pass without a miss says no more than that misses are rarer than one in all that it asked for. */
+/* A pass without a miss says only that misses are rarer than one in all its neighbours. */
 double sl_curve_log_odds(const sl_curve *curve, double recall) {
     double least = 0.5 / (curve->hits + 1);
     double p = fmin(fmax(recall, least), 1 - least);
     return log(p / (1 - p));
 }
 
-/* Fits the rising sequence nearest to the points' log odds, by pooling neighbours that fall (Ayer and others 1955). */
-static void fit(const sl_curve *curve, double *out) {
+/* Fits the nearest rising sequence to the points' log odds, by pooling adjacent violators (Ayer et al., 1955). */
+static void fit_rising(const sl_curve *curve, double *out) {
     double mean[SL_CURVE_POINTS];
     size_t size[SL_CURVE_POINTS], blocks = 0;
     for (size_t i = 0; i < curve->count; i++) {
@@ -48,15 +48,15 @@ static void fit(const sl_curve *curve, double *out) {
             out[at++] = mean[block];
 }
 
-/* Returns the value a part `t` of the way from a to b, in logarithms. */
-static double between(double a, double b, double t) {
+/* Interpolates between a and b in logarithms. */
+static double interpolate(double a, double b, double t) {
     return a > 0 && b > 0 ? exp(log(a) + t * (log(b) - log(a))) : b;
 }
 
 int sl_curve_find(const sl_curve *curve, double recall, sl_tune_point *out) {
     double fitted[SL_CURVE_POINTS], wanted = sl_curve_log_odds(curve, recall);
     size_t at = 0;
-    fit(curve, fitted);
+    fit_rising(curve, fitted);
     while (at < curve->count && fitted[at] < wanted)
         at++;
     if (at == curve->count) return 0;
@@ -65,9 +65,9 @@ int sl_curve_find(const sl_curve *curve, double recall, sl_tune_point *out) {
     if (at == 0) return 1;
     const sl_tune_point *below = above - 1;
     double t = (wanted - fitted[at - 1]) / (fitted[at] - fitted[at - 1]);
-    double place = ceil(between((double)below->at, (double)above->at, t) - 1e-6);
+    double place = ceil(interpolate((double)below->at, (double)above->at, t) - 1e-6);
     out->at = place <= (double)below->at ? below->at + 1 : place < (double)above->at ? (size_t)place : above->at;
-    out->evaluations = between(below->evaluations, above->evaluations, t);
+    out->evaluations = interpolate(below->evaluations, above->evaluations, t);
     out->recall = recall;
     return 1;
 }

@@ -7,29 +7,29 @@
 /* The step of stop along a curve over it. */
 #define SL_STOP_STEP (1.0 / 65536)
 
-/* The finding of a pass with one depth of re-ranking. */
+/* What a pass measured with one depth of re-ranking. */
 typedef struct sl_tune_point {
     size_t at;            /* the setting that changes along a curve: ef, or stop in SL_STOP_STEP */
     double recall, error; /* mean over the queries, and its standard error */
-    double evaluations;   /* a query, mean */
+    double evaluations;   /* mean a query */
 } sl_tune_point;
 
 #define SL_CURVE_POINTS 256
 
-/* Recall over ef, or over stop, measured at some points. Between points recall is taken to rise: as a straight line of
- * the logarithm of ef or stop, and of the odds of a hit. */
+/* Recall over ef, or over stop, at measured points. Between them the log odds of a hit are taken to rise linearly with
+ * the logarithm of ef or stop. */
 typedef struct sl_curve {
-    double hits; /* neighbours asked for in a pass; no odds are counted higher than one miss in twice as many */
+    double hits; /* neighbours searched for in a pass; no odds count as better than one miss in twice as many */
     sl_tune_point points[SL_CURVE_POINTS]; /* in rising order of `at` */
     size_t count;
 } sl_curve;
 
-/* Adds a point, or replaces the point at the same place. Nothing happens where the curve is full. */
+/* Adds a point, or replaces the one at the same place. A full curve ignores it. */
 void sl_curve_add(sl_curve *curve, const sl_tune_point *point);
 /* Returns the point at this place, or NULL. */
 const sl_tune_point *sl_curve_at(const sl_curve *curve, size_t at);
-/* Finds where the curve first comes to this recall: all fields as expected there, `at` rounded up. Returns 0 where it
- * does not come to it. */
+/* Finds where the curve first reaches this recall. `out` gets the expected fields, with `at` rounded up. Returns 0 if
+ * the curve stays below. */
 int sl_curve_find(const sl_curve *curve, double recall, sl_tune_point *out);
 /* Returns the logarithm of the odds of a hit, kept finite. */
 double sl_curve_log_odds(const sl_curve *curve, double recall);

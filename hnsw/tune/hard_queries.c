@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* Queries are sorted into so many levels by how much of the truth they found. */
+/* Queries are sorted into so many levels by their recall. */
 enum { LEVELS = 1024 };
 
-/* The hard queries: these parts of all queries, those that found least. */
+/* The hard queries: these shares of all queries, those of lowest recall. */
 static const double tails[] = {0.01, 0.05};
 
-/* Queries `first`, first + step, and so on, and what two ways of searching found of k for each. */
+/* Queries `first`, first + step, and so on, with the hits of two settings. */
 typedef struct sample {
     const uint32_t *alone, *with;
     size_t nq, k, first, step;
@@ -18,17 +18,17 @@ typedef struct tail {
     double mean, error;
 } tail;
 
-static size_t count_of(const sample *sample) {
+static size_t sample_size(const sample *sample) {
     return (sample->nq - sample->first + sample->step - 1) / sample->step;
 }
 
-/* Returns the recall of the `share` of the queries that found least, and its standard error. The error counts that it
- * is not certain which queries these are. */
-static tail tail_of(const sample *sample, const uint32_t *hits, double share) {
+/* Returns the mean recall of the `share` of queries with the lowest, and its standard error. The error counts that it's
+ * uncertain which queries these are. */
+static tail lowest_recall(const sample *sample, const uint32_t *hits, double share) {
     size_t counts[LEVELS + 1] = {0};
     for (size_t q = sample->first; q < sample->nq; q += sample->step)
         counts[(size_t)hits[q] * LEVELS / sample->k]++;
-    const double n = ceil(share * (double)count_of(sample));
+    const double n = ceil(share * (double)sample_size(sample));
     double left = n, sum = 0, squares = 0, border = 0;
     for (size_t level = 0; level <= LEVELS && left > 0; level++) {
         double here = fmin((double)counts[level], left), recall = (double)level / LEVELS;
@@ -38,11 +38,11 @@ static tail tail_of(const sample *sample, const uint32_t *hits, double share) {
         left -= here;
     }
     double mean = sum / n, variance = fmax(0, squares / n - mean * mean) + (border - mean) * (border - mean);
-    /* A few queries that are alike by chance are no more certain than one hit. */
+    /* A few queries that agree by chance are no more certain than one hit. */
     return (tail){mean, fmax(sqrt(variance / n), 1 / ((double)sample->k * sqrt(n)))};
 }
 
-/* Tells whether no more queries fell below half of the truth than rose above it, but for as many as chance moves. */
+/* Whether no more queries fell below half of their truth than rose above it, up to chance. */
 static int keeps_half(const sample *sample, double errors) {
     size_t fell = 0, rose = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {
@@ -53,9 +53,9 @@ static int keeps_half(const sample *sample, double errors) {
     return (double)fell - (double)rose <= errors * sqrt((double)(fell + rose));
 }
 
-/* Tells whether the mean did not fall by more than `errors` standard errors of the queries' differences. */
+/* Whether the mean did not fall by more than `errors` standard errors of the differences. */
 static int keeps_mean(const sample *sample, double errors) {
-    double n = (double)count_of(sample), sum = 0, squares = 0;
+    double n = (double)sample_size(sample), sum = 0, squares = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {
         double difference = (double)sample->with[q] - (double)sample->alone[q];
         sum += difference;
@@ -67,16 +67,18 @@ static int keeps_mean(const sample *sample, double errors) {
 
 static int keeps_tails(const sample *sample, double errors) {
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        tail alone = tail_of(sample, sample->alone, tails[i]), with = tail_of(sample, sample->with, tails[i]);
+        tail alone = lowest_recall(sample, sample->alone, tails[i]),
+             with = lowest_recall(sample, sample->with, tails[i]);
         if (with.mean < alone.mean - errors * hypot(alone.error, with.error)) return 0;
     }
     return 1;
 }
 
-/* A half of the queries gets twice the tolerance: six things are asked of the halves, and chance is against each. */
+/* A half of the queries gets twice the tolerance: it passes six tests, and each may fail by chance. */
 int sl_tune_is_no_worse(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
     for (size_t part = 0; part < 3; part++) {
-        const sample sample = {alone, with, nq, k, part ? part - 1 : 0, part ? 2 : 1};
+        const sample sample = {
+            .alone = alone, .with = with, .nq = nq, .k = k, .first = part ? part - 1 : 0, .step = part ? 2 : 1};
         double errors = part ? 2 : 1;
         if (!keeps_tails(&sample, errors) || !keeps_half(&sample, errors)) return 0;
         if (part && !keeps_mean(&sample, errors)) return 0;

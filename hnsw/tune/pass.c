@@ -14,7 +14,7 @@ sl_status sl_tune_task_init(sl_tune_task *task) {
     sl_status status = SL_OK;
     task->ranks = sl_mem_array(allocator, ranks, sizeof *task->ranks, &status);
     task->hits = sl_mem_array(allocator, task->nq, sizeof *task->hits, &status);
-    task->tallies = sl_mem_array(allocator, task->threads, sizeof *task->tallies, &status);
+    task->sums = sl_mem_array(allocator, task->threads, sizeof *task->sums, &status);
     task->searchers = sl_mem_array(allocator, task->threads, sizeof *task->searchers, &status);
     for (size_t t = 0; t < task->threads && status == SL_OK; t++)
         status = sl_searcher_create(task->index, task->max_ef, &task->searchers[t]);
@@ -26,7 +26,7 @@ void sl_tune_task_free(sl_tune_task *task) {
     for (size_t t = 0; task->searchers && t < task->threads; t++)
         sl_searcher_free(task->searchers[t]);
     sl_mem_free(allocator, task->searchers, task->threads * sizeof *task->searchers);
-    sl_mem_free(allocator, task->tallies, task->threads * sizeof *task->tallies);
+    sl_mem_free(allocator, task->sums, task->threads * sizeof *task->sums);
     sl_mem_free(allocator, task->hits, task->nq * sizeof *task->hits);
     sl_mem_free(allocator, task->ranks, task->threads * task->k * sizeof *task->ranks);
     sl_mem_free(allocator, task->first_of, task->index->graph.n * sizeof *task->first_of);
@@ -45,13 +45,13 @@ size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {
     return low < k && row[low] >> 32 == node ? (size_t)(row[low] & UINT32_MAX) : k;
 }
 
-/* Parameters of one pass. `first` and `last` are the numbers of the least and the deepest re-ranking. */
+/* Parameters of one pass. first, last: numbers of the least and the deepest re-ranking. */
 typedef struct pass {
     size_t results, first, last, watched;
     sl_search_params search;
 } pass;
 
-/* Returns how many of a query's true neighbours were found. Each is counted in `ranks` too, unless that is NULL. */
+/* Returns how many of a query's true neighbours were found. Counts each in `ranks` too, unless that's NULL. */
 static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_results *found, uint64_t *ranks) {
     const size_t k = task->k;
     size_t hits = 0;
@@ -59,16 +59,16 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
         size_t rank = sl_tune_true_rank(row, k, sl_tune_id_node(task, found->nodes[place].id));
         if (rank == k) continue;
         hits++;
-        /* The first j results are those of a search for j. This is a hit of that search where both numbers are below
-         * j. */
+        /* The first j results are those of a search for j. So this is a hit of a search for j if both its place and its
+         * rank are below j. */
         size_t later = place > rank ? place : rank;
         if (ranks && later < k) ranks[later]++;
     }
     return hits;
 }
 
-/* Asks one query: one walk, ranked with each depth in turn. All depths beyond what the walk keeps are one depth. */
-static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_pass_sums *tally) {
+/* Searches one query: one walk, re-ranked to each depth in turn. Depths beyond what the walk keeps are one depth. */
+static sl_status search_query(sl_tune_task *task, const pass *pass, size_t q, sl_pass_sums *sums) {
     size_t thread = sl_thread_number(), deepest = pass->last;
     const uint8_t *query = task->queries + q * task->stride;
     const uint64_t *row = task->truth + q * task->k;
@@ -82,36 +82,36 @@ static sl_status ask(sl_tune_task *task, const pass *pass, size_t q, sl_pass_sum
         int watched = d == pass->watched;
         if (d < deepest) sl_rerank_again(searcher, query, pass->results, task->depths[d], &found);
         size_t hits = count_hits(task, row, &found, watched ? task->ranks + thread * task->k : NULL);
-        tally->hits[d] += hits;
-        tally->squares[d] += hits * hits;
+        sums->hits[d] += hits;
+        sums->squares[d] += hits * hits;
         if (watched) task->hits[q] = (uint32_t)hits;
     }
-    tally->evaluations += stats.evaluations;
+    sums->evaluations += stats.evaluations;
     return SL_OK;
 }
 
-/* Asks every query once. The sum of what the threads found is in the first tally. */
-static sl_status ask_all(sl_tune_task *task, const pass *pass) {
+/* Searches every query once. The first thread's sums become those of all threads. */
+static sl_status search_all_queries(sl_tune_task *task, const pass *pass) {
     const size_t nq = task->nq, threads = task->threads;
     sl_failure bad;
-    sl_pass_sums *sum = task->tallies;
+    sl_pass_sums *sum = task->sums;
     sl_failure_init(&bad);
     memset(task->ranks, 0, threads * task->k * sizeof *task->ranks);
-    memset(task->tallies, 0, threads * sizeof *task->tallies);
+    memset(task->sums, 0, threads * sizeof *task->sums);
 #pragma omp parallel for schedule(dynamic, 4) num_threads((int)threads) if (threads > 1)
     for (size_t q = 0; q < nq; q++) {
         if (sl_progress_cancelled(&task->progress)) continue;
-        sl_failure_keep(&bad, q, ask(task, pass, q, &task->tallies[sl_thread_number()]));
+        sl_failure_keep(&bad, q, search_query(task, pass, q, &task->sums[sl_thread_number()]));
         sl_progress_step(&task->progress, 1);
     }
     if (bad.status != SL_OK) return sl_fail_in(sl_failure_pass(&bad), "query %zu", bad.at);
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t t = 1; t < threads; t++) {
         for (size_t d = pass->first; d <= pass->last; d++) {
-            sum->hits[d] += task->tallies[t].hits[d];
-            sum->squares[d] += task->tallies[t].squares[d];
+            sum->hits[d] += task->sums[t].hits[d];
+            sum->squares[d] += task->sums[t].squares[d];
         }
-        sum->evaluations += task->tallies[t].evaluations;
+        sum->evaluations += task->sums[t].evaluations;
     }
     task->passes++;
     return SL_OK;
@@ -125,18 +125,18 @@ sl_tune_point sl_tune_point_of(const sl_tune_task *task, uint64_t hits, uint64_t
 }
 
 static sl_tune_point point_of(const sl_tune_task *task, size_t depth) {
-    const sl_pass_sums *sum = task->tallies;
+    const sl_pass_sums *sum = task->sums;
     return sl_tune_point_of(task, sum->hits[depth], sum->squares[depth], sum->evaluations);
 }
 
-sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *asked, sl_tune_point *out) {
-    pass pass = {.results = task->k, .last = task->depth_count - 1, .watched = asked->watched};
-    if (asked->only) pass.first = pass.last = asked->watched;
+sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *settings, sl_tune_point *out) {
+    pass pass = {.results = task->k, .last = task->depth_count - 1, .watched = settings->watched};
+    if (settings->only) pass.first = pass.last = settings->watched;
     sl_search_params_init(&pass.search);
-    pass.search.ef = asked->ef;
-    pass.search.stop = asked->stop;
+    pass.search.ef = settings->ef;
+    pass.search.stop = settings->stop;
     pass.search.rerank = task->depths[pass.last];
-    SL_TRY(ask_all(task, &pass));
+    SL_TRY(search_all_queries(task, &pass));
     for (size_t d = pass.first; d <= pass.last; d++)
         out[d - pass.first] = point_of(task, d);
     return SL_OK;
@@ -147,7 +147,7 @@ sl_status sl_tune_coverage(sl_tune_task *task, size_t ef, double *share) {
     sl_search_params_init(&pass.search);
     pass.search.ef = ef;
     pass.search.rerank = ef;
-    SL_TRY(ask_all(task, &pass));
+    SL_TRY(search_all_queries(task, &pass));
     *share = point_of(task, 0).recall;
     return SL_OK;
 }

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors are decoded from their rows so many bytes at a time. */
+/* Vectors are decoded in blocks of so many bytes. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-/* Brings a row of k nodes, best first, into the task's form, by the heap that orders results. */
-static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
+/* Writes a row of k nodes in the task's form. Sorts it with the heap that orders results. */
+static sl_status write_row(sl_tune_task *task, size_t q, sl_top *top) {
     uint64_t *row = task->truth + q * task->k;
     sl_top_sort(top);
     for (size_t i = 0; i < task->k; i++) {
@@ -24,8 +24,8 @@ static sl_status take_row(sl_tune_task *task, size_t q, sl_top *top) {
     return SL_OK;
 }
 
-/* Takes the ids of the true neighbours of all queries; `nodes`: the ids are node numbers already. */
-static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
+/* Reads the ids of all queries' true neighbours; `nodes`: they are node numbers already. */
+static sl_status read_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
     const sl_allocator *allocator = &task->index->graph.allocator;
     const size_t k = task->k;
     sl_top top = {.k = k};
@@ -39,7 +39,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
             uint64_t id = ids[q * k + i];
             uint32_t node = (uint32_t)id;
             if (nodes && id >= task->index->graph.n) {
-                /* Scores beyond what a double holds are no scores. */
+                /* A score that a double cannot hold is none. */
                 status = sl_fail(SL_EVALUE, "query %zu is too far from the vectors for a score; scale them down", q);
                 goto done;
             }
@@ -54,7 +54,7 @@ static sl_status take_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
             }
             sl_top_push(&top, -(double)sl_tune_id_node(task, node), i);
         }
-        SL_TRY_GOTO(take_row(task, q, &top), done);
+        SL_TRY_GOTO(write_row(task, q, &top), done);
     }
 done:
     sl_mem_free(allocator, block, k * sizeof *top.entries);
@@ -66,9 +66,9 @@ static sl_dtype exact_type(const sl_graph *graph) {
     return sl_dtype_is_float(graph->codec.dtype) ? SL_F32 : graph->codec.dtype;
 }
 
-/* Makes a scan for the `each` nearest. It keeps a copy of the queries as floats where they are of another
- * floating-point type. */
-static sl_status make_scan(const sl_tune_task *task, size_t each, sl_exact **out) {
+/* Creates an exact scan for the `each` nearest. Copies the queries as floats if they have another floating-point type.
+ */
+static sl_status create_scan(const sl_tune_task *task, size_t each, sl_exact **out) {
     const sl_index *index = task->index;
     const size_t dim = index->graph.codec.dim;
     sl_exact_params params;
@@ -93,8 +93,8 @@ static sl_status make_scan(const sl_tune_task *task, size_t each, sl_exact **out
     return status;
 }
 
-/* Compares the queries with all nodes that are not deleted. The scan numbers these anew: nodes[i] is the i-th. */
-static sl_status scan(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
+/* Scans all nodes that are not deleted. The scan numbers them anew: nodes[i] is the i-th. */
+static sl_status scan_all(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
     const sl_index *index = task->index;
     const sl_dtype dtype = exact_type(&index->graph);
     size_t row = index->graph.codec.dim * sl_dtype_size(dtype), room = BLOCK_BYTES / row + 1;
@@ -121,9 +121,9 @@ done:
     return status;
 }
 
-/* Brings the first k different nodes of each query's `each` to the front of `ids`. Returns how many the query with
- * fewest has. Nodes of one id are one. */
-static size_t leave_different(const sl_tune_task *task, const uint32_t *nodes, size_t each, uint64_t *ids) {
+/* Moves the first k different nodes of each query's `each` to the front of `ids`. Nodes of one id count once. Returns
+ * the fewest that a query has. */
+static size_t keep_different(const sl_tune_task *task, const uint32_t *nodes, size_t each, uint64_t *ids) {
     size_t fewest = task->k;
     for (size_t q = 0; q < task->nq; q++) {
         const uint64_t *from = ids + q * each;
@@ -141,9 +141,9 @@ static size_t leave_different(const sl_tune_task *task, const uint32_t *nodes, s
     return fewest;
 }
 
-/* Compares the queries with everything, and takes the first k different ones of the `each` nearest. *fewest: how many
- * the query with fewest has; nothing is taken where they are less than k. */
-static sl_status compare(sl_tune_task *task, size_t each, uint64_t units, size_t *fewest) {
+/* Scans everything for the `each` nearest, and keeps the first k different ones. *fewest becomes the fewest that a
+ * query has. If that's less than k, the truth stays empty. */
+static sl_status scan_nearest(sl_tune_task *task, size_t each, uint64_t units, size_t *fewest) {
     const sl_allocator *allocator = &task->index->graph.allocator;
     size_t all, nodes_bytes = task->index->graph.n * sizeof(uint32_t);
     sl_exact *exact;
@@ -151,13 +151,13 @@ static sl_status compare(sl_tune_task *task, size_t each, uint64_t units, size_t
     sl_status status;
     if (!sl_mul(task->nq, each * sizeof(uint64_t), &all))
         return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", task->nq, each);
-    SL_TRY(make_scan(task, each, &exact));
+    SL_TRY(create_scan(task, each, &exact));
     SL_TRY_GOTO(sl_mem_alloc(allocator, all, &block), done);
     SL_TRY_GOTO(sl_mem_alloc(allocator, nodes_bytes, &nodes), done);
-    SL_TRY_GOTO(scan(task, exact, nodes, units), done);
+    SL_TRY_GOTO(scan_all(task, exact, nodes, units), done);
     SL_TRY_GOTO(sl_exact_results(exact, block, NULL), done);
-    *fewest = leave_different(task, nodes, each, block);
-    if (*fewest == task->k) SL_TRY_GOTO(take_ids(task, block, 1), done);
+    *fewest = keep_different(task, nodes, each, block);
+    if (*fewest == task->k) SL_TRY_GOTO(read_ids(task, block, 1), done);
 done:
     sl_mem_free(allocator, nodes, nodes_bytes);
     sl_mem_free(allocator, block, all);
@@ -165,11 +165,11 @@ done:
     return status;
 }
 
-/* Vectors of ids that came before make it necessary to look further than k. */
-static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
+/* An id's further vectors don't count, so the scan may have to go further than k. */
+static sl_status find_true_neighbours(sl_tune_task *task, uint64_t units) {
     const size_t n = sl_undeleted_count(&task->index->graph);
     size_t each = task->k, fewest = 0;
-    SL_TRY(compare(task, each, units, &fewest));
+    SL_TRY(scan_nearest(task, each, units, &fewest));
     while (fewest < task->k) {
         if (each >= n)
             return sl_fail(SL_EINVAL, "k is %zu, but the index holds %zu ids; tune for a smaller k", task->k, fewest);
@@ -177,13 +177,13 @@ static sl_status compare_everything(sl_tune_task *task, uint64_t units) {
             return sl_fail(SL_ELIMIT, "a query has %zu ids among its %zu nearest vectors; give the truth", fewest,
                            each);
         each = 2 * each < SL_MAX_EF ? 2 * each : SL_MAX_EF;
-        SL_TRY(compare(task, each, 0, &fewest));
+        SL_TRY(scan_nearest(task, each, 0, &fewest));
     }
     return SL_OK;
 }
 
-/* Lets one node stand for all of its id, where ids have several. */
-static sl_status choose_first(sl_tune_task *task) {
+/* Chooses the first node of each id, if ids have several. */
+static sl_status choose_first_nodes(sl_tune_task *task) {
     const sl_graph *graph = &task->index->graph;
     sl_node_list found = {0};
     sl_status status = SL_OK;
@@ -212,8 +212,8 @@ sl_status sl_tune_truth(sl_tune_task *task, const uint64_t *ids, uint64_t units)
         return sl_fail(SL_ENOMEM, "%zu queries with k %zu do not fit the address space", task->nq, task->k);
     SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &block));
     task->truth = block;
-    SL_TRY(choose_first(task));
-    return ids ? take_ids(task, ids, 0) : compare_everything(task, units);
+    SL_TRY(choose_first_nodes(task));
+    return ids ? read_ids(task, ids, 0) : find_true_neighbours(task, units);
 }
 
 sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *lose) {
@@ -223,8 +223,8 @@ sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *l
     return SL_OK;
 }
 
-/* Tells codes that lose what is nearest from a truth of something else. */
-static sl_status judge_codes(const sl_index *index, double best) {
+/* Tells codes that lose the nearest from a wrong truth. */
+static sl_status check_codes(const sl_index *index, double best) {
     sl_resolution found;
     int lose;
     SL_TRY(sl_tune_codes_lose(index, &found, &lose));
@@ -236,7 +236,7 @@ static sl_status judge_codes(const sl_index *index, double best) {
         best, sl_codes_name(index->graph.codes), found.unresolved, found.sampled);
 }
 
-/* Records of targets that are not reached hold the best recall there was. */
+/* The record of an unreached target holds the best recall. */
 sl_status sl_tune_check_truth(const sl_tune *tune) {
     double best = 0;
     for (size_t t = 0; t < tune->count; t++)
@@ -244,7 +244,7 @@ sl_status sl_tune_check_truth(const sl_tune *tune) {
     for (size_t t = 0; t < tune->count; t++)
         if (sl_settings_reached(&tune->records[t])) return SL_OK;
     if (best >= 0.05 || sl_undeleted_count(&tune->task.index->graph) / tune->task.k < 40) return SL_OK;
-    SL_TRY(judge_codes(tune->task.index, best));
+    SL_TRY(check_codes(tune->task.index, best));
     return sl_fail(
         SL_EINVAL,
         "recall is %.4f at most, which is chance: the truth is not of these queries, this metric and the ids "

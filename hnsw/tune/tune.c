@@ -9,13 +9,13 @@
 
 #include <math.h>
 
-/* The max_ef where none is asked for. */
+/* The default max_ef. */
 #define USUAL_MAX_EF 16384u
 
-/* Finding the truth counts as so many passes in the progress. */
+/* Finding the truth counts as this many passes of progress. */
 #define TRUTH_PASSES 20u
 
-/* The estimate is to be good to this much; the error that it may have then follows. */
+/* The wanted error of a recall estimate; the report says how many queries it takes. */
 #define TOLERANCE 0.005
 
 void sl_tune_params_init_sized(sl_tune_params *params, size_t struct_size) {
@@ -24,32 +24,32 @@ void sl_tune_params_init_sized(sl_tune_params *params, size_t struct_size) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is asked for
+ * Input
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status take_targets(sl_tune *tune) {
+static sl_status read_targets(sl_tune *tune) {
     static const double usual[] = {0.8, 0.85, 0.9, 0.925, 0.95, 0.96, 0.97, 0.98, 0.99, 0.995};
-    const double *asked = tune->params.targets ? tune->params.targets : usual;
+    const double *targets = tune->params.targets ? tune->params.targets : usual;
     size_t count = tune->params.targets ? tune->params.target_count : sizeof usual / sizeof *usual;
     if (!tune->params.targets && tune->params.target_count)
         return sl_fail(SL_EINVAL, "targets is NULL, target_count %zu; give the recalls, or 0", count);
     if (count == 0 || count > SL_MAX_TARGETS)
         return sl_fail(SL_EINVAL, "%zu targets; give 1 to %u", count, SL_MAX_TARGETS);
     for (size_t i = 0; i < count; i++) {
-        if (!(asked[i] > 0 && asked[i] <= 1))
-            return sl_fail(SL_EINVAL, "target %zu is %g; a recall is above 0 and up to 1", i, asked[i]);
+        if (!(targets[i] > 0 && targets[i] <= 1))
+            return sl_fail(SL_EINVAL, "target %zu is %g; a recall is above 0 and up to 1", i, targets[i]);
         size_t at = tune->count;
-        while (at > 0 && tune->targets[at - 1] > asked[i])
+        while (at > 0 && tune->targets[at - 1] > targets[i])
             at--;
-        if (at > 0 && tune->targets[at - 1] == asked[i]) continue;
+        if (at > 0 && tune->targets[at - 1] == targets[i]) continue;
         for (size_t j = tune->count++; j > at; j--)
             tune->targets[j] = tune->targets[j - 1];
-        tune->targets[at] = asked[i];
+        tune->targets[at] = targets[i];
     }
     return SL_OK;
 }
 
-static sl_status take_limits(sl_tune *tune) {
+static sl_status read_limits(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
     const size_t n = sl_undeleted_count(&task->index->graph), k = task->k;
     size_t most = tune->params.max_ef;
@@ -68,7 +68,7 @@ static sl_status take_limits(sl_tune *tune) {
     return SL_OK;
 }
 
-static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype, size_t stride) {
+static sl_status read_queries(sl_tune *tune, const void *queries, sl_dtype dtype, size_t stride) {
     sl_tune_task *task = &tune->task;
     const sl_codec *codec = &task->index->graph.codec;
     SL_TRY(sl_codec_accepts(codec, dtype));
@@ -83,13 +83,13 @@ static sl_status take_queries(sl_tune *tune, const void *queries, sl_dtype dtype
     return SL_OK;
 }
 
-/* Tells whether searches rank what they find by anything but the walk's own scores. */
+/* Whether searches re-rank by finer data than the walk's own scores. */
 static int reranks(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codes == SL_CODES_I4 || graph->codec.codes == SL_CODES_F32 ||
            !sl_dtype_is_float(graph->codec.dtype);
 }
 
-/* Makes a curve for each depth of re-ranking, from the least to all there is, and one over stop. */
+/* Makes a curve for each depth of re-ranking, from the least to everything, and one over stop. */
 static sl_status make_curves(sl_tune *tune) {
     static const double depths[SL_TUNE_DEPTHS] = {1, 1.3, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 12, 20, (double)SL_MAX_EF};
     sl_tune_task *task = &tune->task;
@@ -104,7 +104,7 @@ static sl_status make_curves(sl_tune *tune) {
         tune->curves[c].hits = (double)task->k * (double)task->nq;
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
-    /* Both read memory; that is most of what they cost. */
+    /* An evaluation and a re-ranked row cost by the memory they read. */
     const sl_array *arrays = index->graph.arrays;
     size_t codes = arrays[SL_ARRAY_CODES].width, coarse = arrays[SL_ARRAY_COARSE].width;
     size_t beside = coarse ? codes : arrays[SL_ARRAY_REST].width, refine = arrays[SL_ARRAY_REFINE].width;
@@ -114,7 +114,7 @@ static sl_status make_curves(sl_tune *tune) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Progress: every step is given its share beforehand, and what it did not need is made up for at its end
+ * Progress: every step has a share, and its end makes up what it did not use
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void begin_progress(sl_tune *tune) {
@@ -124,7 +124,7 @@ static void begin_progress(sl_tune *tune) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The whole
+ * The call
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *report) {
@@ -140,10 +140,10 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
     sl_params_out(report, &mine, sizeof mine);
 }
 
-static sl_status run(sl_tune *tune, const uint64_t *truth, size_t *first) {
+static sl_status run_steps(sl_tune *tune, const uint64_t *truth, size_t *first) {
     SL_TRY(make_curves(tune));
     begin_progress(tune);
-    /* Renumbers as a save would: a save would do it anew once the settings are found. */
+    /* Renumbers as a save would: a save would otherwise renumber again once the settings are found. */
     sl_progress *progress = &tune->task.progress;
     sl_renumber_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
@@ -167,14 +167,14 @@ sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, si
     sl_tune_params_init(&tune.params);
     SL_TRY(sl_params_in(&tune.params, sizeof tune.params, params, "sl_tune_params_init"));
     if (report) SL_TRY(sl_params_check_out(report, "sl_tune_report"));
-    SL_TRY(take_targets(&tune));
-    SL_TRY(take_limits(&tune));
-    SL_TRY(take_queries(&tune, queries, dtype, stride));
+    SL_TRY(read_targets(&tune));
+    SL_TRY(read_limits(&tune));
+    SL_TRY(read_queries(&tune, queries, dtype, stride));
     SL_TRY(sl_reach_settle(index));
-    /* A search for different ids ranks as many as it needs. */
+    /* A search for different ids re-ranks as many as it needs. */
     size_t first, depths = reranks(&index->graph) && !sl_ids_repeat(&index->graph) ? SL_TUNE_DEPTHS : 1;
     tune.task.depth_count = depths;
-    sl_status status = run(&tune, truth, &first);
+    sl_status status = run_steps(&tune, truth, &first);
     if (status == SL_OK && report) fill_report(&tune, first, report);
     sl_mem_free(allocator, tune.curves, (depths + 1) * sizeof *tune.curves);
     sl_mem_free(allocator, tune.alone, nq * sizeof *tune.alone);

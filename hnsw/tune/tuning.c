@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Recall moves by some standard errors from one set of queries to another. Half an error is asked on top, but at most
- * this much, so that few queries do not make for dear settings. */
+/* Recall differs by some standard errors between sets of queries. A target gets half an error on top, but at most this
+ * much, so that few queries don't make settings costly. */
 #define MOST_MARGIN 0.002
 
 void sl_tune_end_step(sl_tune *tune, uint64_t passes) {
