@@ -53,7 +53,7 @@ MEMBERS, LOOKED_AT, FLAT = 48, 12, 2048
 
 
 def near(centres, are_heads=False):
-    """Centres that a vector is compared with: see hnsw/build/centre_groups.c."""
+    """Centres that a vector is compared with: see hnsw/construct/centre_groups.c."""
     if are_heads and centres <= FLAT:
         return centres
     groups = centres // MEMBERS + 1

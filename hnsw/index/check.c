@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "base/random.h"
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/entry.h"

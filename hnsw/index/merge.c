@@ -1,8 +1,8 @@
 /* sl_index_merge: one new index with the vectors of others. */
 #include "base/params.h"
 #include "distance/double.h"
-#include "hnsw/build/add.h"
-#include "hnsw/build/join.h"
+#include "hnsw/construct/add.h"
+#include "hnsw/construct/join.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/tombstones.h"

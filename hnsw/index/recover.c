@@ -1,6 +1,6 @@
 #include "hnsw/index/recover.h"
 
-#include "hnsw/build/link_rows.h"
+#include "hnsw/construct/link_rows.h"
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/tombstones.h"

@@ -1,4 +1,4 @@
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
 #include "hnsw/search/settings.h"

@@ -1,7 +1,7 @@
 /* Choices that recall alone hardly shows when they go wrong, each by a case that is made for it. The cases are: when a
  * walk stops, how many candidates are ranked anew, which copies are linked. Two more are what a cancelled add puts
  * back, and what tuning asks on top. */
-#include "hnsw/build/select_neighbours.h"
+#include "hnsw/construct/select_neighbours.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/search/rerank.h"

@@ -2,8 +2,8 @@
  * nearest by them. Merging and numbering begin at centroids that are exact copies. */
 #include "distance/codec/encode.h"
 #include "distance/double.h"
-#include "hnsw/build/join.h"
-#include "hnsw/build/renumber.h"
+#include "hnsw/construct/join.h"
+#include "hnsw/construct/renumber.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/search/partition_order.h"
 #include "tests/support/check_main.h"

@@ -1,7 +1,7 @@
 /* Vectors far from the origin and close to one another under L2: products of them differ by less than floats resolve.
  * With codes f32, and with integers, searches and builds find the nearest all the same, whatever is added later. Codes
  * of one scale a vector lose them, and say so. */
-#include "hnsw/build/resolution.h"
+#include "hnsw/construct/resolution.h"
 #include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/cities.h"

@@ -1,5 +1,5 @@
 /* Every allocation failing in turn, of every call that makes any: SL_ENOMEM, nothing lost, nothing changed. */
-#include "hnsw/build/renumber.h"
+#include "hnsw/construct/renumber.h"
 #include "hnsw/search/searcher_pool.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"

@@ -1,7 +1,7 @@
 /* Many threads: of a build, of searches beside one another and beside a check, of builds beside one another, and a
  * child process. These tests are written for the thread sanitizer, which sees races that seldom make a test fail. */
 #define _GNU_SOURCE
-#include "hnsw/build/insert.h"
+#include "hnsw/construct/insert.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"

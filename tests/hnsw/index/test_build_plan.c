@@ -1,6 +1,6 @@
 /* sl_index_plan_build beside builds whose memory is counted. */
-#include "hnsw/build/leaves_make.h"
-#include "hnsw/build/partition_make.h"
+#include "hnsw/construct/leaves_make.h"
+#include "hnsw/construct/partition_make.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/faults.h"

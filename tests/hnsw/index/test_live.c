@@ -1,6 +1,6 @@
 /* An index in a file that is written in place. Changes that one handle adds and syncs are seen by the others; changes
  * that it does not sync are not. The tests also cover who may write. */
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/graph/publish.h"
 #include "tests/support/faults.h"
 #include "tests/support/live_files.h"

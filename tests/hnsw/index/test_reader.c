@@ -7,7 +7,7 @@
  * SYNC to N: 3 in 200 here, three times that of 100 to 20,000. The vectors are of no clusters and of many dimensions
  * for so small an m, so that every link counts. */
 #include "base/random.h"
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/view.h"

@@ -1,7 +1,7 @@
 /* Query batches that scan partitions are compared with walks that see everything, however the batch is cut and on every
  * tier. The tests also cover what scans leave to walks, and partitions that are not to be trusted. */
 #include "base/random.h"
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/search/searcher_pool.h"

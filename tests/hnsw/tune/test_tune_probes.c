@@ -1,6 +1,6 @@
 /* Partitions scanned for a recall, instead of walks or where walks do not reach it. */
 #include "base/random.h"
-#include "hnsw/build/reach.h"
+#include "hnsw/construct/reach.h"
 #include "hnsw/search/scan_params.h"
 #include "hnsw/search/settings.h"
 #include "tests/support/check_main.h"

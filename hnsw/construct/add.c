@@ -1,0 +1,317 @@
+#include "hnsw/construct/add.h"
+
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/params.h"
+#include "distance/codec/encode.h"
+#include "distance/codec/encode4.h"
+#include "distance/codec/vector_check.h"
+#include "hnsw/construct/from_leaves.h"
+#include "hnsw/construct/link_rows.h"
+#include "hnsw/construct/reach.h"
+#include "hnsw/construct/renumber.h"
+#include "hnsw/construct/undo.h"
+#include "hnsw/graph/arrays.h"
+#include "hnsw/graph/checksums.h"
+#include "hnsw/graph/codes.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/links.h"
+#include "hnsw/graph/publish.h"
+#include "hnsw/graph/reserve.h"
+#include "hnsw/graph/tags.h"
+#include "hnsw/graph/tombstones.h"
+#include "hnsw/graph/upper.h"
+#include "hnsw/graph/vectors.h"
+#include "hnsw/place/replicas.h"
+
+#include <string.h>
+
+void sl_add_params_init_sized(sl_add_params *params, size_t struct_size) {
+    const sl_add_params mine = {.struct_size = sizeof mine};
+    sl_params_defaults(params, struct_size, &mine, sizeof mine);
+}
+
+static const void *row_of(const sl_build *build, size_t i) {
+    return build->vectors + i * build->stride;
+}
+
+/* Checks rows on all threads. The first bad row gives the error. */
+static sl_status check_rows(const sl_build *build) {
+    sl_metric metric = build->index->graph.codec.metric;
+    size_t dim = build->index->graph.codec.dim;
+    sl_failure bad;
+    sl_failure_init(&bad);
+#pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
+    for (size_t i = 0; i < build->n; i++)
+        if (!sl_failure_before(&bad, i))
+            sl_failure_keep(&bad, i, sl_vector_check(metric, build->dtype, row_of(build, i), dim));
+    if (bad.status == SL_OK) return SL_OK;
+    return sl_fail_in(sl_failure_pass(&bad), "row %zu", bad.at);
+}
+
+static void encode_vector(sl_build *build, size_t i, size_t thread) {
+    sl_index *index = build->index;
+    uint32_t node = (uint32_t)(build->first + i);
+    float *floats = build->floats + thread * index->graph.codec.dim;
+    if (index->graph.codec.codes == SL_CODES_I4) {
+        sl_to_float(build->dtype, row_of(build, i), floats, index->graph.codec.dim);
+        sl_encode_row4(&index->graph.codec, floats, sl_row(&index->graph, node), sl_rest_row(&index->graph, node),
+                       &build->errors[thread]);
+    } else {
+        sl_encode_row(&index->graph.codec, row_of(build, i), build->dtype, sl_row(&index->graph, node), floats,
+                      &build->errors[thread]);
+    }
+    if (!sl_has(&index->graph, SL_ARRAY_REFINE)) return;
+    uint8_t *to = sl_array_row(&index->graph, SL_ARRAY_REFINE, node);
+    if (index->graph.refine == SL_REFINE_I16) {
+        sl_encode_row(&index->graph.refine_codec, row_of(build, i), build->dtype, to, floats, NULL);
+        return;
+    }
+    sl_to_float(build->dtype, row_of(build, i), floats, index->graph.codec.dim);
+    if (index->graph.refine == SL_REFINE_F32)
+        memcpy(to, floats, index->graph.codec.dim * sizeof(float));
+    else
+        sl_encode_residual(&index->graph.codec, sl_row(&index->graph, node), floats, (void *)to);
+}
+
+/* A row in a record has no padding, so the rest of a padded row is zeroed. */
+static void copy_row(const sl_build *build, size_t i) {
+    const sl_graph *graph = &build->index->graph, *from = build->copied->graphs[build->copied->of[i]];
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const unsigned both = SL_ARRAY_COPIED | SL_ARRAY_ADDED;
+        if ((sl_array_lines[kind].flags & both) != both || !graph->arrays[kind].at) continue;
+        const size_t size = graph->arrays[kind].size, given = from->arrays[kind].size;
+        uint8_t *to = sl_array_row(graph, kind, (uint32_t)(build->first + i));
+        memcpy(to, sl_array_row(from, kind, build->copied->nodes[i]), given < size ? given : size);
+        if (given < size) memset(to + given, 0, size - given);
+    }
+}
+
+/* Writes all rows of a node, whose id is already there. */
+static void encode_row(sl_build *build, size_t i, size_t thread) {
+    sl_index *index = build->index;
+    uint32_t node = (uint32_t)(build->first + i);
+    if (build->copied)
+        copy_row(build, i);
+    else
+        encode_vector(build, i, thread);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (index->graph.arrays[kind].at && sl_array_lines[kind].derive)
+            sl_array_lines[kind].derive(&index->graph, node, sl_array_row(&index->graph, kind, node));
+}
+
+/* Marks all rows of nodes [first, first + n) as changed, except rows that are made later. */
+static void touch_nodes(const sl_index *index, size_t first, size_t n) {
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        if (!(sl_array_lines[kind].flags & SL_ARRAY_ADDED)) continue;
+        const sl_span rows = sl_array_span(&index->graph, kind, first, n);
+        sl_index_touch(index, rows.at, rows.size);
+    }
+}
+
+static void encode_rows(sl_build *build) {
+#pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
+    for (size_t i = 0; i < build->n; i++)
+        encode_row(build, i, sl_thread_number());
+    sl_words_put(&build->index->graph, SL_ARRAY_TAGS, build->first, build->n, build->tags);
+    sl_words_put(&build->index->graph, SL_ARRAY_KEYS, build->first, build->n, build->keys);
+    if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
+    touch_nodes(build->index, build->first, build->n);
+    for (size_t t = 0; t < build->threads; t++)
+        sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
+}
+
+/* A batch of a sixteenth or more gets the whole proof. However vectors come, such proofs read each link a bounded
+ * number of times. */
+static int is_small(const sl_build *build) {
+    return build->n < build->first / 16;
+}
+
+/* Watches the links that lists drop, while few nodes are inserted and all nodes of the index were reachable before. */
+static void watch_lists(sl_build *build) {
+    const sl_index *index = build->index;
+    if (index->unverified || !is_small(build)) return;
+    if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) return;
+    for (size_t t = 0; t < build->threads; t++)
+        sl_detours_watch(&build->inserts[t].detours, build->first);
+}
+
+static void stop_watching(sl_build *build) {
+    for (size_t t = 0; t < build->threads; t++)
+        build->inserts[t].detours.watches = 0;
+}
+
+/* Proves that all nodes are reachable, if the lists were watched. Otherwise the whole proof is owed. `before`: the
+ * entry point before the add. */
+static void prove_watched(sl_build *build, sl_entry before) {
+    sl_index *index = build->index;
+    sl_insert *insert = &build->inserts[0];
+    const uint32_t entry = sl_entry_get(&index->graph).node;
+    int proved = insert->detours.watches;
+    if (proved && entry != before.node) sl_detours_open(&insert->detours, entry, before.node);
+    for (size_t t = 0; t < build->threads && proved; t++)
+        proved = sl_reach_close(insert, &build->inserts[t].detours);
+    if (!proved) index->unverified += build->n;
+}
+
+static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
+    sl_index *index = build->index;
+    sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
+    uint64_t next_id = index->graph.next_id;
+    sl_quant_error error = index->graph.quant_error;
+    SL_TRY(sl_publish_reserve_nodes(index, build->n));
+    sl_replicas_drop(&index->graph); /* the upper layers change next */
+    SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
+    sl_status status = sl_ids_append(index, ids, build->n);
+    if (status != SL_OK) {
+        sl_upper_truncate(&index->graph, build->first);
+        return status;
+    }
+    encode_rows(build);
+    status = sl_codes_extend(index, build->first, build->n, build->threads);
+    if (status != SL_OK) {
+        sl_upper_truncate(&index->graph, build->first);
+        sl_ids_undo(index, next_id);
+        index->graph.quant_error = error;
+        return status;
+    }
+    index->graph.n += build->n;
+    sl_tombstones_extend(index, build->first);
+    sl_publish_nodes(index);
+    watch_lists(build);
+    status = sl_build_link_rows(build);
+    if (status == SL_OK) status = sl_progress_end(&build->progress);
+    if (status != SL_OK) {
+        stop_watching(build);
+        sl_build_undo(build, entry, next_id);
+        index->graph.quant_error = error;
+        sl_publish_nodes(index);
+    }
+    prove_watched(build, entry);
+    sl_publish_linked(index, index->graph.n);
+    return status;
+}
+
+/* Proves reachability if a proof is owed. If that fails, sl_index_sync, sl_index_save and sl_index_check try again. */
+static void settle_if_owed(sl_index *index) {
+    if (sl_reach_settle(index) == SL_OK) return;
+    if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
+}
+
+static sl_status check_limit(const sl_graph *graph, size_t n) {
+    if (n <= SL_MAX_VECTORS - graph->n) return SL_OK;
+    return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
+}
+
+static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
+    if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
+    SL_TRY(sl_codec_accepts(&graph->codec, dtype));
+    SL_TRY(sl_check_stride(vectors, dtype, graph->codec.dim, stride));
+    return check_limit(graph, n);
+}
+
+/* Doubles the capacity when it runs out, so adding a few at a time copies each vector a bounded number of times. */
+static sl_status grow_capacity(sl_index *index, size_t n) {
+    size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
+    if (need <= index->graph.capacity) return SL_OK;
+    if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
+    if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
+    return sl_index_reserve(index, need);
+}
+
+/* Linking from leaves numbers the nodes first. That time counts as numbering. */
+static void report_times(const sl_build *build, int64_t start, int64_t linked, sl_add_times *out) {
+    const sl_add_times mine = {.linking = 1e-9 * (double)(linked - start - build->numbering_ns),
+                               .numbering = 1e-9 * (double)(sl_now_ns() - linked + build->numbering_ns)};
+    if (out) sl_params_out(out, &mine, sizeof mine);
+}
+
+/* Checks the build's rows, and adds them with these ids. */
+static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
+    if (!build->copied) SL_TRY(check_rows(build));
+    SL_TRY(grow_capacity(build->index, build->n));
+    sl_status status = sl_build_alloc(build);
+    if (status == SL_OK) status = build_nodes(build, ids);
+    sl_build_free(build);
+    return status;
+}
+
+/* Adds the build's rows with these ids: checks, links, proves and renumbers. */
+static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_params *params) {
+    sl_index *index = build->index;
+    const int64_t start = sl_now_ns();
+    if (params->times) SL_TRY(sl_params_check_out(params->times, "sl_add_times"));
+    build->first = index->graph.n;
+    build->tags = params->tags;
+    build->keys = params->keys;
+    build->builder = params->builder;
+    build->threads = sl_thread_count(params->threads);
+    if (build->threads > build->n) build->threads = build->n;
+    sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
+    sl_status status = check_and_build(build, ids);
+    const int64_t linked = sl_now_ns();
+    if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
+    /* Renumbers if half of the nodes are new. However vectors come, each is moved a bounded number of times. */
+    index->threads = params->threads;
+    if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
+    if (status == SL_OK) report_times(build, start, linked, params->times);
+    return status;
+}
+
+static sl_status add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                            const sl_add_params *params) {
+    sl_build build = {.index = index, .copied = copied, .n = n};
+    if (n == 0) return SL_OK;
+    SL_TRY(check_limit(&index->graph, n));
+    SL_TRY(sl_build_check_builder(index, params->builder, n));
+    return add_rows(&build, ids, params);
+}
+
+sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
+                        const sl_add_params *params) {
+    return sl_spill_explain(index->spill, add_copied(index, copied, n, ids, params));
+}
+
+static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                             const uint64_t *ids, const sl_add_params *params) {
+    sl_add_params mine;
+    sl_add_params_init(&mine);
+    SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
+    SL_TRY(sl_index_writable(index));
+    SL_TRY(sl_words_check(&index->graph, SL_ARRAY_TAGS, mine.tags != NULL));
+    SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
+    if (n == 0) return SL_OK;
+    SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
+    SL_TRY(sl_build_check_builder(index, mine.builder, n));
+    sl_build build = {.index = index,
+                      .vectors = vectors,
+                      .dtype = dtype,
+                      .n = n,
+                      .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype)};
+    return add_rows(&build, ids, &mine);
+}
+
+sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
+                       const uint64_t *ids, const sl_add_params *params) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    return sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params));
+}
+
+sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes) {
+    const sl_graph *graph = &index->graph;
+    const size_t thread = sizeof(sl_insert) + graph->codec.dim * sizeof(float) + sizeof(sl_quant_error);
+    size_t insert, leaves, order;
+    SL_TRY(sl_insert_bytes(index, &insert));
+    SL_TRY(sl_renumber_bytes(graph, threads, &order));
+    const size_t scratch = threads * (thread + insert) + sizeof(sl_build_locks);
+    const size_t coding = scratch + sl_codes_bytes(graph, graph->n, threads);
+    const size_t proof = sl_reach_bytes(graph, graph->n, 1) + sizeof(sl_build_locks) + insert;
+    if (!sl_build_is_from_leaves(index, builder, 0, graph->n)) {
+        *bytes = (sl_build_bytes){sl_larger(coding, sl_larger(proof, order)), 0};
+        return SL_OK;
+    }
+    SL_TRY(sl_from_leaves_bytes(graph, threads, alike, &leaves));
+    *bytes = (sl_build_bytes){sl_larger(coding, scratch + order), sl_larger(scratch + leaves, proof)};
+    return SL_OK;
+}

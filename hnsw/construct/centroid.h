@@ -1,0 +1,17 @@
+/* Centroids of a k-means: where they start and how they move. */
+#ifndef SL_HNSW_CONSTRUCT_CENTROID_H
+#define SL_HNSW_CONSTRUCT_CENTROID_H
+
+#include "hnsw/construct/kmeans_rows.h"
+
+/* Whether the index already has nearly as many partitions, so that k-means can start from their centroids. */
+int sl_centroids_reusable(const sl_kmeans *kmeans);
+/* Starts from the reusable centroids, evenly drawn, or else from rows of the sample. */
+void sl_centroids_start(sl_kmeans *kmeans);
+/* Moves each centroid to the mean of its rows. Under IP, in the form for queries, it moves to an estimate of their best
+ * score. */
+void sl_centroids_move(sl_kmeans *kmeans);
+/* Moves each centroid without rows to a row of the largest partition. That partition counts as halved from then on. */
+void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn);
+
+#endif

@@ -1,0 +1,41 @@
+/* Joins graphs: an index gets the nodes of several indexes, and their lists stay in use. Each node walks over the
+ * larger graphs to its nearest there. Hits become candidates on both sides. */
+#ifndef SL_HNSW_CONSTRUCT_JOIN_H
+#define SL_HNSW_CONSTRUCT_JOIN_H
+
+#include "hnsw/construct/build.h"
+#include "hnsw/construct/neighbour_lists.h"
+
+/* A join under way. */
+typedef struct sl_join {
+    const sl_copied *copied;
+    const sl_points *points; /* all nodes of the new index */
+    uint32_t **new_of;       /* for each graph: node -> node of the new index; SL_NONE: not copied */
+    size_t *copied_nodes;    /* for each graph: the number of its nodes that are copied */
+} sl_join;
+
+/*
+ * Sets *kind to SL_JOIN_OVER_LARGER if joining n rows of several graphs pays, else leaves it.
+ *
+ * It pays if the graphs have the new index's m and at least its ef_construction. Half or more of each must be copied,
+ * and there must be no more walks than rows. Errors: SL_ENOMEM.
+ */
+sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t n, sl_join_kind *kind);
+
+/* Maps the nodes of the graphs to those of the new index. The caller frees, also on failure. Errors: SL_ENOMEM. */
+sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *points);
+void sl_join_free(sl_join *join);
+
+/* Lists each node's nearest in larger graphs, and among the neighbours of its links that weren't copied. The lists
+ * don't depend on the number of threads. The caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
+sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours);
+
+/* Appends the links that each node had in its old graph to `links`, while a list is shorter than it was there. `degree`
+ * places a node. */
+void sl_join_append_old(const sl_join *join, size_t degree, uint32_t *links);
+
+/* Gives an index the partitions of the graphs whose rows it has. Numbering then starts from their centroids. Errors:
+ * SL_ENOMEM. */
+sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph);
+
+#endif

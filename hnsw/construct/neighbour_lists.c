@@ -1,0 +1,329 @@
+#include "hnsw/construct/neighbour_lists.h"
+
+#include "base/failure.h"
+#include "hnsw/construct/leaf_notes.h"
+#include "hnsw/construct/top_columns.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Locks of all lists. List i has lock i % LOCKS. */
+enum { LOCKS = 4096 };
+/* Runs of this length are sorted by insertion. */
+enum { RUN = 8 };
+
+void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep) {
+    size_t first = 0, end = n; /* the boundary lies between them */
+    while (end - first > 1) {
+        /* The pivot is never the smallest: of two numbers it's the larger. */
+        sl_neighbour a = entries[first], b = entries[first + (end - first) / 2],
+                     c = end - first == 2 ? UINT64_MAX : entries[end - 1];
+        sl_neighbour pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
+        size_t i = first, j = end - 1;
+        for (;; i++, j--) {
+            while (entries[i] > pivot)
+                i++;
+            while (entries[j] < pivot)
+                j--;
+            if (i >= j) break;
+            sl_neighbour swapped = entries[i];
+            entries[i] = entries[j];
+            entries[j] = swapped;
+        }
+        /* [first, j] is at least the pivot; the rest is at most the pivot. */
+        if (j + 1 == keep) return;
+        if (j + 1 > keep)
+            end = j + 1;
+        else
+            first = j + 1;
+    }
+}
+
+/* Merges two descending runs into up to `limit` entries. Equal entries become one. Returns the number of entries. */
+static size_t merge_runs(const sl_neighbour *a, size_t na, const sl_neighbour *b, size_t nb, sl_neighbour *out,
+                         size_t limit) {
+    size_t i = 0, j = 0, count = 0;
+    while (i < na && j < nb && count < limit) {
+        const sl_neighbour x = a[i], y = b[j];
+        out[count++] = x > y ? x : y;
+        i += x >= y;
+        j += y >= x;
+    }
+    for (; i < na && count < limit; i++)
+        out[count++] = a[i];
+    for (; j < nb && count < limit; j++)
+        out[count++] = b[j];
+    return count;
+}
+
+static void sort_run(sl_neighbour *entries, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        const sl_neighbour moved = entries[i];
+        size_t j = i;
+        for (; j > 0 && entries[j - 1] < moved; j--)
+            entries[j] = entries[j - 1];
+        entries[j] = moved;
+    }
+}
+
+void sl_neighbours_sort(sl_neighbour *entries, size_t n, sl_neighbour *scratch) {
+    for (size_t first = 0; first < n; first += RUN)
+        sort_run(entries + first, n - first < RUN ? n - first : RUN);
+    for (size_t run = RUN; run < n; run *= 2)
+        for (size_t first = 0; first + run < n; first += 2 * run) {
+            const size_t next = n - first - run < run ? n - first - run : run;
+            memcpy(scratch, entries + first, run * sizeof *entries);
+            (void)merge_runs(scratch, run, entries + first + run, next, entries + first, run + next);
+        }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Pairs
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Shared by all threads. */
+typedef struct sl_leaf_pairs {
+    const sl_points *points;
+    const sl_leaves *leaves;
+    sl_neighbour_lists *lists;
+    sl_spin *locks;
+    /* The lowest score of each full list; -INFINITY for other lists. It only rises. A target that scores below it can't
+     * be in the final list, so it doesn't matter when a thread reads it. */
+    float *worst;
+    uint64_t *noted; /* a bit a leaf: its note is read, so it isn't compared */
+} sl_leaf_pairs;
+
+/* One thread's scratch. */
+typedef struct pairing {
+    const sl_points *points;
+    sl_neighbour_lists *lists;
+    const sl_leaf_pairs *pairs;
+    sl_columns columns;
+    sl_top_columns top;
+    uint32_t *rows;      /* of the leaf's targets */
+    sl_neighbour *found; /* a point's top-k in one leaf: rank above the complement of the target's place */
+    sl_neighbour *candidates, *scratch; /* the same as entries of a list; as much again */
+    sl_leaf_note note;
+    int is_noted; /* the leaf being compared gets a note */
+} pairing;
+
+/* One more than the width, since a point finds itself. */
+static size_t most_found(size_t width) {
+    return width + 1;
+}
+
+/* Equal scores may come too, up to a quarter more. */
+static size_t found_room(size_t width) {
+    return 2 * most_found(width);
+}
+
+static sl_status pairing_init(pairing *p, const sl_leaf_pairs *pairs) {
+    const sl_points *points = pairs->points;
+    sl_neighbour_lists *lists = pairs->lists;
+    sl_status status = SL_OK;
+    *p = (pairing){.points = points, .lists = lists, .pairs = pairs};
+    p->rows = sl_mem_array(&lists->allocator, SL_MAX_LEAF_POINTS, sizeof *p->rows, &status);
+    p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
+    p->candidates = sl_mem_array(&lists->allocator, 2 * most_found(lists->width), sizeof *p->candidates, &status);
+    p->scratch = p->candidates ? p->candidates + most_found(lists->width) : NULL;
+    if (points->work) {
+        p->note.room = sl_leaf_note_room(pairs->leaves, most_found(lists->width));
+        p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);
+    }
+    if (status == SL_OK) status = sl_columns_init(&p->columns, points->graph, points->codec, SL_MAX_LEAF_POINTS);
+    if (status == SL_OK) status = sl_top_columns_init(&p->top, points->graph, points->codec, most_found(lists->width));
+    return status;
+}
+
+static void pairing_free(pairing *p) {
+    sl_mem_free(&p->lists->allocator, p->rows, SL_MAX_LEAF_POINTS * sizeof *p->rows);
+    sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
+    sl_mem_free(&p->lists->allocator, p->candidates, 2 * most_found(p->lists->width) * sizeof *p->candidates);
+    sl_mem_free(&p->lists->allocator, p->note.words, p->note.room * sizeof *p->note.words);
+    if (p->columns.block) sl_columns_free(&p->columns);
+    if (p->top.block) sl_top_columns_free(&p->top);
+}
+
+/* Lower bound of scores that can still enter the list. An entry that equals the worst, also 0, can still enter. */
+static float lower_bound(float worst, float shift) {
+    const float rounded = 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) + FLT_MIN;
+    return worst > -INFINITY ? worst - shift - rounded : worst;
+}
+
+/* Keeps the best results of a point; of equal scores the first in the leaf. Results must not depend on threads: more
+ * equals come if a lower bound left out more targets, so equals behind the last are dropped. Returns the number
+ * kept. */
+static size_t keep_found(pairing *p, const sl_scan *found) {
+    const size_t most = most_found(p->lists->width);
+    for (size_t i = 0; i < found->count; i++)
+        p->found[i] = sl_neighbour_rank(found->scores[i]) | ~found->ids[i];
+    if (found->count <= most) return found->count;
+    sl_neighbours_keep(p->found, found->count, most);
+    return most;
+}
+
+/* Turns a point's results in a leaf into candidates for its list, the nearest first. Results that can't enter the list
+ * are left out. `found`: n results. Returns the number of candidates. */
+static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found,
+                              size_t n) {
+    const float shift = sl_neighbour_shift(p->points->codec, sl_point_row(p->points, point));
+    float worst;
+    size_t count = 0;
+    __atomic_load(&p->pairs->worst[point], &worst, __ATOMIC_RELAXED);
+    const sl_neighbour least = sl_neighbour_rank(worst);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t other = targets[~(uint32_t)found[i]];
+        p->candidates[count] = sl_neighbour_of(sl_neighbour_score(found[i]) + shift, other);
+        count += other != point && p->candidates[count] >= least;
+    }
+    sl_neighbours_sort(p->candidates, count, p->scratch);
+    return count;
+}
+
+/* Merges a point's results in a leaf into its list. A pair has the same score in every leaf, so a point found again
+ * gives an equal entry. */
+static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
+    sl_neighbour_lists *lists = p->lists;
+    const size_t fresh = make_candidates(p, targets, point, found, n);
+    if (!fresh) return;
+    sl_neighbour *list = lists->entries + (size_t)point * lists->width;
+    sl_spin *lock = &p->pairs->locks[point % LOCKS];
+    sl_spin_lock(lock);
+    memcpy(p->scratch, list, lists->count[point] * sizeof *list);
+    const size_t count = merge_runs(p->scratch, lists->count[point], p->candidates, fresh, list, lists->width);
+    lists->count[point] = (uint16_t)count;
+    if (count == lists->width) {
+        float worst = sl_neighbour_score(list[count - 1]);
+        __atomic_store(&p->pairs->worst[point], &worst, __ATOMIC_RELAXED);
+    }
+    sl_spin_unlock(lock);
+}
+
+/* Merges the n results in p->found, and adds them to the note. */
+static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, size_t n) {
+    sl_leaf_note *note = &p->note;
+    merge_into_list(p, targets, point, p->found, n);
+    if (!p->is_noted) return;
+    note->words[note->count++] = n;
+    memcpy(note->words + note->count, p->found, n * sizeof *note->words);
+    note->count += n;
+}
+
+/* Packs the leaf's targets as columns, and returns them. */
+static const uint32_t *pack_targets(pairing *p, const sl_leaves *leaves, size_t leaf) {
+    size_t count;
+    const uint32_t *targets = sl_leaf_targets(leaves, leaf, &count);
+    for (size_t i = 0; i < count; i++)
+        p->rows[i] = sl_point_row(p->points, targets[i]);
+    sl_columns_pack(&p->columns, p->rows, count);
+    return targets;
+}
+
+static void compare_leaf(pairing *p, const sl_leaves *leaves, size_t leaf) {
+    const uint32_t *own = leaves->points + leaves->starts[leaf], *targets = pack_targets(p, leaves, leaf);
+    const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
+    p->note.count = 0;
+    p->is_noted = p->note.words && size <= SL_MAX_LEAF_POINTS;
+    for (size_t first = 0; first < size; first += SL_TOP_QUERIES) {
+        size_t count = size - first < SL_TOP_QUERIES ? size - first : SL_TOP_QUERIES;
+        uint32_t rows[SL_TOP_QUERIES];
+        float least[SL_TOP_QUERIES];
+        for (size_t i = 0; i < count; i++) {
+            float worst;
+            rows[i] = sl_point_row(p->points, own[first + i]);
+            __atomic_load(&p->pairs->worst[own[first + i]], &worst, __ATOMIC_RELAXED);
+            least[i] = lower_bound(worst, sl_neighbour_shift(p->points->codec, rows[i]));
+        }
+        sl_top_columns_of_rows(&p->top, &p->columns, rows, count, least);
+        for (size_t i = 0; i < count; i++)
+            merge_found(p, targets, own[first + i], keep_found(p, &p->top.scans[i]));
+    }
+}
+
+static int is_noted(const sl_leaf_pairs *pairs, size_t leaf) {
+    return pairs->noted[leaf / 64] >> (leaf % 64) & 1;
+}
+
+static sl_status compare_and_note(pairing *p, size_t leaf) {
+    if (is_noted(p->pairs, leaf)) return SL_OK;
+    compare_leaf(p, p->pairs->leaves, leaf);
+    return p->is_noted ? sl_leaf_note_write(p->points->work, leaf, &p->note) : SL_OK;
+}
+
+static sl_status compare_leaves(const sl_leaf_pairs *pairs) {
+    const sl_leaves *leaves = pairs->leaves;
+    const sl_points *points = pairs->points;
+    sl_failure failed;
+    sl_failure_init(&failed);
+#pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
+    {
+        pairing p;
+        sl_failure_keep(&failed, 0, pairing_init(&p, pairs));
+#pragma omp for schedule(dynamic, 1)
+        for (size_t leaf = 0; leaf < leaves->count; leaf++) {
+            if (sl_failure_before(&failed, leaves->count) || sl_progress_cancelled(points->progress)) continue;
+            sl_failure_keep(&failed, leaf, compare_and_note(&p, leaf));
+            sl_points_step(points, SL_PAIR_PARTS, leaf, leaves->count);
+        }
+        pairing_free(&p);
+    }
+    SL_TRY(sl_failure_pass(&failed));
+    return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
+}
+
+/* Merges the results of noted leaves. */
+static sl_status merge_notes(const sl_leaf_pairs *pairs) {
+    const sl_leaves *leaves = pairs->leaves;
+    const sl_points *points = pairs->points;
+    pairing p;
+    size_t leaf;
+    sl_status status = pairing_init(&p, pairs);
+    while (status == SL_OK &&
+           sl_leaf_note_read(points->work, leaves, most_found(pairs->lists->width), &leaf, &p.note)) {
+        size_t count;
+        const uint32_t *own = leaves->points + leaves->starts[leaf], *targets = sl_leaf_targets(leaves, leaf, &count);
+        const uint64_t *words = p.note.words;
+        for (size_t i = 0; i < leaves->starts[leaf + 1] - leaves->starts[leaf]; i++, words += *words + 1)
+            merge_into_list(&p, targets, own[i], words + 1, *words);
+        pairs->noted[leaf / 64] |= (uint64_t)1 << (leaf % 64);
+    }
+    pairing_free(&p);
+    return status;
+}
+
+sl_bytes sl_neighbour_lists_bytes(const sl_points *points, size_t width) {
+    const size_t n = points->n, kept = n * (width * sizeof(sl_neighbour) + sizeof(uint16_t));
+    const size_t pairing =
+        SL_MAX_LEAF_POINTS * sizeof(uint32_t) + (found_room(width) + 2 * most_found(width)) * sizeof(sl_neighbour) +
+        sl_columns_bytes(points->codec, SL_MAX_LEAF_POINTS) + sl_top_columns_bytes(points->codec, most_found(width));
+    return (sl_bytes){kept, kept + LOCKS * sizeof(sl_spin) + n * sizeof(float) + points->threads * pairing};
+}
+
+sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                                  size_t width) {
+    const sl_allocator *allocator = &points->graph->allocator;
+    const size_t n = points->n;
+    sl_status status = SL_OK;
+    *lists = (sl_neighbour_lists){.allocator = *allocator, .n = n, .width = width};
+    lists->entries = sl_mem_array(allocator, n * width, sizeof *lists->entries, &status);
+    lists->count = sl_mem_array(allocator, n, sizeof *lists->count, &status);
+    sl_leaf_pairs pairs = {.points = points, .leaves = leaves, .lists = lists};
+    pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
+    pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
+    pairs.noted = sl_mem_array(allocator, leaves->count / 64 + 1, sizeof *pairs.noted, &status);
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        pairs.worst[i] = -INFINITY;
+    if (status == SL_OK && points->work) status = merge_notes(&pairs);
+    if (status == SL_OK) status = compare_leaves(&pairs);
+    sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
+    sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
+    sl_mem_free(allocator, pairs.noted, (leaves->count / 64 + 1) * sizeof *pairs.noted);
+    return status;
+}
+
+void sl_neighbour_lists_free(sl_neighbour_lists *lists) {
+    sl_mem_free(&lists->allocator, lists->entries, lists->n * lists->width * sizeof *lists->entries);
+    sl_mem_free(&lists->allocator, lists->count, lists->n * sizeof *lists->count);
+    *lists = (sl_neighbour_lists){0};
+}

@@ -1,0 +1,39 @@
+/* Makes partitions of an index's nodes, and groups of the partitions. */
+#ifndef SL_HNSW_CONSTRUCT_PARTITION_MAKE_H
+#define SL_HNSW_CONSTRUCT_PARTITION_MAKE_H
+
+#include "hnsw/graph/index.h"
+
+/* Number of partitions for n nodes. Partitions that stay empty are left out later. */
+size_t sl_partition_count(size_t n);
+/* Number of groups for this many partitions; 0 for few partitions. */
+size_t sl_partition_groups(size_t partitions);
+
+/* The order that partitions start from, scratch, and the result. */
+typedef struct sl_partition_work {
+    uint32_t *order;           /* all n nodes; becomes sorted by partition */
+    uint32_t *of;              /* scratch of n entries */
+    uint32_t *scratch;         /* n entries */
+    sl_partitions *partitions; /* empty before; the caller frees them, also on failure */
+    sl_partitions *groups;     /* likewise */
+} sl_partition_work;
+
+/*
+ * Makes partitions by k-means over a sample of the index's rows, and groups of many partitions.
+ *
+ * Groups lie in the order in which `order` first reaches them. So do the partitions of a group and the nodes of a
+ * partition, except that under IP nodes lie by falling length. Partitions without nodes are left out. The result
+ * depends on the rows, their order and the index's seed, not on the number of threads.
+ *
+ * Parameters: `progress` may be NULL; cancelled, it ends the call. Errors: SL_ENOMEM, SL_ECANCELED.
+ */
+sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress *progress,
+                             const sl_partition_work *work);
+/* The largest codes that centroids can get. A build chooses these or I8 by the vectors. */
+sl_codes sl_partition_codes_at_most(const sl_graph *graph);
+/* Bytes of sl_partitions_make at most, without those of `work`. `graph` needs no arrays. */
+sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes);
+/* Number of comparisons of n nodes with centroids. */
+double sl_partitions_comparisons(size_t n);
+
+#endif

@@ -1,0 +1,34 @@
+/* The points of a layer that is being built: the rows that take part in it. */
+#ifndef SL_HNSW_CONSTRUCT_POINTS_H
+#define SL_HNSW_CONSTRUCT_POINTS_H
+
+#include "base/thread.h"
+#include "hnsw/graph/index.h"
+#include "storage/work.h"
+
+typedef struct sl_points {
+    const sl_graph *graph;
+    const sl_codec *codec; /* codes I8, or F32 scored by differences; its base has the rows */
+    size_t n;
+    const uint32_t *rows; /* point -> row, rising; NULL: point i is row i */
+    size_t threads;
+    sl_progress *progress;
+    uint64_t steps; /* steps of `progress` for linking all points; 0: none are counted */
+    sl_work *work;  /* file that notes leaves and their comparisons; NULL: none */
+} sl_points;
+
+/* Linking has SL_STEP_PARTS parts of progress. Comparing the pairs of leaves takes SL_PAIR_PARTS of them. The two
+ * passes of selecting links take one each. */
+enum { SL_STEP_PARTS = 4, SL_PAIR_PARTS = 2 };
+
+/* Counts piece i of n equal pieces as done. All n together are `parts` parts of the progress. */
+static inline void sl_points_step(const sl_points *points, uint64_t parts, uint64_t i, uint64_t n) {
+    const uint64_t steps = points->steps * parts / SL_STEP_PARTS;
+    sl_progress_step(points->progress, (i + 1) * steps / n - i * steps / n);
+}
+
+static inline uint32_t sl_point_row(const sl_points *points, size_t point) {
+    return points->rows ? points->rows[point] : (uint32_t)point;
+}
+
+#endif

@@ -1,0 +1,217 @@
+#include "hnsw/construct/renumber.h"
+
+#include "hnsw/construct/partition_make.h"
+#include "hnsw/construct/reach.h"
+#include "hnsw/graph/arrays.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
+#include "hnsw/graph/tombstones.h"
+#include "hnsw/graph/upper.h"
+#include "hnsw/place/replicas.h"
+#include "hnsw/search/settings.h"
+
+#include <string.h>
+
+/* Everything needed before anything is changed. */
+typedef struct sl_order {
+    sl_index *index;
+    sl_reach reach; /* its queue maps new numbers to old ones */
+    uint32_t *to;   /* old number -> new number */
+    uint32_t *of;   /* old number -> partition */
+    sl_partitions partitions, groups;
+    uint32_t *slots; /* old slot -> new slot */
+    void *row;       /* room for the longest row of any array */
+    void *ids;
+    uint64_t *dead; /* NULL: the index has no tombstones */
+    sl_upper upper;
+} sl_order;
+
+static int is_moved(const sl_graph *graph, sl_array_kind kind) {
+    return graph->arrays[kind].at && (sl_array_lines[kind].flags & SL_ARRAY_MOVED);
+}
+
+static size_t longest_row(const sl_graph *graph) {
+    size_t longest = 0;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (sl_array_lines[kind].flags & SL_ARRAY_MOVED) longest = sl_larger(longest, graph->arrays[kind].width);
+    return longest;
+}
+
+static void order_free(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    const size_t word = sizeof(uint32_t);
+    sl_reach_free(&order->reach);
+    sl_mem_free(allocator, order->to, index->graph.n * word);
+    sl_mem_free(allocator, order->of, index->graph.n * word);
+    sl_partitions_free(allocator, &order->partitions);
+    sl_partitions_free(allocator, &order->groups);
+    sl_mem_free(allocator, order->slots, index->graph.upper.count * word);
+    sl_mem_free(allocator, order->row, longest_row(&index->graph));
+    sl_mem_free(&index->layer0, order->ids, index->graph.capacity * sizeof(uint64_t));
+    sl_mem_free(&index->layer0, order->dead, sl_tombstones_bytes(index->graph.capacity));
+    sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
+    sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
+    sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->graph.m * word);
+}
+
+static sl_status order_alloc(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    const size_t word = sizeof(uint32_t);
+    void *block;
+    SL_TRY(sl_reach_init(&order->reach, &index->graph, index->graph.n, 0));
+    SL_TRY(sl_mem_alloc(allocator, index->graph.n * word, &block));
+    order->to = block;
+    SL_TRY(sl_mem_alloc(allocator, index->graph.n * word, &block));
+    order->of = block;
+    SL_TRY(sl_mem_alloc(allocator, index->graph.upper.count * word, &block));
+    order->slots = block;
+    SL_TRY(sl_mem_alloc(allocator, longest_row(&index->graph), &order->row));
+    SL_TRY(sl_mem_alloc(&index->layer0, index->graph.capacity * sizeof(uint64_t), &order->ids));
+    if (sl_tombstones(&index->graph)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_tombstones_bytes(index->graph.capacity), &block));
+        order->dead = block;
+    }
+    SL_TRY(sl_mem_alloc(allocator, index->graph.upper.nodes_capacity * word, &block));
+    order->upper.nodes = block;
+    order->upper.nodes_capacity = index->graph.upper.nodes_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->graph.upper.start_capacity * word, &block));
+    order->upper.start = block;
+    order->upper.start_capacity = index->graph.upper.start_capacity;
+    SL_TRY(sl_mem_alloc(allocator, index->graph.upper.rows_capacity * index->graph.m * word, &block));
+    order->upper.links = block;
+    order->upper.rows_capacity = index->graph.upper.rows_capacity;
+    return SL_OK;
+}
+
+/* Makes the new numbers: by partition, and within one in the order of a breadth-first pass from the entry point. Nodes
+ * that the pass can't reach come last. */
+static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
+    const sl_index *index = order->index;
+    sl_reach *reach = &order->reach;
+    size_t n = index->graph.n, tail = sl_reach_from_entry(reach);
+    for (size_t node = 0; node < n; node++)
+        if (!sl_reach_has(reach, (uint32_t)node)) reach->queue[tail++] = (uint32_t)node;
+    const sl_partition_work work = {.order = reach->queue,
+                                    .of = order->of,
+                                    .scratch = order->to,
+                                    .partitions = &order->partitions,
+                                    .groups = &order->groups};
+    SL_TRY(sl_partitions_make(&index->graph, sl_thread_count(threads), progress, &work));
+    for (size_t node = 0; node < n; node++)
+        order->to[reach->queue[node]] = (uint32_t)node;
+    return SL_OK;
+}
+
+static void renumber_links(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
+    for (size_t i = 0; i < degree; i++)
+        links[i] = from[i] == SL_NONE ? SL_NONE : to[from[i]];
+}
+
+/* Moves rows into their new places, one cycle of the permutation after another. So no second array is needed. */
+static void move_rows(sl_order *order, void *array, size_t pitch) {
+    const uint32_t *from = order->reach.queue;
+    uint64_t *moved = order->reach.reached;
+    uint8_t *rows = array;
+    memset(moved, 0, (order->index->graph.n / 64 + 1) * sizeof *moved);
+    for (size_t first = 0; first < order->index->graph.n; first++) {
+        if (moved[first / 64] >> (first % 64) & 1) continue;
+        memcpy(order->row, rows + first * pitch, pitch);
+        size_t to = first;
+        for (; from[to] != first; to = from[to]) {
+            memcpy(rows + to * pitch, rows + from[to] * pitch, pitch);
+            moved[to / 64] |= (uint64_t)1 << (to % 64);
+        }
+        memcpy(rows + to * pitch, order->row, pitch);
+        moved[to / 64] |= (uint64_t)1 << (to % 64);
+    }
+}
+
+static void move_layer0(sl_order *order) {
+    sl_index *index = order->index;
+    uint64_t *ids = order->ids;
+    for (size_t node = 0; node < index->graph.n; node++) {
+        uint32_t *links = sl_links(&index->graph, node);
+        renumber_links(links, links, index->graph.m0, order->to);
+        ids[node] = sl_id_of(&index->graph, order->reach.queue[node]);
+        if (sl_is_deleted(&index->graph, order->reach.queue[node]))
+            order->dead[node / 64] |= (uint64_t)1 << (node % 64);
+    }
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (is_moved(&index->graph, kind))
+            move_rows(order, index->graph.arrays[kind].at, index->graph.arrays[kind].width);
+}
+
+/* Slots stay in the order of their nodes. */
+static void copy_upper(sl_order *order) {
+    const sl_index *index = order->index;
+    const sl_upper *old = &index->graph.upper;
+    sl_upper *upper = &order->upper;
+    for (size_t node = 0; node < index->graph.n; node++) {
+        uint32_t slot = sl_slot_of(&index->graph, order->reach.queue[node]);
+        if (slot == SL_NONE) continue;
+        order->slots[slot] = (uint32_t)upper->count;
+        upper->nodes[upper->count] = (uint32_t)node;
+        upper->start[upper->count++] = (uint32_t)upper->rows;
+        upper->rows += old->start[slot + 1] - old->start[slot];
+    }
+    if (upper->start_capacity) upper->start[upper->count] = (uint32_t)upper->rows;
+    for (size_t slot = 0; slot < old->count; slot++)
+        for (uint32_t row = old->start[slot]; row < old->start[slot + 1]; row++) {
+            size_t to = upper->start[order->slots[slot]] + (row - old->start[slot]);
+            renumber_links(upper->links + to * index->graph.m, old->links + (size_t)row * index->graph.m,
+                           index->graph.m, order->slots);
+        }
+}
+
+/* Puts the new numbers into use, and leaves the old upper layers in `order` to be freed. */
+static void adopt_order(sl_order *order) {
+    sl_index *index = order->index;
+    sl_entry entry = sl_entry_get(&index->graph);
+    sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
+    sl_upper upper = index->graph.upper;
+    sl_replicas_drop(&index->graph);
+    index->graph.upper = order->upper;
+    order->upper = upper;
+    sl_settings_rescale(&index->graph, &order->partitions, &order->groups);
+    sl_partitions partitions = index->graph.partitions, groups = index->graph.groups;
+    index->graph.partitions = order->partitions;
+    index->graph.groups = order->groups;
+    order->partitions = partitions;
+    order->groups = groups;
+    sl_ids_adopt(index, order->ids);
+    order->ids = NULL;
+    uint64_t *dead = sl_tombstones(&index->graph);
+    if (dead) sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, order->dead, 1);
+    order->dead = dead;
+    index->ordered = index->graph.n;
+    index->graph.numbering++;
+}
+
+void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
+    if (index->graph.place != SL_PLACE_DRAM || index->graph.n < SL_RENUMBER_LEAST ||
+        (index->graph.n - index->ordered) * 16 <= index->graph.n * most)
+        return;
+    sl_order order = {.index = index};
+    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
+        copy_upper(&order);
+        move_layer0(&order);
+        adopt_order(&order);
+    } else if (index->log && !sl_progress_cancelled(progress)) {
+        index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
+    }
+    order_free(&order);
+}
+
+sl_status sl_renumber_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {
+    const size_t word = sizeof(uint32_t), ids = graph->capacity * sizeof(uint64_t);
+    sl_bytes partitions;
+    *bytes = 0;
+    if (graph->n < SL_RENUMBER_LEAST) return SL_OK;
+    SL_TRY(sl_partitions_bytes(graph, threads, &partitions));
+    *bytes = sl_reach_bytes(graph, graph->n, 0) + (2 * graph->n + graph->upper.count) * word + longest_row(graph) +
+             ids + sl_upper_copy_size(graph) + partitions.most;
+    return SL_OK;
+}

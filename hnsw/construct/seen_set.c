@@ -1,0 +1,47 @@
+#include "hnsw/construct/seen_set.h"
+
+#include "hnsw/construct/neighbour_lists.h"
+
+#include <string.h>
+
+static size_t table_places(size_t most) {
+    size_t places = 2;
+    while (places < 2 * most)
+        places *= 2;
+    return places;
+}
+
+size_t sl_seen_bytes(size_t most) {
+    return 2 * table_places(most) * sizeof(uint32_t);
+}
+
+sl_status sl_seen_init(sl_seen *seen, const sl_allocator *allocator, size_t most) {
+    sl_status status = SL_OK;
+    *seen = (sl_seen){.allocator = *allocator, .places = table_places(most), .shift = 32};
+    for (size_t places = seen->places; places > 1; places /= 2)
+        seen->shift--;
+    seen->table = sl_mem_array(allocator, seen->places, sizeof *seen->table, &status);
+    seen->used = sl_mem_array(allocator, seen->places, sizeof *seen->used, &status);
+    if (status == SL_OK) memset(seen->table, 0xff, seen->places * sizeof *seen->table);
+    return status;
+}
+
+void sl_seen_free(sl_seen *seen) {
+    sl_mem_free(&seen->allocator, seen->table, seen->places * sizeof *seen->table);
+    sl_mem_free(&seen->allocator, seen->used, seen->places * sizeof *seen->used);
+}
+
+void sl_seen_clear(sl_seen *seen) {
+    for (size_t i = 0; i < seen->count; i++)
+        seen->table[seen->used[i]] = SL_NONE;
+    seen->count = 0;
+}
+
+int sl_seen_add(sl_seen *seen, uint32_t point) {
+    size_t at = (uint32_t)(point * SL_POINT_HASH) >> seen->shift;
+    for (; seen->table[at] != SL_NONE; at = (at + 1) & (seen->places - 1))
+        if (seen->table[at] == point) return 0;
+    seen->table[at] = point;
+    seen->used[seen->count++] = (uint32_t)at;
+    return 1;
+}
