@@ -130,7 +130,7 @@ class Filter:
     bits: as mask, packed into uint8, lowest bit first, as by np.packbits(..., bitorder="little"). Not with mask.
     exclude: ids that may not be found.
     any_tags, all_tags, none_tags: masks over the tags of an index that has them. A vector's tag word must have a bit of
-        any_tags, all bits of all_tags, and no bit of none_tags. A mask of 0 asks nothing.
+        any_tags, all bits of all_tags, and no bit of none_tags. A mask of 0 allows all.
     keys: (lo, hi): the least and the largest key that may be found, for an index that has keys. None as either leaves
         that end open.
 
@@ -172,8 +172,8 @@ class Filter:
         self._core = _made(index._core, allow, words, exclude, masks, keys)
 
     def refresh(self) -> None:
-        """Brings the filter up to date with the index. A function is asked again about each id. The filter stays as
-        it was if the function raises."""
+        """Brings the filter up to date with the index. It calls a function again for each id. If the function
+        raises, the filter stays as it was."""
         self._core.refresh()
 
     def __len__(self) -> int:

@@ -157,7 +157,7 @@ class Tuned:
 
     @property
     def reached(self) -> bool:
-        """Tells whether the target was reached."""
+        """Whether the target was reached."""
         return self.limit is None
 
 
@@ -168,7 +168,7 @@ class TuneReport:
     settings: the settings of each target, lowest first.
     queries_needed: number of queries with which other queries meet the same recall within 0.005, give or take two
         standard errors.
-    passes: times that all queries were asked.
+    passes: passes over all queries.
     """
 
     settings: list[Tuned]
@@ -383,12 +383,12 @@ class Index:
 
     @property
     def read_only(self) -> bool:
-        """Tells whether ``add`` and ``delete`` are refused."""
+        """Whether ``add`` and ``delete`` are refused."""
         return self._read_only
 
     @property
     def closed(self) -> bool:
-        """Tells whether ``close`` was called."""
+        """Whether ``close`` was called."""
         return self._core.closed
 
     def add(
@@ -796,7 +796,7 @@ class Index:
             room = found
 
     def __contains__(self, id: object) -> bool:
-        """Tells whether a vector has the id and is not deleted. TypeError where id is no whole number."""
+        """Whether a vector has the id and is not deleted. TypeError where id is no whole number."""
         number = operator.index(id)  # type: ignore[arg-type]
         return 0 <= number < NO_ID and self._core.contains(number)
 

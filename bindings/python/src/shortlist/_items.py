@@ -77,8 +77,8 @@ class Items:
     def update(self, data: Data) -> None:
         """Replaces the rows of the ids in data, in memory, and adds those that are new; all or nothing.
 
-        Columns that data lacks are missing values in the new rows. A recommender that uses this table is updated by
-        Recommender.update in place of this.
+        Columns that data lacks are missing values in the new rows. Call Recommender.update instead for a table that a
+        recommender uses.
         """
         if is_path(data):
             raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")

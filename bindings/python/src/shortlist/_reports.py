@@ -20,8 +20,8 @@ class CheckReport:
     min_degree, max_degree, mean_degree: links a node on layer 0.
     sampled_recall: recall@k of searches for a sample of the vectors against exact search over the same codes; NaN where
         skipped.
-    sampled_lost: vectors of the sample of whose own k nearest less than half are found. Many tell of regions that are
-        badly linked, though paths lead there.
+    sampled_lost: vectors of the sample of whose own k nearest less than half are found. Many mean badly linked
+        regions, though paths lead there.
     resolution_sampled, unresolved: vectors of a second sample, and those of them whose nearest neighbours the codes do
         not tell apart, under l2. Searches miss such neighbours: use codes "f32", or take the mean of all vectors from
         vectors and queries.
