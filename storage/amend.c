@@ -1,5 +1,5 @@
-/* Changes one section of a file. All other sections keep their bytes, places and CRCs. They are not read, so that
- * damage in them stays damage. The zeros between them are read. */
+/* Changes one section of a file. The other sections keep their bytes, places and CRCs. They aren't read, so damage in
+ * them stays damage. Only the zeros between them are read. */
 #define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "base/memory.h"
@@ -72,7 +72,7 @@ static sl_status set_size(const amendment *a, uint64_t size) {
     return sl_fail_errno("cannot set the size of", a->file.temporary);
 }
 
-/* Writes zeros in the old section's place, as between sections there are zeros. */
+/* Writes zeros over the old section, as there are zeros between sections. */
 static sl_status clear_old(const amendment *a) {
     static const uint8_t zeros[SL_SECTION_ALIGN];
     uint64_t end = a->old.offset + a->old.size < a->kept ? a->old.offset + a->old.size : a->kept;
@@ -85,7 +85,7 @@ static sl_status clear_old(const amendment *a) {
 
 static sl_status write_changes(const amendment *a) {
     const sl_file_header *header = &a->header;
-    /* A file that shares blocks with the old one has all of its bytes. */
+    /* A file that shares blocks with the old one has all its bytes. */
     SL_TRY(set_size(a, a->kept));
     SL_TRY(clear_old(a));
     SL_TRY(set_size(a, header->file_size));
@@ -98,7 +98,7 @@ static sl_status write_changes(const amendment *a) {
 static sl_status amend(amendment *a, const char *path, const sl_file_ops *ops, sl_origin *origin,
                        sl_progress *progress) {
     SL_TRY(make_header(a));
-    /* The zeros behind the kept bytes are made anew, so they are verified first. */
+    /* The zeros behind the kept bytes are written anew, so they are verified first. */
     SL_TRY(sl_store_verify_gaps(a->store, progress));
     SL_TRY(sl_replace_begin(&a->file, path, ops, origin, -1));
     a->file.print = (sl_fingerprint){a->header.crc32c, 0};
@@ -109,7 +109,7 @@ static sl_status amend(amendment *a, const char *path, const sl_file_ops *ops, s
     return status == SL_OK ? SL_OK : sl_replace_discard(&a->file, status);
 }
 
-/* The amendment has three paths and a page, which are too much for a stack. */
+/* An amendment has three paths and a page: too much for the stack. */
 sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_ops *ops,
                          const sl_section_source *section, sl_origin *origin, sl_progress *progress) {
     void *block;

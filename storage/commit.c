@@ -10,12 +10,12 @@
 
 /* The longest record. */
 #define RUN ((uint64_t)1 << 20)
-/* A gap between touched lines shorter than this is written again with them. */
+/* Touched lines less than this apart are written together with the gap. */
 #define GAP ((uint64_t)1 << 10)
 
 typedef sl_status (*run_fn)(sl_writable *file, uint64_t offset, uint64_t size);
 
-/* Calls `run` for each run of touched lines of [from, to). Runs with less than `gap` bytes between them are one. */
+/* Calls `run` for each run of touched lines in [from, to). Gaps of less than `gap` bytes don't end a run. */
 static sl_status for_each_run(sl_writable *file, uint64_t from, uint64_t to, uint64_t gap, run_fn run) {
     uint64_t begin = from, end = from, offset = from, size;
     while (offset < to && (size = sl_dirty_next(&file->dirty, &offset, RUN)) != 0 && offset < to) {
@@ -30,8 +30,8 @@ static sl_status for_each_run(sl_writable *file, uint64_t from, uint64_t to, uin
     return end > begin ? run(file, begin, end - begin) : SL_OK;
 }
 
-/* Sets aside blocks for bytes that will be written. A full device is then found before the log says that they were.
- * A file system that cannot set blocks aside reports a full device at the write. */
+/* Reserves blocks for bytes that will be written, so that a full device shows before the log says they were. A file
+ * system that can't reserve blocks reports a full device at the write. */
 static sl_status set_aside(sl_writable *file, uint64_t offset, uint64_t size) {
     for (uint64_t piece = offset / SL_WRITABLE_PIECE; piece <= (offset + size - 1) / SL_WRITABLE_PIECE; piece++) {
         if (file->allocated[piece / 64] >> (piece % 64) & 1) continue;
@@ -62,7 +62,7 @@ static int is_renewed(const sl_writable *file, uint64_t page) {
     return sl_dirty_next(&file->renewed, &at, SL_DIRTY_LINE) != 0 && at == page * SL_SUMMED_PAGE;
 }
 
-/* The sum of the page that holds the touched bytes [offset, offset + size). */
+/* The checksum of the page that holds the touched bytes [offset, offset + size). */
 static uint32_t sum_page(sl_writable *file, uint64_t offset, uint64_t size, uint64_t *word) {
     uint64_t page = offset / SL_SUMMED_PAGE;
     uint32_t sum;
@@ -72,7 +72,7 @@ static uint32_t sum_page(sl_writable *file, uint64_t offset, uint64_t size, uint
     return sum;
 }
 
-/* Writes the sums of a run's pages into the mapping. The words of the sums lie behind all pages that are summed. */
+/* Writes the checksums of a run's pages into the mapping. They lie behind all pages that have one. */
 static sl_status sum_run(sl_writable *file, uint64_t offset, uint64_t size) {
     for (uint64_t some, word; size; offset += some, size -= some) {
         uint64_t left = SL_SUMMED_PAGE - offset % SL_SUMMED_PAGE;
@@ -95,7 +95,7 @@ static sl_status update_sums(sl_writable *file) {
     return for_each_run(file, sums->head, sums->head + SL_LIVE_PAGE, SL_SUMMED_PAGE, sum_run);
 }
 
-/* Nobody finds what is written to a file without a name, and its log may be another file's. */
+/* Nobody finds changes in a file that has lost its name, and the log of that name may be another file's. */
 static sl_status check_name_of(const sl_writable *file) {
     if (sl_store_has_name(file->store)) return SL_OK;
     return sl_fail(SL_EBUSY,
@@ -112,7 +112,7 @@ static sl_status write_run(sl_writable *file, uint64_t offset, uint64_t size) {
     return sl_write_at(&file->ops, file->fd, file->store->path, file->base + offset, (size_t)size, offset);
 }
 
-/* The bytes that the group's records will take. */
+/* Bytes of the group's records. */
 static uint64_t payload_of(sl_writable *file) {
     uint64_t payload = 0, offset = 0, size;
     while ((size = sl_dirty_next(&file->dirty, &offset, RUN)) != 0) {
@@ -123,7 +123,7 @@ static uint64_t payload_of(sl_writable *file) {
     return payload;
 }
 
-/* Puts the stamp in before the pages are summed and logged, so that the log and the page's sum cover it. */
+/* Sets the stamp before pages are summed and logged, so that the log and the page's checksum cover it. */
 static void stamp(sl_writable *file) {
     sl_writable_stamp *to = sl_stamp_at(file->base, file->section);
     *to = (sl_writable_stamp){.epoch = file->redo->epoch, .groups = file->redo->groups + 1};
@@ -139,9 +139,8 @@ static sl_status write_log(sl_writable *file) {
     return sl_fail_in(status, "%s: whether the change is in shows when the file is opened again", file->store->path);
 }
 
-/* Writes the head page last. A reader that sees the new head page then finds in place what it speaks of. The gaps
- * between touched lines hold in the mapping what they hold in the file. Writing a gap again costs less than another
- * call. */
+/* Writes the head page last, so that a reader of the new head page finds what it speaks of. Gaps between touched lines
+ * are the same in mapping and file, and writing one again costs less than another call. */
 static sl_status write_through(sl_writable *file) {
     uint64_t head = file->section + SL_LIVE_HEAD, behind = head + SL_LIVE_PAGE;
     SL_TRY(for_each_run(file, 0, head, GAP, write_run));
@@ -149,13 +148,13 @@ static sl_status write_through(sl_writable *file) {
     return for_each_run(file, head, behind, GAP, write_run);
 }
 
-/* The writer's own pages say what the file says, as nothing is touched. */
+/* Nothing is dirty, so the private pages equal the file's: drop them. */
 static void give_back_pages(sl_writable *file) {
     (void)madvise(file->base, (size_t)file->size, MADV_DONTNEED);
     file->own_pages = 0;
 }
 
-/* If another file has the name, the log under that name may be the other file's. */
+/* If another file has the name, the log of that name may be the other file's. */
 static int is_replaced(const sl_writable *file) {
     struct stat info;
     return !sl_store_has_name(file->store) && lstat(file->store->resolved, &info) == 0;
@@ -181,8 +180,7 @@ sl_status sl_writable_commit(sl_writable *file) {
     sl_writable_fence(file);
     if (file->direct) return SL_OK;
     if (!file->dirty.marked) return SL_OK;
-    /* The log without its name may be all that holds the last commits. A checkpoint first makes the file sure of
-     * them. */
+    /* A log that has lost its name may alone hold the last commits, so a checkpoint first puts them into the file. */
     if (!sl_redo_is_there(file->redo)) SL_TRY(checkpoint(file));
     stamp(file);
     SL_TRY(for_each_run(file, 0, file->size, 0, set_aside));
@@ -204,7 +202,7 @@ sl_status sl_writable_commit(sl_writable *file) {
 sl_status sl_writable_checkpoint(sl_writable *file) {
     SL_TRY(sl_writable_check(file));
     if (file->direct || file->redo->end == 0) return SL_OK;
-    /* A snapshot needs the log until it is complete. */
+    /* A snapshot needs the log until it's complete. */
     if (sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && sl_lock_is_taken()) return SL_OK;
     sl_status status = checkpoint(file);
     if (status == SL_OK) give_back_pages(file);

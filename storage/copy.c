@@ -11,7 +11,7 @@
 #include <linux/fs.h>
 #endif
 
-/* Bytes between two looks at the progress callback, and of one write: see save.c. */
+/* Bytes of one write, and between two looks at the progress callback: see save.c. */
 #define CHUNK SL_HUGE_PAGE
 
 static int share_blocks(const sl_file_copy *copy) {
@@ -23,8 +23,8 @@ static int share_blocks(const sl_file_copy *copy) {
 #endif
 }
 
-/* Finds the next run of data from *at on: moves *at to its beginning and *end to its end. Returns 0 if there is
- * none. On a file system that knows no holes, all bytes are data. */
+/* Finds the next run of data from *at on: *at becomes its beginning, *end its end. Returns 0 if there is none. On a
+ * file system without holes, all is data. */
 static int next_data(const sl_file_copy *copy, uint64_t *at, uint64_t *end) {
     *end = copy->size;
     if (*at >= copy->size) return 0;
@@ -47,8 +47,8 @@ static sl_status read_some(const sl_file_copy *copy, uint8_t *buffer, size_t siz
     return SL_OK;
 }
 
-/* Copies some of [at, at + size): *got bytes. An error of copy_file_range is not looked at. If it matters, the
- * reading or writing that follows meets it too. */
+/* Copies some bytes of [at, at + size); *got: how many. Ignores an error of copy_file_range: if it matters, the reading
+ * or writing that follows meets it too. */
 static sl_status copy_some(const sl_file_copy *copy, uint8_t *buffer, uint64_t at, size_t size, size_t *got) {
     off_t from = (off_t)at, to = (off_t)at;
     ssize_t moved = copy->by_system ? copy_file_range(copy->from, &from, copy->to, &to, size, 0) : 0;
@@ -74,7 +74,7 @@ static sl_status set_size(const sl_file_copy *copy, uint64_t size) {
     return failed ? sl_fail_errno("cannot set the size of", copy->to_path) : SL_OK;
 }
 
-/* A file that is emptied and made longer is one hole until it is written to. */
+/* A file that is cut to nothing and made longer is one hole until it's written. */
 static sl_status copy_data(const sl_file_copy *copy, uint8_t *buffer) {
     SL_TRY(set_size(copy, 0));
     SL_TRY(set_size(copy, copy->size));

@@ -8,7 +8,7 @@ static uint64_t words_for(uint64_t bits) {
     return bits / 64 + 1;
 }
 
-/* Words for the bits of lines and, behind them, of words. */
+/* Words for the bits of lines, and the bits of words behind them. */
 static uint64_t total_words(uint64_t lines) {
     return words_for(lines) + words_for(words_for(lines));
 }
@@ -32,7 +32,7 @@ void sl_dirty_mark(sl_dirty *dirty, uint64_t offset, uint64_t size) {
     uint64_t last = (offset + size - 1) / SL_DIRTY_LINE;
     for (uint64_t line = offset / SL_DIRTY_LINE; line <= last; line++) {
         uint64_t word = line / 64, bit = (uint64_t)1 << (line % 64);
-        /* Most lines of a list that is written to again are marked already. A look costs less than a locked write. */
+        /* Most lines of a list that is written again are marked already, and a look is cheaper than a locked write. */
         if (__atomic_load_n(&dirty->lines[word], __ATOMIC_RELAXED) & bit) continue;
         uint64_t before = __atomic_fetch_or(&dirty->lines[word], bit, __ATOMIC_RELAXED);
         if (before & bit) continue;
@@ -41,7 +41,7 @@ void sl_dirty_mark(sl_dirty *dirty, uint64_t offset, uint64_t size) {
     }
 }
 
-/* The first set bit from `at` on, below `end`; end: there is none. */
+/* The first set bit of [at, end); end: there is none. */
 static uint64_t next_bit(const uint64_t *bits, uint64_t at, uint64_t end) {
     while (at < end) {
         uint64_t rest = bits[at / 64] >> (at % 64);

@@ -1,10 +1,8 @@
-/*
- * The files, byte by byte; docs/FORMAT.md is their prose.
+/* The files, byte by byte. docs/FORMAT.md describes them in prose.
  *
- * All is little-endian: one header page, then sections. Each section begins at a multiple of SL_SECTION_ALIGN. At least
- * SL_SECTION_SLACK zero bytes follow it, so that kernels may read whole steps over its end. The magic tells the three
- * types of file apart: see sl_file_type.
- */
+ * All numbers are little-endian. A header page comes first, then sections. Each section begins at a multiple of
+ * SL_SECTION_ALIGN. At least SL_SECTION_SLACK zero bytes follow it, because kernels may read whole steps over its end.
+ * The magic tells the three types of file apart: see sl_file_type. */
 #ifndef SL_STORAGE_FORMAT_H
 #define SL_STORAGE_FORMAT_H
 
@@ -19,29 +17,29 @@
 #define SL_MAX_SECTIONS  32u
 #define SL_NONE          0xffffffffu /* no node, no slot: fills link lists */
 
-/* Kinds of section. Numbers are pinned and below 64. No kind belongs to two types of file: see sl_file_type. */
+/* Kinds of section. The numbers are fixed, and below 64. No kind belongs to two types of file: see sl_file_type. */
 typedef enum sl_section_kind {
     SL_SECTION_CODES = 1,       /* n rows of row_pitch bytes */
     SL_SECTION_LINKS = 2,       /* n rows of 2*m uint32 node numbers, filled with SL_NONE */
-    SL_SECTION_IDS = 3,         /* n ids of id_width bytes; absent where id i belongs to node i (id_width 0) */
+    SL_SECTION_IDS = 3,         /* n ids of id_width bytes; absent if node i has id i (id_width 0) */
     SL_SECTION_UPPER_NODES = 4, /* upper_count uint32: slot -> node */
-    SL_SECTION_UPPER_START = 5, /* upper_count + 1 uint32: slot -> first of its rows; a slot has a row a level from 1 */
+    SL_SECTION_UPPER_START = 5, /* upper_count + 1 uint32: slot -> its first row; one row a level from 1 on */
     SL_SECTION_UPPER_LINKS = 6, /* upper_rows rows of m uint32 slots, filled with SL_NONE */
     SL_SECTION_REFINE = 7,      /* n rows of refine_pitch bytes */
-    SL_SECTION_REST = 8,        /* of I4 codes: n rows of what 4 bits leave over, of a pitch that follows from dim */
+    SL_SECTION_REST = 8,        /* of I4 codes: n rows of the bits below the first four; dim gives the pitch */
     SL_SECTION_TUNED = 9,       /* settings that tuning found, in records of 96 bytes; not required */
-    SL_SECTION_COARSE = 10,     /* of I4 codes beside I8 or I16 rows: n rows walked on, of one or two cache lines */
-    SL_SECTION_PROJECTION = 11, /* what those are made with */
-    SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and behind the last; not required */
-    SL_SECTION_PARTITION_ROWS = 13,   /* a centroid each, a row of I8 codes of floats; not required */
-    SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 says that node i is deleted */
-    SL_SECTION_LIVE = 15, /* of a file that is written in place: superblocks and what changes, see superblock.h */
-    SL_SECTION_PARTITION_BANDS = 22, /* uint8: 16 of each partition, under inner product; not required */
-    SL_SECTION_PAGE_SUMS = 23,       /* of such a file: uint32, a checksum of each page, see page_sums.h */
-    SL_SECTION_SUMS = 28,            /* of such a file: n uint32, the CRC-32C of each node's record, see checksums.h */
-    SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of CODES, or of I4 codes without COARSE of
-                                REST, and of LINKS, IDS and SUMS: see hnsw/graph/record.h */
-    SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions in the place of nodes; not required */
+    SL_SECTION_COARSE = 10, /* of I4 codes beside I8 or I16 rows: n rows that walks read, of one or two cache lines */
+    SL_SECTION_PROJECTION = 11,       /* the matrix that makes those rows */
+    SL_SECTION_PARTITION_STARTS = 12, /* uint32: first node of each partition, and the end of the last; not required */
+    SL_SECTION_PARTITION_ROWS = 13,   /* their centroids, rows of I8 codes of floats; not required */
+    SL_SECTION_DEAD = 14,             /* (n + 63) / 64 uint64: bit i % 64 of word i / 64 is node i's tombstone */
+    SL_SECTION_LIVE = 15,             /* of a file written in place: superblocks and changing facts, see superblock.h */
+    SL_SECTION_PARTITION_BANDS = 22,  /* uint8: 16 a partition, under inner product; not required */
+    SL_SECTION_PAGE_SUMS = 23,        /* of such a file: uint32, a checksum a page, see page_sums.h */
+    SL_SECTION_SUMS = 28,             /* of such a file: n uint32, a CRC-32C a node, see hnsw/graph/checksums.h */
+    SL_SECTION_RECORDS = 29, /* n records of record_pitch bytes, in place of LINKS, IDS, SUMS and CODES; or of REST, for
+                                I4 codes without COARSE: see hnsw/graph/record.h */
+    SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions instead of nodes; not required */
     SL_SECTION_GROUP_ROWS = 31,
     SL_SECTION_TAGS = 34, /* n uint64: each node's tag word; absent in an index without tags */
     SL_SECTION_KEYS = 35, /* n uint64: each node's key; absent in an index without keys */
@@ -49,29 +47,29 @@ typedef enum sl_section_kind {
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
-    SL_SECTION_SPEC = 16,       /* the features and the model asked for, as JSON text */
+    SL_SECTION_SPEC = 16,       /* the features and the model that were asked for, as JSON text */
     SL_SECTION_FEATURES = 17,   /* fitted statistics and vocabularies */
     SL_SECTION_WIDE = 18,       /* weights of the wide part */
     SL_SECTION_EMBEDDINGS = 19, /* rows of the embedding tables */
     SL_SECTION_DENSE = 20,      /* weights of the deep part's layers */
-    SL_SECTION_TRAINER = 21,    /* state of the optimisers; of a checkpoint only */
+    SL_SECTION_TRAINER = 21,    /* state of the optimisers; in checkpoints only */
     SL_SECTION_TABLE_CODES =
-        32, /* a record of 16 bytes a table: how its rows are coded; see ranker/model/table_codes.h */
-    SL_SECTION_TABLE_ROWS = 33, /* rows of the coded tables, with a scale and an offset each */
-    SL_SECTION_LAYERS = 40,     /* in place of DENSE: layers of which some are in codes, see ranker/model/coded.h */
-    SL_SECTION_RANGES = 41      /* ranges of layers that train to be in codes; of a checkpoint only */
+        32, /* a record of 16 bytes a table: the codes of its rows; see ranker/model/table_codes.h */
+    SL_SECTION_TABLE_ROWS = 33, /* rows of the coded tables, each with a scale and an offset */
+    SL_SECTION_LAYERS = 40,     /* in place of DENSE: layers, some of them in codes; see ranker/model/coded.h */
+    SL_SECTION_RANGES = 41      /* ranges of layers that train to be in codes; in checkpoints only */
 } sl_ranker_section;
 
 typedef enum sl_items_section {
     SL_SECTION_DIRECTORY = 24, /* columns, their types and places */
-    SL_SECTION_ITEM_IDS = 25,  /* uint64 id of each row */
+    SL_SECTION_ITEM_IDS = 25,  /* uint64: each row's id */
     SL_SECTION_COLUMNS = 26,   /* the columns' elements */
     SL_SECTION_TEXT = 27       /* bytes of the texts that columns point to */
 } sl_items_section;
 
-/* Flag of a section: a reader that does not know the kind must refuse the file. */
+/* Flag of a section: a reader that doesn't know its kind must refuse the file. */
 #define SL_SECTION_REQUIRED 1u
-/* Flag of a section: it is written in place, and its CRC is 0 and means nothing. */
+/* Flag of a section: it's written in place, and its CRC is 0 and means nothing. */
 #define SL_SECTION_CHANGING 2u
 
 typedef struct sl_file_section {
@@ -83,24 +81,24 @@ typedef struct sl_file_section {
     uint32_t reserved;
 } sl_file_section;
 
-/* The differences between types of file. */
+/* What differs between types of file. */
 typedef struct sl_file_type {
     char magic[9];        /* the file's first 8 bytes, ended by a 0 here alone */
-    const char *name;     /* "an index": as messages speak of it */
-    uint32_t version;     /* the newest that this library reads, and the one it writes */
-    uint64_t known_kinds; /* bit 1 << kind for each kind of section it may have */
-    /* The end of the type's own fields in the header page. SL_HEADER_COMMON: the type has none, and keeps its facts
-     * in sections. All bytes up to the section table must then be zero, or the file is refused. */
+    const char *name;     /* as messages name it: "an index" */
+    uint32_t version;     /* the version that this library writes, and the newest it reads */
+    uint64_t known_kinds; /* bit 1 << kind for each kind of section that may occur */
+    /* The end of the type's own fields in the header page. SL_HEADER_COMMON: it has none, and keeps its facts in
+     * sections. From here to the section table all bytes must be zero, or the file is refused. */
     uint32_t fields_end;
 } sl_file_type;
 
 /* type.c */
 extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file;
 
-/* The content of a kind of section, for messages: "section 26 (values of the columns)". Never NULL. */
+/* A section's content, for messages: "section 26 (values of the columns)". Never NULL. */
 const char *sl_section_name(uint32_t kind);
 
-/* Bytes of the header page that mean the same in every file. The fields from n on are an index's own. */
+/* Bytes of the header page with the same meaning in every file. The fields from n on are an index's own. */
 #define SL_HEADER_COMMON 32u
 
 typedef struct sl_file_header {
@@ -123,7 +121,7 @@ typedef struct sl_file_header {
     uint32_t refine_pitch;
     uint32_t id_width; /* 0, 4 or 8 */
     uint32_t entry_node;
-    uint32_t entry_slot; /* SL_NONE where no node is above layer 0 */
+    uint32_t entry_slot; /* SL_NONE if no node is above layer 0 */
     uint32_t max_level;
     uint32_t upper_count;
     uint32_t upper_rows;
@@ -131,14 +129,14 @@ typedef struct sl_file_header {
     double quant_error_sum;
     double quant_error_max;
     uint64_t quant_error_count;
-    uint64_t dead_count; /* deleted nodes; 0: there is no section DEAD, except in a file with room */
-    /* Room of a file that is written in place; 0 in others. In such a file the head page of SL_SECTION_LIVE holds n
-     * and all that changes. The header keeps the values of the file's making. */
+    uint64_t dead_count; /* deleted nodes; 0: there is no section DEAD, unless the file has room */
+    /* Room of a file that is written in place; 0 in others. There the head page of SL_SECTION_LIVE holds n and all that
+     * changes, and the header keeps the values of the file's making. */
     uint64_t room;
-    uint64_t upper_room;   /* slots, and one less than the starts */
+    uint64_t upper_room;   /* slots; one less than the starts */
     uint64_t rows_room;    /* rows of UPPER_LINKS */
     uint32_t record_pitch; /* 0: codes, links and ids are sections of their own */
-    uint8_t clip;          /* how codes are clipped; 0: the codes' own rule */
+    uint8_t clip;          /* how codes are clipped; 0: by the codes' own rule */
     uint8_t unused_clip[3];
     double clip_share; /* of clip 3 */
     uint8_t reserved[336];

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Heals the mapping alone, for a process that may not write to the file. The mapping becomes what the file will be
- * once a writer has replayed the log. */
+/* Replays the log into a private mapping, for a process that may not write the file. The mapping becomes what the file
+ * will be once a writer has replayed the log. */
 static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     sl_redo_found found;
     int fd = open(store->resolved, O_RDONLY | O_CLOEXEC);
@@ -26,8 +26,7 @@ static sl_status heal_mapping(sl_store *store, const sl_superblock *super) {
     return sl_recover_into_memory(store, super, store->base, &found);
 }
 
-/* Heals the mapping if no writer is at work. Beside a writer it does nothing, because the reader's own pages would
- * not follow the writer. */
+/* Heals the mapping, if no writer is at work. The reader's private pages would not follow a writer. */
 static sl_status heal_unwritten(sl_store *store) {
     sl_superblock super;
     int held;
@@ -38,7 +37,7 @@ static sl_status heal_unwritten(sl_store *store) {
     return status == SL_EBUSY ? SL_OK : status;
 }
 
-/* Tells whether there is no log, or no group in it. A reader then goes on with what the file holds. */
+/* Whether there is no log, or no group in it. A reader then goes on with the file's content. */
 static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
@@ -46,7 +45,7 @@ static int log_is_empty(const sl_store *store) {
     return lstat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
-/* Tells whether a writer is at work. A writer has written to the file what its log says, or is about to. */
+/* Whether a writer is at work. A writer has written what its log says, or is about to. */
 static sl_status find_writer(const sl_store *store, int *found) {
     int held;
     sl_status status = sl_writable_hold(store, &held);
@@ -55,8 +54,7 @@ static sl_status find_writer(const sl_store *store, int *found) {
     return *found ? SL_OK : status;
 }
 
-/* Tells whether a writer is at work, found without a lock that a writer opened at that moment would meet. If the system
- * cannot tell, the answer is yes. */
+/* Whether a writer is at work; 1 if the system can't tell. Takes no lock, which a writer being opened would meet. */
 static int has_writer(const sl_store *store) {
     int fd = sl_store_reopen(store);
     if (fd < 0) return 1;
@@ -65,7 +63,8 @@ static int has_writer(const sl_store *store) {
     return locked;
 }
 
-/* Replays the log into the file, open for writing at fd. A writer that is opened meanwhile waits (lock_for_writing). */
+/* Replays the log into the file, which is open for writing at fd. A writer that is opened meanwhile waits: see
+ * lock_for_writing. */
 static sl_status heal_file(const sl_store *store, const sl_file_ops *ops, int fd) {
     sl_superblock super;
     (void)sl_lock_byte(fd, F_WRLCK, SL_LIVE_HEALER);
@@ -92,13 +91,12 @@ sl_status sl_writable_heal(sl_store *store) {
     if (status != SL_OK) return heal_unwritten(store);
     status = heal_file(store, &ops, fd);
     close(fd);
-    /* SL_EBUSY: a writer is at work, or a save over the file keeps writers off. SL_EUNSUPPORTED: nobody can be kept
-     * off. */
+    /* SL_EBUSY: a writer is at work, or a save over the file keeps writers off. SL_EUNSUPPORTED: there are no locks. */
     return status == SL_EBUSY || status == SL_EUNSUPPORTED ? heal_unwritten(store) : status;
 }
 
-/* Replays what a dead writer has left. A log without a whole group is given up in the same way. A damaged log is
- * read once. No lock is taken while a writer lives, so that a writer opened meanwhile does not find the file taken. */
+/* Replays what a dead writer left. A log without a whole group is dropped in the same way. A damaged log is read once.
+ * While a writer lives no lock is taken, so a writer being opened doesn't find the file locked. */
 static void look_for_remains(sl_store *store) {
     sl_superblock super;
     sl_redo_found found;
@@ -123,8 +121,8 @@ sl_status sl_writable_check_log(const sl_store *store) {
     return sl_fail(SL_EBUSY, "%s: a writer came and died while the file was opened; open it again", store->path);
 }
 
-/* Reads the superblock first. A writer that is opened afterwards changes the superblock. A writer that was opened
- * before is found by has_writer, or has written all that it will. */
+/* Reads the superblock first: a writer opened later changes it. A writer opened earlier is found by has_writer, or has
+ * finished writing. */
 uint64_t sl_writable_quiet(const sl_store *store) {
     sl_superblock super;
     return sl_writable_super(store, &super) == SL_OK && !has_writer(store) ? super.sequence : 0;
@@ -141,7 +139,7 @@ void sl_writable_watch(sl_store *store) {
     if (store->detached) return;
     uint64_t second = sl_now_coarse(), last = __atomic_load_n(&store->watched, __ATOMIC_RELAXED);
     if (second == last) return;
-    /* One thread of many looks. A thread that reads the clock a second late may look once more. */
+    /* One of many threads looks. A thread that reads the clock a second late may look once more. */
     if (__atomic_compare_exchange_n(&store->watched, &last, second, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         look_for_remains(store);
 }

@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* The lock belongs to the open file and not to the process, so that handles of one process keep one another out. */
+/* The lock belongs to the open file, not to the process, so handles of one process keep each other out too. */
 int sl_lock_byte(int fd, short kind, sl_writable_lock byte) {
     struct flock lock = {.l_type = kind, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
     int result;
@@ -43,7 +43,7 @@ sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress) {
                              "copy whole by; close its writer first",
                              path)
                    : fail_pin(path);
-    /* A checkpoint takes as long as the file's sync. */
+    /* A checkpoint takes as long as a sync of the file. */
     while (sl_lock_byte(fd, F_RDLCK, SL_LIVE_CHECKPOINT) != 0) {
         if (!sl_lock_is_taken()) return fail_pin(path);
         sl_pause_ns(1000000);
@@ -69,7 +69,7 @@ sl_status sl_writable_hold(const sl_store *store, int *held) {
     return SL_OK;
 }
 
-/* A child that was forked meanwhile shares the lock, so that closing alone would not free it. */
+/* Unlocks first: a child that was forked meanwhile shares the lock, so closing alone would not free it. */
 void sl_writable_release(int held) {
     if (held < 0) return;
     (void)flock(held, LOCK_UN);

@@ -1,4 +1,4 @@
-/* Locks of a file that is written in place: one flock of the whole file, and locks of single bytes. */
+/* Locks of a file that is written in place: a flock of the whole file, and locks of single bytes. */
 #ifndef SL_STORAGE_LOCKS_H
 #define SL_STORAGE_LOCKS_H
 
@@ -16,18 +16,18 @@ typedef enum sl_writable_lock {
     SL_LIVE_HEALER = 3
 } sl_writable_lock;
 
-/* Locks or unlocks a byte at once: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno. */
+/* Locks or unlocks a byte without waiting: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno. */
 int sl_lock_byte(int fd, short kind, sl_writable_lock byte);
 
-/* Tells whether errno, after sl_lock_byte failed, says that another open file has the lock. On a file system without
+/* Whether errno, after sl_lock_byte has failed, means that another open file has the lock. On a file system without
  * such locks nobody has one. */
 int sl_lock_is_taken(void);
 
-/* Tells whether another open file has a byte locked for writing; 0 too if the system cannot tell. */
+/* Whether another open file has locked a byte for writing; 0 if the system can't tell. */
 int sl_byte_is_locked(int fd, sl_writable_lock byte);
 
-/* Keeps writers from emptying the log of an open file, until sl_writable_unpin. The log then holds every change since
- * it was emptied last, unless a writer is opened anew, which the epoch tells. Waits for a checkpoint.
+/* Keeps writers from emptying an open file's log, until sl_writable_unpin. The log then holds all changes since it was
+ * last emptied. Only a newly opened writer can break that, and the epoch tells. Waits for a checkpoint.
  * Errors: SL_EBUSY: a writer in persistent memory is at work; SL_ECANCELED; SL_EUNSUPPORTED: the file system has no
  * such locks. */
 sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress);
@@ -35,8 +35,8 @@ sl_status sl_writable_pin(int fd, const char *path, sl_progress *progress);
 /* Ends the pin and closes the file. */
 void sl_writable_unpin(int fd);
 
-/* Keeps writers off the file until sl_writable_release. On a file system without locks there is no writer, and *held is
- * -1. Errors: SL_EBUSY: a writer is at work. */
+/* Keeps writers off the file until sl_writable_release. A file system without locks has no writers; *held is then -1.
+ * Errors: SL_EBUSY: a writer is at work. */
 sl_status sl_writable_hold(const sl_store *store, int *held);
 /* Takes -1. */
 void sl_writable_release(int held);

@@ -22,8 +22,8 @@ static void unmap(void *base, uint64_t size) {
     munmap(base, (size_t)size);
 }
 
-/* Advice that the system refuses only changes speed. Advice takes whole pages, which may be larger than a section's
- * alignment. errno stays, because a caller may be about to report it. */
+/* Advice only changes speed, so a refusal is ignored. It takes whole pages, which may be larger than a section's
+ * alignment. errno is kept, because the caller may report it next. */
 static void advise(const void *at, uint64_t size, int advice) {
     int error = errno;
     long page = sysconf(_SC_PAGESIZE);
@@ -32,9 +32,8 @@ static void advise(const void *at, uint64_t size, int advice) {
     errno = error;
 }
 
-/* The system reads huge pages whole: some file systems read 2 MB for a missing 4 KB. A file that fits memory well
- * then has fewer TLB misses, and is sooner in a warm cache. For a larger file each miss would push out pages that
- * others need. */
+/* Some file systems read all 2 MB of a huge page for a missing 4 KB. A file that easily fits memory then warms up
+ * sooner and has fewer TLB misses. A larger file would push out pages that others need. */
 static void advise_random(const void *at, uint64_t size) {
     advise(at, size, MADV_RANDOM);
 #ifdef MADV_HUGEPAGE

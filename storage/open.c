@@ -19,7 +19,7 @@
  * The header page
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A file that is cut off within its magic counts as having the magic, if the bytes that are left match. */
+/* A file cut off within its magic has the magic, if the remaining bytes match. */
 static int has_magic(const sl_file_header *header, uint64_t size, const sl_file_type *type) {
     size_t length = sizeof header->magic;
     return memcmp(header->magic, type->magic, size < length ? (size_t)size : length) == 0;
@@ -94,7 +94,7 @@ static sl_status read_header(int fd, const char *path, uint64_t size, sl_file_he
  * The section table
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The end of the section with its slack; 0: the sum wraps. */
+/* Where the section ends, slack included; 0: the sum wraps. */
 static uint64_t end_of(const sl_file_section *section) {
     uint64_t end;
     if (__builtin_add_overflow(section->offset, section->size, &end)) return 0;
@@ -206,7 +206,7 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
     keep_paths(store, path, resolved);
     *out = store;
 done:
-    /* The mapping keeps the file by itself. */
+    /* The mapping alone keeps the file. */
     if (fd >= 0 && (status != SL_OK || store->fd < 0)) close(fd);
     if (status != SL_OK) sl_mem_free(allocator, block, store_bytes(path, resolved));
     return status;
@@ -268,7 +268,7 @@ sl_status sl_store_map_privately(sl_store *store, int fd) {
 }
 
 sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
-    /* A name for messages that fits any type. */
+    /* A name that fits any type, for messages. */
     static const sl_file_type any = {.name = "an index, model or item table"};
     if (!path || !out) return sl_fail(SL_EINVAL, "path or out is NULL");
     sl_file_header header;

@@ -190,7 +190,7 @@ sl_status sl_sync_folder(const sl_file_ops *ops, const char *path) {
     folder[length] = '\0';
     int fd = sl_open_retrying(ops, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return sl_fail_errno("cannot open the folder", folder);
-    /* EINVAL: the file system cannot sync folders, and does not need it. */
+    /* EINVAL: the file system can't sync folders, and needn't. */
     int failed = ops->fsync(ops->ctx, fd) != 0 && errno != EINVAL;
     sl_status status = failed ? sl_fail_errno("cannot sync the folder", folder) : SL_OK;
     (void)ops->close(ops->ctx, fd);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Nanoseconds between two tries to open a file that another handle is about to change. */
+/* Nanoseconds between two tries to open a file that another handle is changing. */
 enum { WAIT_PAUSE = 5000000 };
 
 #define OPEN_AGAIN "open it again and make the change anew, or save under another name"
@@ -48,7 +48,7 @@ static int read_all(int fd, void *to, size_t size, uint64_t offset) {
     return got == (ssize_t)size;
 }
 
-/* Nothing in the file is trusted. A file that cannot be read counts as another file. */
+/* Nothing in the file is trusted. A file that can't be read counts as another one. */
 static int read_fingerprint(int fd, sl_fingerprint *out) {
     sl_file_header header;
     uint8_t pages[SL_SUPERBLOCKS][sizeof(sl_superblock)];
@@ -72,7 +72,7 @@ static sl_status fail_replaced(const char *path) {
     return sl_fail(SL_EBUSY, "%s: was replaced or changed by another since it was opened; " OPEN_AGAIN, path);
 }
 
-/* The print of the store's own copy: a reader goes on with what it has if the file is replaced at that moment. */
+/* The print of the store's own copy: a reader goes on with it even if the file is being replaced. */
 static sl_fingerprint print_of(const sl_store *store) {
     const sl_file_section *live = sl_store_section(store, SL_SECTION_LIVE);
     sl_fingerprint print = {store->header.crc32c, 0};
@@ -99,7 +99,7 @@ sl_status sl_origin_make(const sl_store *store, const sl_allocator *allocator, s
     return SL_OK;
 }
 
-/* Children of fork() share the lock, and would keep it. */
+/* Unlocks first: children of fork() share the lock and would keep it. */
 static void let_go(sl_origin *origin) {
     if (origin->claim < 0) return;
     if (origin->owner == (int)getpid()) (void)flock(origin->claim, LOCK_UN);
@@ -123,7 +123,7 @@ sl_status sl_origin_claim(sl_origin *origin, const sl_store *store) {
     int fd = sl_open_retrying(&ops, origin->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return sl_fail_errno("cannot open", origin->path);
     sl_status status = sl_lock_file(fd, LOCK_EX, origin->path);
-    /* NFS takes an exclusive lock of a file that is open to be written alone. */
+    /* NFS locks a file exclusively only if it's open for writing. */
     if (status == SL_EUNSUPPORTED && errno == EBADF) {
         close(fd);
         fd = sl_open_retrying(&ops, origin->path, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);

@@ -45,7 +45,7 @@ sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out) {
  * Of a file that is being saved
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The system gives this memory where it is touched, so that the sums of holes are only addresses. */
+/* The system supplies this memory on first touch, so checksums of holes are only addresses. */
 sl_status sl_page_summer_init(sl_page_summer *summer, uint64_t pages) {
     size_t bytes = (size_t)(pages + 1) * sizeof(uint32_t);
     void *words = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -71,7 +71,7 @@ void sl_page_summer_add(sl_page_summer *summer, const void *data, size_t size) {
     }
 }
 
-/* The page that was begun ends in zeros. All pages behind it are zeros. */
+/* The page that was begun ends in zeros, and all pages behind it are zeros. */
 void sl_page_summer_skip(sl_page_summer *summer, uint64_t size) {
     uint64_t left = (PAGE - summer->at % PAGE) % PAGE, some = size < left ? size : left;
     if (some && summer->at < summer->pages * PAGE) {
@@ -85,7 +85,7 @@ void sl_page_summer_skip(sl_page_summer *summer, uint64_t size) {
  * Of a file that is written in place
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The number of the sum of the page at this offset. A page without a sum gets a number beyond all sums. */
+/* The number of the page's checksum. A page without one gets a number behind all of them. */
 static uint64_t word_of(const sl_page_sums *sums, uint64_t offset) {
     if (offset / PAGE < sums->pages) return offset / PAGE;
     return offset - offset % PAGE == sums->head ? sums->pages : sums->pages + 1;

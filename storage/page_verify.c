@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #define PAGE SL_SUMMED_PAGE
-/* Pages that are read at a time, and blocks that the threads share in one turn. */
+/* Pages read at once, and blocks that the threads share in one turn. */
 enum { READ_PAGES = 16, TURN_BLOCKS = 256 };
-/* A commit writes its pages first, and their sums behind all of them. A reader between the two reads the page again,
- * after PAUSE nanoseconds. All pages together get TRIES pauses, and LESS_TRIES once a page was found damaged. */
+/* A commit writes its pages first, and all their checksums behind them. A reader in between reads the page again after
+ * PAUSE nanoseconds. All pages together get TRIES pauses, or LESS_TRIES once a page was found damaged. */
 enum { TRIES = 10000, LESS_TRIES = 200, PAUSE = 1000000 };
 
-/* A block has as many pages as one page of sums covers: 4 MB. */
+/* Pages of a block: those that one page of checksums covers, 4 MB. */
 #define BLOCK_PAGES (PAGE / sizeof(uint32_t))
 #define BLOCK       (BLOCK_PAGES * PAGE)
 
@@ -28,12 +28,12 @@ typedef struct verifier {
     const sl_store *store;
     sl_page_sums sums;
     int fd;                       /* of the file, to find its holes; -1: the file has lost its name */
-    int mapped;                   /* bytes come from the mapping: it was healed, or there is no fd */
+    int mapped;                   /* bytes come from the mapping, because it was healed or there is no fd */
     uint64_t blocks[TURN_BLOCKS]; /* numbers of this turn's blocks */
     sl_pages_found *found;        /* atomic counts */
     size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
     int beside;                   /* another process may be writing the file; 0 on the writer's own handle */
-    int pauses;                   /* atomic: pauses made to wait for a writer */
+    int pauses;                   /* atomic: pauses spent on waiting for a writer */
     int failed;                   /* atomic: a read or an allocation failed; 1 + its errno, or 1: the file ended */
     sl_progress *progress;
 } verifier;
@@ -42,8 +42,7 @@ static void keep_failure(verifier *v, int failed) {
     __atomic_store_n(&v->failed, failed, __ATOMIC_RELAXED);
 }
 
-/* Returns 1, or 0 with the failure kept. A message belongs to its thread, and a reading thread's message ends with
- * the thread. */
+/* Returns 1; or 0, with the failure kept. Messages belong to threads, and a reading thread's would end with it. */
 static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     if (v->mapped) {
         memcpy(to, v->store->base + offset, size);
@@ -55,7 +54,7 @@ static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
     return 0;
 }
 
-/* The first byte from `from` on in data (SEEK_DATA) or in a hole (SEEK_HOLE); `end`: there is none before. */
+/* The first byte of [from, end) in data (SEEK_DATA) or in a hole (SEEK_HOLE); `end`: there is none. */
 static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence) {
     if (v->fd < 0) return whence == SEEK_DATA ? from : end;
     off_t found = lseek(v->fd, (off_t)from, whence);
@@ -64,13 +63,13 @@ static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence)
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
-/* Tells whether a pause is left, of those that all pages share. */
+/* Whether one of the pauses that all pages share is left. */
 static int may_pause(verifier *v) {
     int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
     return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;
 }
 
-/* Reads a page with a wrong sum again while there is a writer, which may be between page and sum. */
+/* Reads a page with a wrong checksum again, because a writer may be between page and checksum. */
 static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint8_t page[PAGE];
     uint32_t sum;
@@ -85,7 +84,7 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     sl_keep_least(&v->first, (size_t)(offset / PAGE));
 }
 
-/* Compares pages [from, to) of a block with their sums. `pages` is NULL for a hole. */
+/* Compares pages [from, to) of a block with their checksums. `pages` is NULL for a hole. */
 static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, const uint8_t *pages) {
     for (size_t i = from; i < to; i++) {
         uint32_t sum = pages ? sl_page_sum(0, pages + (i - from) * PAGE, PAGE) : 0;
@@ -114,7 +113,7 @@ static void verify_block(verifier *v, uint64_t block, uint8_t *pages) {
         size_t data = (size_t)(seek(v, (first + at) * PAGE, end, SEEK_DATA) / PAGE - first);
         compare(v, first, sums, at, data, NULL);
         size_t hole = (size_t)(sl_pages_of(seek(v, (first + data) * PAGE, end, SEEK_HOLE)) - first);
-        /* Data and holes may change places meanwhile. */
+        /* Data and holes may change meanwhile. */
         at = data < count && hole > data ? hole : count;
         verify_data(v, first, sums, data, at, pages);
     }
@@ -133,7 +132,7 @@ static void verify_blocks(void *ctx, size_t from, size_t to) {
     sl_mem_free(&v->store->allocator, pages, READ_PAGES * PAGE);
 }
 
-/* The first block from `from` on that has data or sums; `end`: there is none. */
+/* The first block of [from, end) with data or checksums; `end`: there is none. */
 static uint64_t next_block(const verifier *v, uint64_t from, uint64_t end) {
     uint64_t sums_end = v->sums.words + v->sums.pages * sizeof(uint32_t);
     uint64_t data = seek(v, from * BLOCK, v->sums.pages * PAGE, SEEK_DATA);

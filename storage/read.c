@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* CHUNK: a chunk stays in the cache between its copy and its sum. AHEAD: the bytes asked for ahead keep the disk
- * busy meanwhile. A mapping that is read at random has no read-ahead of its own. */
+/* A CHUNK stays in the cache between its copy and its checksum. The AHEAD bytes requested beyond it keep the disk busy,
+ * because a mapping advised for random reads has no read-ahead. */
 #define CHUNK ((uint64_t)256 << 10)
 #define AHEAD ((uint64_t)8 << 20)
-/* The chunk of a section that is only summed, or whose rows are taken apart. The sum is made of the copied bytes, so
- * that a change of the file in between cannot matter. */
+/* The chunk of a section that is only summed, or whose rows are taken apart. The checksum is made of the copied bytes,
+ * so that the file may change in between. */
 #define APART ((uint64_t)32 << 10)
-/* Chunks that the threads share in one turn; the sums are joined in order. A thread takes as many as fill a huge
- * page of the destination, so that no two threads ask the system for one huge page. */
+/* Chunks that the threads share in one turn; their checksums are joined in order. A thread takes as many as fill a huge
+ * page of the destination, so that no two threads request the same one. */
 enum { TURN = 1024, ENDED = -1 };
 
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind) {
@@ -29,7 +29,7 @@ void *sl_store_data(const sl_store *store, const sl_file_section *section) {
     return store->base + section->offset;
 }
 
-/* Asks for the window after the one that begins at `at`. At the section's start it asks for the first window too. */
+/* Requests the window behind the one at `at`; at the section's start, the first window too. */
 static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, uint64_t size) {
     if (at % AHEAD != 0) return;
     uint64_t from = at ? at + AHEAD : 0;
@@ -38,7 +38,7 @@ static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, 
     store->medium->advise_soon(data + from, size - from < window ? size - from : window);
 }
 
-/* The destination and the source of a scan. Bytes go nowhere, to memory as they are, or to rows in parts. */
+/* Where scanned bytes go, and where they come from. They go nowhere, to memory as they are, or to the parts of rows. */
 typedef struct target {
     uint8_t *to;
     const sl_split_rows *rows;
@@ -52,7 +52,7 @@ typedef struct scanning {
     uint64_t size, chunk;
     uint64_t first; /* number of the turn's first chunk */
     uint32_t crcs[TURN];
-    int error; /* atomic: errno of a read or an allocation that failed, or ENDED */
+    int error; /* atomic: errno of a failed read or allocation, or ENDED */
     sl_progress *progress;
 } scanning;
 
@@ -65,9 +65,8 @@ static int keep_error(scanning *scanning, int error) {
     return 0;
 }
 
-/* Reads the file if there is one. Reading costs the system less than mapping pages for one use, and its failure is
- * no signal. A detached mapping may hold what the file does not yet, so it is copied. Returns 1, or 0 with the error
- * kept. */
+/* Reads the file, if it's open: that costs the system less than mapping pages for one use, and a failure is no signal.
+ * A detached mapping is copied instead, because it may be ahead of the file. Returns 1; or 0, with the error kept. */
 static int copy_chunk(scanning *scanning, uint64_t at, uint8_t *to, size_t size) {
     if (scanning->target.fd < 0 || scanning->store->detached) {
         memcpy(to, scanning->data + at, size);
@@ -87,7 +86,8 @@ static int is_over(scanning *scanning) {
     return __atomic_load_n(&scanning->error, __ATOMIC_RELAXED) || sl_progress_cancelled(scanning->progress);
 }
 
-/* Scans chunks of a turn beside other threads. `apart` has APART bytes for chunks that go nowhere as they are. */
+/* Scans chunks of a turn, beside other threads. `apart` has APART bytes for chunks whose bytes go nowhere as they are.
+ */
 static void scan_chunks(scanning *scanning, size_t from, size_t to, uint8_t *apart) {
     const target *target = &scanning->target;
     for (size_t i = from; i < to && !is_over(scanning); i++) {
@@ -114,7 +114,7 @@ static void scan_range(void *ctx, size_t from, size_t to) {
     sl_mem_free(allocator, apart, APART);
 }
 
-/* Scans the turn that begins at `first`, and joins its sums to those before it. */
+/* Scans the turn that begins at `first`, and joins its checksums to the earlier ones. */
 static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     const sl_store *store = scanning->store;
     size_t count = (size_t)(chunks - scanning->first < TURN ? chunks - scanning->first : TURN);
@@ -131,7 +131,7 @@ static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     return SL_OK;
 }
 
-/* Sums the section's first `size` bytes in the copy that is made on the way. */
+/* Sums the section's first `size` bytes, in the copy that it makes on the way. */
 static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
                       sl_progress *progress) {
     scanning scanning = {.store = store,

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Most looks at the log while writers come and go. */
+/* The most looks at the log while writers come and go. */
 #define MOST_LOOKS 16
 
 typedef struct into_file {
@@ -23,7 +23,7 @@ static sl_status copy_record(void *ctx, uint64_t offset, const void *data, uint6
     return SL_OK;
 }
 
-/* A file, and the content it will have after the replay. */
+/* A file, and its content after the replay. */
 typedef struct into_end {
     into_file to;
     const uint8_t *says;
@@ -34,8 +34,8 @@ static sl_status write_end(into_end *end, uint64_t from, uint64_t to) {
     return from < to ? write_record(&end->to, from, end->says + from, to - from) : SL_OK;
 }
 
-/* Writes the place of a record, with the final content: a later group may already have changed it there. Leaves out
- * the head page. */
+/* Writes a record's place with its final content, because a later group may have changed it too. Leaves out the head
+ * page. */
 static sl_status write_last(void *ctx, uint64_t offset, const void *data, uint64_t size) {
     into_end *end = ctx;
     uint64_t behind = offset + size, head = end->head, past = head + SL_LIVE_PAGE;
@@ -74,8 +74,8 @@ sl_status sl_recover_into_memory(const sl_store *store, const sl_superblock *sup
     return redo(store, super, copy_record, base, found);
 }
 
-/* Looks by the superblock in force. If a writer comes or goes meanwhile, superblock and log both change, and another
- * look is needed. A file that took this one's name has a log of its own there. */
+/* Looks by the superblock in force. If a writer comes or goes meanwhile, superblock and log change, and it looks again.
+ * A file that took this one's name has its own log there. */
 sl_status sl_recover_look(const sl_store *store, sl_superblock *super, sl_redo_found *found) {
     for (int i = 0; i < MOST_LOOKS; i++) {
         sl_superblock now;
@@ -89,9 +89,8 @@ sl_status sl_recover_look(const sl_store *store, sl_superblock *super, sl_redo_f
     return sl_fail(SL_EBUSY, "%s: writers come and go while it is opened; try again", store->path);
 }
 
-/* Replays the log into the file beside readers that have it mapped, so that they never see an earlier sync's state.
- * First the log goes into a private mapping. Its places are then written as the mapping has them, and the head page
- * last. */
+/* Replays the log into the file beside readers that have it mapped, without showing them an earlier sync's state. The
+ * log first goes into a private mapping; its places are then written from there, and the head page last. */
 static sl_status redo_forward(const sl_store *store, const sl_file_ops *ops, int fd, const sl_superblock *super,
                               sl_redo_found *found) {
     SL_TRY(sl_writable_look(store, super, found));

@@ -48,7 +48,7 @@ static size_t redo_bytes(const char *path) {
     return sizeof(sl_redo) + strlen(path) + 1;
 }
 
-/* Nobody may read in the log what they may not read in the file. */
+/* Whoever may not read the file may not read it in the log either. */
 static void keep_access(int log, int file) {
     struct stat info;
     if (fstat(file, &info) != 0) return;
@@ -56,7 +56,7 @@ static void keep_access(int log, int file) {
     sl_access_give(log, &access);
 }
 
-/* A log with further names may be another program's file, so its access stays. */
+/* A log with more than one name may be another program's file, so its access stays. */
 void sl_redo_give_access(const sl_redo *redo, int file) {
     struct stat info;
     if (fstat(redo->fd, &info) == 0 && info.st_nlink == 1) keep_access(redo->fd, file);
@@ -71,7 +71,7 @@ int sl_redo_head_is_own(const sl_redo_head *head, const uint8_t *identity) {
     return memcmp(head->identity, identity, sizeof head->identity) == 0;
 }
 
-/* Chooses the first free name for a log that begins with this head. */
+/* Chooses the first free name for a log with this head. */
 static sl_status name_aside(const sl_redo *redo, const sl_redo_head *head, char to[PATH_MAX]) {
     const uint32_t sum = sl_crc32c(0, head, sizeof *head);
     struct stat info;
@@ -95,7 +95,7 @@ sl_status sl_redo_fail_not_a_file(const char *path) {
     return sl_fail(SL_EIO, "%s: what has the log's name is a link, a folder or a device; move it away", path);
 }
 
-/* Opens what has the log's name, but no file that a link there leads to. *fd is -1 if there is nothing. */
+/* Opens the log by its name, but follows no link there. *fd is -1 if there is nothing. */
 static sl_status open_file(const sl_redo *redo, int flags, int *fd, struct stat *info) {
     *fd = sl_open_retrying(&redo->ops, redo->path, flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0);
     if (*fd < 0 && errno == ENOENT) return SL_OK;
@@ -112,8 +112,8 @@ static sl_status open_file(const sl_redo *redo, int flags, int *fd, struct stat 
     return status;
 }
 
-/* Makes room for a new log. A log that was there may be all that is left of another index's last changes. Only a
- * whole log of this file stays. An empty file is removed, and any other is renamed. */
+/* Makes room for a new log. The log found there may hold the last changes of another index, so only a whole log of this
+ * file stays. An empty file is removed, and any other is renamed. */
 static sl_status make_way(const sl_redo *redo) {
     sl_redo_head head = {.version = 0};
     struct stat info;

@@ -1,4 +1,4 @@
-/* The bytes of a log, which its writer and its reader share. redo.h describes the log. */
+/* The bytes of a log: redo.c writes them, redo_read.c reads them. redo.h describes the log. */
 #ifndef SL_STORAGE_REDO_FORMAT_H
 #define SL_STORAGE_REDO_FORMAT_H
 
@@ -15,7 +15,7 @@ typedef struct sl_redo_head {
     uint8_t identity[SL_REDO_IDENTITY_SIZE]; /* the file's */
     uint64_t epoch;
     uint8_t reserved[20];
-    uint32_t crc32c; /* of all before */
+    uint32_t crc32c; /* of all fields before */
 } sl_redo_head;
 
 typedef struct sl_redo_group {
@@ -28,7 +28,7 @@ typedef struct sl_redo_group {
 
 typedef struct sl_redo_record {
     uint64_t offset; /* in the file */
-    uint64_t size;   /* of the bytes that follow, a multiple of 8 */
+    uint64_t size;   /* of the bytes that follow: a multiple of 8 */
 } sl_redo_record;
 
 typedef struct sl_redo_trailer {
@@ -36,16 +36,16 @@ typedef struct sl_redo_trailer {
     uint32_t crc32c; /* of the records */
 } sl_redo_trailer;
 
-/* Tells whether a log's head is one, of a version that this library reads. */
+/* Whether this is a log's head, of a version that this library reads. */
 int sl_redo_head_is_whole(const sl_redo_head *head);
-/* Tells whether the head belongs to the file of this identity. */
+/* Whether the head belongs to the file of this identity. */
 int sl_redo_head_is_own(const sl_redo_head *head, const uint8_t *identity);
 /* The checksum that a group's head must have. */
 uint32_t sl_redo_group_crc(const sl_redo_group *group);
 
-/* SL_ECORRUPT: a log that is in force is missing. */
+/* Returns SL_ECORRUPT: a log is in force but missing. */
 sl_status sl_redo_fail_missing(const char *path);
-/* SL_EIO: a link, a folder or a device has the log's name. */
+/* Returns SL_EIO: the log's name is a link, a folder or a device. */
 sl_status sl_redo_fail_not_a_file(const char *path);
 
 #endif

@@ -10,17 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* It lies on the stack of searches too, which allocate nothing. */
+/* Searches have it on their stack too, because they allocate nothing. */
 enum { WINDOW = 8 << 10 };
 
-/* The log is read and not mapped. Its writer may empty it at any time, and a look at a lost page of a mapping would
- * end the process. Missing bytes count as never written. */
+/* The log is read, not mapped: its writer may empty it at any time, and touching a lost page of a mapping would end the
+ * process. Missing bytes count as never written. */
 typedef struct log_reader {
     const sl_redo_owner *owner;
     const char *path;
     int fd, error; /* errno of a read that failed */
     uint64_t size;
-    uint64_t from; /* where the window begins in the log, and its bytes */
+    uint64_t from; /* where the window begins in the log; its bytes */
     size_t held;
     uint8_t window[WINDOW];
 } log_reader;
@@ -36,7 +36,7 @@ static int fill_window(log_reader *log, uint64_t at) {
     return log->held > 0;
 }
 
-/* Bytes of the log from `at` on. *size becomes their number, at most what was asked for. NULL: there are none. */
+/* The log's bytes from `at` on. *size becomes their number, at most what was asked for. NULL: there are none. */
 static const uint8_t *peek(log_reader *log, uint64_t at, uint64_t *size) {
     if ((at < log->from || at >= log->from + log->held) && !fill_window(log, at)) return NULL;
     uint64_t behind = log->from + log->held - at;
@@ -56,8 +56,8 @@ static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
 
 #define RESTORE "restore it, or empty it to go on with what the index's own file holds"
 
-/* Tells whether groups follow that go on from the file's state. A log that ends within its head, or right behind it,
- * has none. */
+/* Whether groups follow that continue from the file's state. A log that ends within or right behind its head has none.
+ */
 static sl_status read_head(log_reader *log, int *counts) {
     const sl_redo_owner *owner = log->owner;
     sl_redo_head head;
@@ -81,7 +81,7 @@ static sl_status read_head(log_reader *log, int *counts) {
     return SL_OK;
 }
 
-/* Reads the record at `at`, among records that end at `end`. Returns the place of the next; 0: there cannot be one. */
+/* Reads the record at `at`; records end at `end`. Returns the next one's place; 0: there can't be one. */
 static uint64_t record_at(log_reader *log, uint64_t at, uint64_t end, sl_redo_record *record) {
     if (end - at < sizeof *record || !get(log, at, record, sizeof *record)) return 0;
     at += sizeof *record;
@@ -102,7 +102,7 @@ static int sum_of(log_reader *log, uint64_t at, uint64_t end, uint32_t *crc) {
     return 1;
 }
 
-/* Returns the end of the whole group at `at`; 0: there is none. */
+/* The end of the whole group at `at`; 0: there is none. */
 static uint64_t group_end(log_reader *log, uint64_t at, uint64_t *number) {
     sl_redo_group group;
     sl_redo_trailer trailer;
@@ -144,8 +144,8 @@ static sl_status apply_group(log_reader *log, uint64_t at, uint64_t next, sl_red
     return SL_OK;
 }
 
-/* Tells damage from an end that was cut off. A group is written only after the sync of the group before it. If a
- * later group is whole, group `number` at `at` was whole too. Sizes in the log are multiples of 8. */
+/* Tells damage from a cut-off end. A group is written only after the one before it was synced. So if a later group is
+ * whole, group `number` at `at` was whole once. Sizes in the log are multiples of 8. */
 static sl_status check_behind(log_reader *log, uint64_t at, uint64_t number) {
     for (uint64_t other; at < log->size && !log->error; at += 8)
         if (group_end(log, at, &other) && other > number)
@@ -168,7 +168,7 @@ static sl_status replay(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo
     return check_behind(log, at, found->groups);
 }
 
-/* A log with fewer groups than the file holds would take back what the file has of the others. */
+/* A log with fewer groups than the file holds would take back the file's later changes. */
 static sl_status check_held(const log_reader *log, const sl_redo_found *found) {
     const sl_redo_owner *owner = log->owner;
     if (!owner->in_force || log->size == 0 || found->groups >= owner->held) return SL_OK;

@@ -15,14 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Temporary names that are tried. A taken name belongs to another save at work, or to one that was killed. */
+/* The most temporary names to try. A taken one belongs to another save, at work or killed. */
 #define MAX_TEMPORARIES 10000
 
 /* A file's name may have 255 bytes. A stem of this length leaves room for ".tmp.<pid>.<number>". */
 #define MAX_STEM 200
 
-/* Nanoseconds between two tries to lock the folder, and their number. Another save has the folder locked from its
- * last look at its target to the renaming. */
+/* Nanoseconds between two tries to lock the folder, and their number. Another save locks it from its last look at its
+ * target to the rename. */
 enum { LOCK_PAUSE = 2000000, LOCK_TRIES = 10 * (1000000000 / LOCK_PAUSE) };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ static sl_status check_target(const char *path, const struct stat *info) {
     return sl_fail(SL_EIO, "cannot save to %s: it is not a regular file; choose another name", path);
 }
 
-/* Resolves links, so that a save through a link replaces the file behind it and the link stays. */
+/* Resolves links, so that a save through a link replaces the file behind it and keeps the link. */
 static sl_status resolve_target(sl_replacement *r, const char *path) {
     struct stat info;
     if (realpath(path, r->target)) {
@@ -58,9 +58,9 @@ static sl_status resolve_target(sl_replacement *r, const char *path) {
     return SL_OK;
 }
 
-/* Finds what would make the renaming fail. A mount cannot be renamed over. The system checks the right to take a name
- * away before it looks at the kind of file, so that rmdir fails with ENOTDIR where a file may be replaced. It fails
- * with EPERM for another's file in a sticky folder, and for an immutable file. */
+/* Finds what would make the rename fail. A mount can't be renamed over. The system checks the right to remove a name
+ * before it looks at the kind of file. So rmdir fails with ENOTDIR if a file may be replaced, and with EPERM for
+ * another's file in a sticky folder or an immutable file. */
 static sl_status check_replaceable(const sl_replacement *r) {
     char source[512];
     if (!r->replaces) return SL_OK;
@@ -79,7 +79,7 @@ static void name_folder(sl_replacement *r) {
     r->folder[length] = '\0';
 }
 
-/* Tells whether the name fits a path. */
+/* Whether the name fits a path. */
 static int name_beside(const sl_replacement *r, const char *word, int number, char out[PATH_MAX]) {
     const char *slash = strrchr(r->target, '/');
     int folder = slash ? (int)(slash - r->target) + 1 : 0;
@@ -88,12 +88,12 @@ static int name_beside(const sl_replacement *r, const char *word, int number, ch
     return length >= 0 && length < PATH_MAX;
 }
 
-/* Tells whether the process is gone. A process of another machine or container may seem gone. */
+/* Whether the process is gone. One on another machine or in a container may seem gone. */
 static int is_gone(long process) {
     return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
 }
 
-/* Removes a temporary file unless its writer lives: the writer holds a lock on it, wherever it runs. */
+/* Removes a temporary file, unless its writer lives: the writer holds a lock on it, wherever it runs. */
 static void remove_abandoned(const sl_replacement *r, const char *name) {
     char path[PATH_MAX];
     struct stat info;
@@ -121,7 +121,7 @@ static void remove_leftovers(const sl_replacement *r) {
     if (folder) closedir(folder);
 }
 
-/* Gives the new file no more access than the file that it replaces, and than the file that it is made from. */
+/* Gives the new file no more access than the file it replaces has, and than the file it's made from. */
 static void keep_access(sl_replacement *r, int source) {
     struct stat info;
     sl_access from = {0777, 0, 0};
@@ -139,7 +139,7 @@ static void keep_access(sl_replacement *r, int source) {
     if (known || r->replaces) sl_access_give(r->fd, &r->access);
 }
 
-/* O_EXCL alone makes the name unique among threads, processes and machines that share the folder. */
+/* O_EXCL alone makes the name unique among all threads, processes and machines that share the folder. */
 static sl_status create_temporary(sl_replacement *r, int source) {
     for (int number = 0; number < MAX_TEMPORARIES; number++) {
         if (!name_beside(r, "tmp", number, r->temporary))
@@ -177,7 +177,7 @@ static sl_status sync_and_close(sl_replacement *r) {
     return SL_OK;
 }
 
-/* Takes a free name by an empty file, which the renaming replaces. O_EXCL gives no two threads the same name. */
+/* Takes a free name by an empty file, which the rename replaces. O_EXCL gives no two threads the same name. */
 static int name_finished(const sl_replacement *r, char kept[PATH_MAX]) {
     int fd = -1, number = 0;
     do {
@@ -191,8 +191,7 @@ static int name_finished(const sl_replacement *r, char kept[PATH_MAX]) {
     return 0;
 }
 
-/* Leaves the finished file, which may be the work of hours. Under the name of a temporary file, the next save would
- * remove it. */
+/* Keeps the finished file, which may be hours of work. Under a temporary name, the next save would remove it. */
 static sl_status keep_finished(sl_replacement *r, sl_status status) {
     char kept[PATH_MAX];
     const int named = name_finished(r, kept);
@@ -202,7 +201,7 @@ static sl_status keep_finished(sl_replacement *r, sl_status status) {
     return status;
 }
 
-/* Opens the folder before the rename. A folder that cannot be synced is then found while nothing has changed. */
+/* Opens the folder before the rename, so that a folder that can't be synced shows while nothing has changed. */
 static sl_status rename_and_sync_folder(sl_replacement *r) {
     int folder = sl_open_retrying(&r->ops, r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return sl_fail_errno("cannot open the folder", r->folder);
@@ -212,7 +211,7 @@ static sl_status rename_and_sync_folder(sl_replacement *r) {
     else {
         r->placed = 1;
         r->temporary[0] = '\0';
-        /* EINVAL: the file system cannot sync folders, and does not need it. */
+        /* EINVAL: the file system can't sync folders, and needn't. */
         if (sync_fd(r, folder) != 0 && errno != EINVAL) {
             status = sl_fail_errno("cannot sync the folder", r->folder);
             status = sl_fail_in(status, "%s is saved, but a power loss may undo it", r->target);
@@ -256,7 +255,7 @@ static sl_status check_origin(sl_replacement *r) {
 
 sl_status sl_replace_keep_writers_off(sl_replacement *r) {
     int result = 0;
-    /* This check runs before anything is written, and again before the file gets its name. */
+    /* Runs before anything is written, and again before the file gets its name. */
     SL_TRY(check_origin(r));
     if (r->kept < 0 || sl_origin_claims(r->origin, r->target)) return SL_OK;
     do
@@ -269,7 +268,7 @@ sl_status sl_replace_keep_writers_off(sl_replacement *r) {
                    r->target);
 }
 
-/* Another save may have put another file at the target meanwhile, and a writer may have opened that file. */
+/* Another save may have put another file at the target, and a writer may have opened it. */
 static sl_status keep_latest(sl_replacement *r) {
     struct stat now, kept;
     int there = stat(r->target, &now) == 0;
@@ -281,8 +280,8 @@ static sl_status keep_latest(sl_replacement *r) {
     return sl_replace_keep_writers_off(r);
 }
 
-/* Locks the folder from the last look at the target to the renaming: one save at a time in a folder. If the file
- * system knows no locks, nobody is kept off. */
+/* Locks the folder from the last look at the target to the rename: one save at a time in a folder. Without locks in the
+ * file system, nobody is kept off. */
 static sl_status lock_folder(const sl_replacement *r, int *folder) {
     *folder = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; *folder >= 0; i++) {
@@ -304,8 +303,8 @@ static void unlock_folder(int folder) {
     close(folder);
 }
 
-/* `locked` is open on the temporary file. Its lock ends before the renaming, so that the file's first writer need
- * not wait. */
+/* `locked` is open on the temporary file. Its lock ends before the rename, so that the file's first writer need not
+ * wait. */
 static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *successor) {
     int folder;
     SL_TRY(lock_folder(r, &folder));
@@ -318,12 +317,12 @@ static sl_status put_in_place(sl_replacement *r, int locked, sl_successor *succe
     return status;
 }
 
-/* A finished file is kept wherever it cannot get its name. Changes to an older file are not: moved into its place, they
- * would undo those of the newer one. */
+/* A finished file that can't get its name is kept. Changes to an older file aren't: moved into its place, they would
+ * undo the newer file's. */
 sl_status sl_replace_commit(sl_replacement *r, sl_progress *progress) {
     sl_successor successor;
     const sl_status followed = sl_successor_of(r->origin, r->target, r->fd, &successor);
-    /* Keeps the temporary file's lock until the renaming. */
+    /* Keeps the temporary file's lock until the rename. */
     int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
     sl_status status = sync_and_close(r);
     if (status == SL_OK) status = sl_progress_end(progress);
@@ -349,7 +348,7 @@ sl_status sl_replace_discard(sl_replacement *r, sl_status status) {
  * A try
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Renames one temporary file over another. Some file systems can write files and not rename them. */
+/* Renames one temporary file over another. Some file systems can write files but not rename them. */
 static sl_status try_renaming(sl_replacement *r) {
     char first[PATH_MAX];
     memcpy(first, r->temporary, sizeof first);

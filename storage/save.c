@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes between two looks at the progress callback, and of one write. File systems with large folios keep an aligned
- * write of a huge page as one huge page of the page cache. Whoever maps the file next profits. */
+/* Bytes of one write, and between two looks at the progress callback. File systems with large folios keep an aligned
+ * write of a huge page as one huge page of the page cache, which helps whoever maps the file next. */
 #define CHUNK SL_HUGE_PAGE
 static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 
@@ -44,7 +44,7 @@ static sl_status write_all(saver *s, const void *data, size_t size) {
     return SL_OK;
 }
 
-/* Writes zeros up to `offset`. A long run becomes a hole, except its end. */
+/* Writes zeros up to `offset`. A long run becomes a hole, but for its end. */
 static sl_status write_zeros_to(saver *s, uint64_t offset) {
     static const unsigned char zeros[SL_SECTION_ALIGN];
     if (offset > s->at && offset - s->at > CHUNK) {
@@ -64,7 +64,7 @@ static int is_zero(const uint8_t *bytes, size_t size) {
     return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* Bytes [at, at + size) of a section, at most CHUNK of them. */
+/* Bytes [at, at + size) of a section; at most CHUNK. */
 static const unsigned char *bytes_of(const sl_section_source *source, uint64_t at, size_t size) {
     if (!source->rows) return (const unsigned char *)source->data + at;
     sl_split_gather(source->rows, at, size, source->rows->window);
@@ -83,7 +83,7 @@ static sl_status write_section(saver *s, const sl_section_source *source) {
     return SL_OK;
 }
 
-/* Writes the sums of all pages before the section. Sums of holes are zeros, and take no blocks. */
+/* Writes the checksums of all pages before the section. Those of holes are zeros and take no blocks. */
 static sl_status write_page_sums(saver *s, uint64_t size) {
     const uint8_t *words = (const uint8_t *)s->summer.words;
     const uint64_t from = s->at;
@@ -97,8 +97,8 @@ static sl_status write_page_sums(saver *s, uint64_t size) {
     return write_zeros_to(s, from + size);
 }
 
-/* Sums a section before anything is written. The header comes first in the file and holds the CRCs, and the file is
- * written in order. This pass runs at the speed of memory. */
+/* Sums a section before anything is written: the header comes first, and it holds the CRCs. This pass runs at memory
+ * speed. */
 static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t *out) {
     uint32_t crc = 0;
     for (uint64_t done = 0; done < source->size;) {
@@ -112,7 +112,7 @@ static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t
     return SL_OK;
 }
 
-/* The offset of a section that follows `end`. */
+/* Where a section behind `end` begins. */
 static uint64_t section_offset(uint64_t end) {
     return (end + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
 }
@@ -132,7 +132,7 @@ uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_co
     return end;
 }
 
-/* Fills in the header. The caller's fields of the type are in it already. */
+/* Fills in the header. The type's own fields are the caller's and are in it already. */
 static sl_status fill_header(saver *s, const sl_file_content *content) {
     sl_file_header *header = &s->header;
     const sl_section_source *sections = content->sections;
@@ -159,8 +159,8 @@ static sl_status fill_header(saver *s, const sl_file_content *content) {
     return SL_OK;
 }
 
-/* Starts the sums of a file that will be written in place. The head page lies behind the sums, which cover it all
- * the same. */
+/* Starts the page checksums of a file that will be written in place. They cover the head page too, which lies behind
+ * them. */
 static sl_status begin_sums(saver *s, const sl_section_source *sections) {
     const sl_file_header *header = &s->header;
     const sl_section_source *live = NULL;
@@ -201,7 +201,7 @@ done:
     return status == SL_OK ? SL_OK : sl_replace_discard(&s->file, status);
 }
 
-/* The saver has three paths and a page, which are too much for a stack. */
+/* A saver has three paths and a page: too much for the stack. */
 sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
                         sl_progress *progress) {
     const sl_allocator allocator = sl_allocator_of(NULL);

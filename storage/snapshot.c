@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Most tries of a copy: a writer that is opened, or a log that is replayed meanwhile, makes another try necessary. */
+/* The most tries of a copy. A writer that is opened, or a log that is replayed, makes another one necessary. */
 enum { MOST_TRIES = 16 };
 
 typedef struct snapshot {
@@ -42,8 +42,7 @@ static sl_status open_source(snapshot *s) {
     return sl_writable_pin(s->fd, s->store->path, s->progress);
 }
 
-/* Tells whether the copy would take the log's name. The copy's name may start from the process's folder; the log's does
- * not. */
+/* Whether the copy would take the log's name. Only the copy's may be relative to the process's folder. */
 static int is_target(const snapshot *s, const char *log) {
     char folder[PATH_MAX];
     const char *target = strrchr(s->file.target, '/'), *last = strrchr(log, '/');
@@ -58,7 +57,7 @@ static sl_status check_target(snapshot *s) {
     SL_TRY(sl_redo_name(s->store->resolved, log));
     if (is_target(s, log))
         return sl_fail(SL_EINVAL, "%s is the name of the index's log; give the copy another", s->file.target);
-    /* A file that may not be read is not the index, which was read. */
+    /* A file that may not be read isn't the index: that was read. */
     if (s->file.kept >= 0 && sl_store_is(s->store, s->file.kept))
         return sl_fail(SL_EINVAL, "%s is the index itself; give the copy a name of its own", s->file.target);
     return sl_replace_keep_writers_off(&s->file);
@@ -80,7 +79,7 @@ static sl_status copy_bytes(snapshot *s) {
     return sl_copy_file(&copy);
 }
 
-/* Gives the copy an identity of its own, so that neither file's log is ever taken for the other's. */
+/* Gives the copy its own identity, so that neither file's log passes for the other's. */
 static sl_status make_own(snapshot *s, const sl_superblock *of) {
     uint8_t pages[SL_LIVE_HEAD];
     SL_TRY(sl_writable_superblocks(pages, of->unsummed));
@@ -92,10 +91,9 @@ static sl_status fail_cut(const snapshot *s) {
                    s->store->path);
 }
 
-/* Copies a file that a writer may change. The copy's bytes are read at different times. The log holds each byte that
- * changed since it was emptied, and holds it before the file does. Replayed after the copying, the log makes the
- * whole file as of its last group. That holds as long as the log is the same one. If the superblock shows another
- * log, the copy is made once more. */
+/* Copies a file that a writer may change. The bytes are read at different times. The log holds each byte that changed
+ * since it was emptied, and before the file does. Replayed after the copying, it makes the whole file as of its last
+ * group, if it's still the same log. If the superblock tells of another log, the copy is made again. */
 static sl_status copy_changing(snapshot *s) {
     for (int i = 0; i < MOST_TRIES; i++) {
         sl_superblock before, after;
@@ -132,7 +130,7 @@ done:
     return status;
 }
 
-/* The paths of a replacement and of a log are too much for one stack. */
+/* A replacement and a log have paths that are too much for one stack. */
 sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
                             sl_progress *progress) {
     sl_allocator allocator = sl_allocator_of(NULL);

@@ -24,15 +24,15 @@ struct sl_spill {
     size_t used; /* bytes in memory, atomic */
     sl_spin lock;
     mapped *blocks;
-    unsigned named;      /* names that were tried on file systems without unnamed files */
+    unsigned named;      /* names tried on file systems without unnamed files */
     size_t wanted;       /* bytes in memory that were refused first; 0: none */
     size_t wanted_file;  /* bytes of a file that were refused first */
-    int error;           /* errno of that; 0: none */
+    int error;           /* errno of that refusal; 0: none */
     char path[PATH_MAX]; /* "": all blocks lie in memory */
     char folder[PATH_MAX];
 };
 
-/* Reserves first, so that threads that ask at once do not pass the limit together. */
+/* Reserves first, so that threads that ask at once don't exceed the limit together. */
 static int take(sl_spill *spill, size_t size, size_t limit) {
     size_t used = __atomic_load_n(&spill->used, __ATOMIC_RELAXED);
     do {
@@ -55,7 +55,7 @@ static void *take_memory(sl_spill *spill, size_t size, size_t alignment, size_t 
     return block;
 }
 
-/* For file systems that make no files without names. The name is gone at once; who locks the path has it alone. */
+/* For file systems without unnamed files. The name is removed at once; whoever locks the path has it alone. */
 static int open_named(sl_spill *spill) {
     char name[PATH_MAX];
     const unsigned number = __atomic_fetch_add(&spill->named, 1, __ATOMIC_RELAXED);
@@ -74,7 +74,7 @@ static int open_unnamed(sl_spill *spill) {
     return fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) ? open_named(spill) : fd;
 }
 
-/* The file's blocks are set aside at once. A full device is then an error, and not a signal at some later write. */
+/* Reserves the file's blocks at once, so that a full device is an error here, not a signal at a later write. */
 static void *map_file(sl_spill *spill, size_t size) {
     const sl_file_ops ops = sl_file_ops_of(NULL);
     int fd = open_unnamed(spill);
@@ -85,7 +85,7 @@ static void *map_file(sl_spill *spill, size_t size) {
     close(fd);
     errno = error;
     if (at == MAP_FAILED) return NULL;
-    /* Rows are read in any order: reading ahead would read many times what is asked for. A refusal costs time alone. */
+    /* Rows are read in any order, so reading ahead would read many times too much. A refusal costs only time. */
     (void)madvise(at, size, MADV_RANDOM);
     return at;
 }
@@ -119,7 +119,7 @@ static void *spill_alloc(void *ctx, size_t size, size_t alignment) {
     return block;
 }
 
-/* Takes a block out of the list. Returns NULL if it lies in memory. */
+/* Takes a block off the list. Returns NULL if it lies in memory. */
 static mapped *find_mapped(sl_spill *spill, const void *at) {
     sl_spin_lock(&spill->lock);
     mapped **link = &spill->blocks, *block;

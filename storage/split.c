@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Moves the part's bytes among [from, end) of a row: to `out`, or if that is NULL, from `in`. Both hold the bytes from
- * `from` on. */
+/* Moves the part's bytes within [from, end) of a row: to `out`, or from `in` if that is NULL. Both hold the row's bytes
+ * from `from` on. */
 static void move_part(const sl_part *part, uint64_t number, size_t from, size_t end, uint8_t *out, const uint8_t *in) {
     size_t first = part->offset > from ? part->offset : from;
     size_t last = part->offset + part->size < end ? part->offset + part->size : end;

@@ -1,5 +1,5 @@
-/* Whole files: written atomically, and opened without being trusted. The meaning of a section's bytes belongs to the
- * room of the file's type: hnsw, ranker or recommend. */
+/* Whole files: written atomically, and opened without trust. What a section's bytes mean is known to the room of the
+ * file's type: hnsw, ranker or recommend. */
 #ifndef SL_STORAGE_STORE_H
 #define SL_STORAGE_STORE_H
 
@@ -8,8 +8,8 @@
 #include "storage/format.h"
 #include "storage/ops.h"
 
-/* A part of each row of a section, and its place in memory. It is the `size` bytes at `offset` of a row. `at` is the
- * first row's part, `step` the bytes to the next row's. */
+/* A part of each row of a section: `size` bytes at `offset` of the row. In memory, `at` is the first row's part, and
+ * the next row's is `step` bytes behind. */
 typedef struct sl_part {
     uint8_t *at;
     size_t step;
@@ -20,8 +20,8 @@ typedef struct sl_part {
 #define SL_MAX_PARTS    4u
 #define SL_SPLIT_WINDOW ((size_t)2 << 20)
 
-/* Rows of a section that lie in memory in parts. Bytes that no part covers are 0. Parts may leave bytes out when a
- * section is read. */
+/* Rows of a section whose parts lie apart in memory. Bytes that no part covers are 0. When a section is read, parts may
+ * leave bytes out. */
 typedef struct sl_split_rows {
     sl_part parts[SL_MAX_PARTS];
     size_t count;
@@ -31,15 +31,15 @@ typedef struct sl_split_rows {
 
 typedef struct sl_origin sl_origin; /* origin.h */
 
-/* A section to write: `size` bytes at data, or rows. kind and flags go to the table. If room is larger than size,
- * the section has room bytes. The rest are zeros, which take no blocks on a file system with holes. */
+/* A section to write: `size` bytes at data, or rows. kind and flags go to the table. A larger room adds zeros up to
+ * `room` bytes, which take no blocks on a file system with holes. */
 typedef struct sl_section_source {
     uint32_t kind;
     uint32_t flags;
     const void *data;
     uint64_t size;
     uint64_t room;
-    const sl_split_rows *rows; /* NULL: data */
+    const sl_split_rows *rows; /* NULL: the bytes are at data */
 } sl_section_source;
 
 /* The content of a file to write. */
@@ -50,15 +50,14 @@ typedef struct sl_file_content {
     size_t section_count;
 } sl_file_content;
 
-/* Writes a file to path by way of a unique temporary file in the same folder: fsync, rename, fsync of the folder. A
- * symbolic link is written through. Fills in all of the header but the type's own fields. Steps progress by the
- * sections' bytes and ends it before the rename, so that a cancelled save never changes path. A save that fails or is
- * cancelled removes the temporary file and leaves path alone. Only if the folder's sync fails does path hold the new
- * file, and the message says so.
- * Parameters: ops may be NULL. `origin` is the file that the sections come from, or NULL. A new file gets the origin's
- * access, and a file that takes the origin's place becomes the origin.
- * Errors: SL_EBUSY: path is being written in place, is claimed by another, or is the origin and was changed by
- * another. */
+/* Writes a file to path: a unique temporary file in the same folder, fsync, rename, fsync of the folder. Writes through
+ * a symbolic link. Fills in the header but for the type's own fields. Steps progress by the sections' bytes and ends it
+ * before the rename, so a cancelled save never changes path. A save that fails or is cancelled removes the temporary
+ * file and leaves path alone. If only the folder's sync fails, path holds the new file and the message says so.
+ * Parameters: ops may be NULL. `origin`: the file that the sections come from, or NULL. A new file gets its access, and
+ * a file that replaces it becomes the origin.
+ * Errors: SL_EBUSY: path is being written in place, another has claimed it, or it's the origin and another has changed
+ * it. */
 sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
                         sl_progress *progress);
 
@@ -71,70 +70,71 @@ typedef struct sl_medium {
     /* Maps size bytes of an open read-only file. */
     sl_status (*map)(int fd, const char *path, uint64_t size, void **out);
     void (*unmap)(void *base, uint64_t size);
-    /* Advise the system of a range that will be read at random, and of one that is about to be read in order. */
+    /* Advise the system of a range that will be read at random, or in order soon. */
     void (*advise_random)(const void *at, uint64_t size);
     void (*advise_soon)(const void *at, uint64_t size);
 } sl_medium;
 
-/* The medium of a place; NULL: there is no such place. PLACE_DRAM maps its file too, only to copy it. */
+/* The medium of a place; NULL: there is no such place. PLACE_DRAM maps its file too, but only to copy it. */
 const sl_medium *sl_medium_of(sl_place place);
 
 typedef struct sl_store {
     const sl_medium *medium;
-    uint8_t *base;          /* the mapping; its owner alone knows whether it may be written to */
-    int fd;                 /* place DRAM: the file that all is copied from; else -1 */
+    uint8_t *base;          /* the mapping; only its owner knows whether it may be written */
+    int fd;                 /* of PLACE_DRAM: the file that all is copied from; else -1 */
     sl_allocator allocator; /* of the store, and of what its reading takes */
     uint64_t size;
     uint64_t device, inode; /* of the mapped file */
-    int dax;                /* loads go to persistent memory itself, and not to copies of its pages */
-    size_t threads;         /* threads that copy and sum a section, as of sl_crew_run; 1 */
-    int detached;           /* the mapping is private: pages that are written to become this process's own */
+    int dax;                /* loads go to persistent memory itself, not to copies of its pages */
+    size_t threads;         /* threads that copy and sum a section, as of sl_crew_run; 1 at first */
+    int detached;           /* the mapping is private: written pages become this process's own */
     int writer;             /* the fd of the handle that writes the file in place; else -1 */
     sl_access access;       /* of the file when it was opened */
-    int healed;             /* the mapping holds a crashed writer's log, which the file does not */
+    int healed;             /* the mapping holds a crashed writer's log, and the file does not */
     uint64_t watched;       /* atomic: the second of the clock in which sl_writable_watch last looked */
-    uint64_t given_up;      /* atomic: the sequence of the superblock under which it found a damaged log; 0: none */
-    sl_file_header header;  /* verified copy, which does not change with the file */
-    const char *resolved;   /* the path from the root, links resolved: stays right if the process changes its folder */
-    char path[];            /* as the caller gave it, for messages */
+    uint64_t given_up; /* atomic: the sequence of the superblock under which sl_writable_watch found a damaged log; 0:
+                          none */
+    sl_file_header header; /* verified copy, which does not change with the file */
+    const char
+        *resolved; /* the path from the root, with links resolved: stays right if the process changes its folder */
+    char path[];   /* as the caller gave it, for messages */
 } sl_store;
 
 /* Opens and maps path, a file of this type, in constant time. Verifies the header: magic, version, byte order, CRC, and
- * the file's size against it. A type without fields of its own must have zeros there. Verifies each section: its kind
- * is known or not required, comes once, is aligned, lies inside the file with its slack, and overlaps no other. At
- * PLACE_MAP the mapping is advised to be read at random. The allocator gives the store itself. sl_store_close takes
- * NULL.
- * Errors, each naming the path and the fault: SL_EIO, SL_EFORMAT (names another of our types), SL_EVERSION,
- * SL_ECORRUPT (truncated, damaged), SL_EUNSUPPORTED. */
+ * the file's size. A type without fields of its own must have zeros there. Verifies each section: its kind is known or
+ * not required and comes once; it's aligned, lies inside the file with its slack, and overlaps no other. At PLACE_MAP
+ * the mapping is advised for random reads. The allocator gives the store itself. sl_store_close takes NULL.
+ * Errors, which name the path and the fault: SL_EIO, SL_EFORMAT (names another of our types), SL_EVERSION, SL_ECORRUPT
+ * (truncated, damaged), SL_EUNSUPPORTED. */
 sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place place, const sl_allocator *allocator,
                         sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
-/* Tells whether fd is open on the file that the store has mapped, and not on one that took its place. */
+/* Whether fd is open on the file that the store maps, not on one that replaced it. */
 int sl_store_is(const sl_store *store, int fd);
-/* Tells whether the mapped file still has its name. */
+/* Whether the mapped file still has its name. */
 int sl_store_has_name(const sl_store *store);
 /* Errors: SL_EBUSY: the file was replaced while it was opened. */
 sl_status sl_store_check_name(const sl_store *store);
-/* Opens the mapped file for reading. -1: its name is another file's or nobody's, and the store has not kept it open. */
+/* Opens the mapped file for reading. -1: it has lost its name, and the store hasn't kept it open. */
 int sl_store_reopen(const sl_store *store);
-/* Opens the mapped file for writing, by these operations. Errors: SL_EBUSY: its name is another file's. */
+/* Opens the mapped file for writing, with these operations. Errors: SL_EBUSY: another file has its name. */
 sl_status sl_store_open_to_write(const sl_store *store, const sl_file_ops *ops, int *fd);
-/* Puts a private mapping of fd, open on the same file, in the place of the store's. Pages that are written to become
- * this process's own. */
+/* Replaces the store's mapping by a private one of fd, which is open on the same file. Written pages become this
+ * process's own. */
 sl_status sl_store_map_privately(sl_store *store, int fd);
 
-/* Copies the file at path, which may be written in place meanwhile. Puts the copy in place as sl_store_save does.
- * The copy holds at least what a sync left when the call began. The copy has an identity of its own and no log. If
- * the caller's operations write, all bytes go through them. Otherwise the file system may share blocks. Holes stay
- * holes. Starts the progress anew, in bytes. */
+/* Copies the file at path, which may be written in place meanwhile, and puts the copy in place as sl_store_save does.
+ * The copy holds at least what was synced when the call began. It has its own identity, and no log. If the caller's
+ * operations write, all bytes go through them; otherwise the file system may share blocks. Holes stay holes. Starts the
+ * progress anew, in bytes. */
 sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
                             sl_progress *progress);
 
-/* Changes, adds or takes out (size 0) one section of the store's file. Puts the new file in the place of path as
- * sl_store_save does. All other sections keep their bytes, places and CRCs. The system copies them or shares their
- * blocks, and they are not read. Not for a file that is written in place.
- * Errors: as sl_store_save; SL_EBUSY: the file has lost its name. */
+/* Changes, adds or removes (size 0) a section of the store's file, and puts the new file at path as sl_store_save does.
+ * The other sections keep their bytes, places and CRCs: the system copies them or shares their blocks, and they aren't
+ * read. Not for files that are written in place.
+ * Errors: as of sl_store_save; SL_EBUSY: the file has lost its name. */
 sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_ops *ops,
                          const sl_section_source *section, sl_origin *origin, sl_progress *progress);
 
@@ -142,45 +142,45 @@ sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_
 const sl_file_section *sl_store_section(const sl_store *store, uint32_t kind);
 /* The section's bytes in the mapping. */
 void *sl_store_data(const sl_store *store, const sl_file_section *section);
-/* Verifies the section against its CRC. Reads the file itself while it has its name. A file that became shorter is then
- * SL_ECORRUPT and no signal, and holes stay holes. Steps progress by the bytes. Passes over a section that is written
+/* Verifies the section by its CRC. Reads the file itself while it has its name, so that a file that became shorter
+ * gives SL_ECORRUPT, not a signal, and holes stay holes. Steps progress by the bytes. Skips a section that is written
  * in place, which has no CRC: see sl_page_sums_verify.
  * Errors: SL_ECORRUPT names the path and the section. */
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress);
-/* Pages of a file that is written in place, verified by their sums: see page_sums.h. */
+/* Pages of a file that is written in place, verified by checksums: see page_sums.h. */
 typedef struct sl_pages_found {
-    uint64_t checked; /* pages read; 0: the file has no sums, or sums out of force */
+    uint64_t checked; /* pages read; 0: the file has no checksums, or they are out of force */
     uint64_t bad;
 } sl_pages_found;
 
-/* The extent of a verification. */
+/* What was verified. */
 typedef struct sl_verified {
     size_t sections; /* sections with a CRC */
     uint64_t bytes;  /* of the header, the sections and the gaps between them */
     sl_pages_found pages;
-    int unverified; /* the file is written in place, and has no page sums in force */
+    int unverified; /* 1: the file is written in place and has no page checksums in force */
 } sl_verified;
 
-/* Verifies every byte of the file, reading the file itself while it has its name. The header page must equal the copy
- * that was verified at opening. Each section must fit its CRC, and the gaps must be zeros. In a file that is written in
- * place each page must fit its sum. Fills *found also on failure. Steps progress by the bytes.
+/* Verifies every byte of the file, and reads the file itself while it has its name. The header page must equal the copy
+ * verified at opening, sections must fit their CRCs, and gaps must be zeros. In a file that is written in place, pages
+ * must fit their checksums. Fills in *found even on failure. Steps progress by the bytes.
  * Errors: SL_ECORRUPT names the path and the place. */
 sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_progress *progress);
 /* Verifies only the zeros between the sections and behind the last. A new file has zeros there whatever the old one
- * had. A program that makes a file from another, and verifies the sections itself, calls this too. Errors: as
+ * had. So a program that makes a file from another, and verifies the sections itself, calls this too. Errors: as of
  * sl_store_verify_all. */
 sl_status sl_store_verify_gaps(const sl_store *store, sl_progress *progress);
 
 /* Copies the section into `to` (section->size bytes) and verifies the copy. */
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress);
-/* Copies the section's first `size` bytes. There is no CRC to verify a part by, nor a section that is written in
+/* Copies the section's first `size` bytes. A part has no CRC to verify it by, nor has a section that is written in
  * place. */
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress);
-/* Copies them into the parts of rows. */
+/* Copies the section into the parts of rows. */
 sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows,
                              uint64_t size, sl_progress *progress);
-/* Move bytes [at, at + size) of a section of these rows: gather from the parts into `bytes`, scatter back. */
+/* Move bytes [at, at + size) of a section with these rows: gather from the parts into `bytes`, or scatter them back. */
 void sl_split_gather(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes);
 void sl_split_scatter(const sl_split_rows *rows, uint64_t at, size_t size, const uint8_t *bytes);
 

@@ -48,7 +48,7 @@ sl_status sl_writable_super(const sl_store *store, sl_superblock *out) {
     return sl_fail(SL_ECORRUPT, "%s: both superblocks are damaged; restore a copy of the file", store->path);
 }
 
-/* A new file has one superblock, and zeros in the other's place. */
+/* A new file has one superblock, and zeros in place of the other. */
 int sl_writable_is_doubtful(const sl_store *store) {
     static const sl_superblock none;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LIVE);

@@ -12,10 +12,10 @@ typedef struct verifier {
     int fd; /* of the file; -1: bytes come from the mapping alone */
     sl_verified *found;
     sl_progress *progress;
-    int gaps_alone; /* passes over sections */
+    int gaps_alone; /* 1: skips sections */
 } verifier;
 
-/* The section that lies next behind `last`; NULL: there is none. If last is NULL, the first section in the file. */
+/* The section that follows `last` in the file; NULL: there is none. NULL for `last` gives the first section. */
 static const sl_file_section *section_behind(const sl_store *store, const sl_file_section *last) {
     const sl_file_section *next = NULL;
     for (uint32_t i = 0; i < store->header.section_count; i++) {
@@ -55,7 +55,7 @@ static sl_status damaged_gap(const sl_store *store, const sl_file_section *befor
                    store->path, byte, before->kind, sl_section_name(before->kind));
 }
 
-/* Checks that the bytes up to `end`, behind section `before`, are zero. */
+/* Checks that the bytes from section `before` to `end` are zero. */
 static sl_status verify_gap(const verifier *v, const sl_file_section *before, uint64_t end) {
     uint8_t bytes[SL_SECTION_ALIGN];
     for (uint64_t at = v->found->bytes, some; at < end; at += some) {
@@ -70,7 +70,7 @@ static sl_status verify_gap(const verifier *v, const sl_file_section *before, ui
     return SL_OK;
 }
 
-/* A section that is written in place has no CRC, and is verified by pages. */
+/* A section that is written in place has no CRC. Its pages are verified instead. */
 static sl_status verify_section(const verifier *v, const sl_file_section *section) {
     if (!v->gaps_alone) {
         SL_TRY(sl_store_verify(v->store, section, v->progress));
@@ -102,11 +102,11 @@ sl_status sl_store_verify_all(const sl_store *store, sl_verified *found, sl_prog
     int fd = sl_store_reopen(store);
     verifier v = {.store = store, .fd = store->healed ? -1 : fd, .found = found, .progress = progress};
     sl_status status = sl_writable_head(store) ? sl_writable_check_settled(store) : SL_OK;
-    /* Pages come first: they tell how much is damaged. Records then tell whose data is damaged. */
+    /* Pages come first, because they tell how much is damaged. Records then tell whose data it is. */
     if (status == SL_OK) status = verify_header(&v);
     if (status == SL_OK) status = verify_pages(&v);
     if (status == SL_OK) status = verify_sections(&v);
-    /* A writer that died meanwhile may have left pages without their sums. */
+    /* A writer that died meanwhile may have left pages without their checksums. */
     if (status == SL_ECORRUPT && sl_writable_head(store) && sl_writable_check_settled(store) == SL_EBUSY)
         status = SL_EBUSY;
     if (fd >= 0) close(fd);

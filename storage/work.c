@@ -15,7 +15,7 @@
 /* The file's first bytes. */
 typedef struct head {
     char magic[8];
-    uint32_t version, crc; /* of all else */
+    uint32_t version, crc; /* of all other fields */
     uint64_t key[2];
 } head;
 _Static_assert(sizeof(head) == 32, "notes begin at byte 32");
@@ -23,7 +23,7 @@ _Static_assert(sizeof(head) == 32, "notes begin at byte 32");
 static const char magic[8] = {'S', 'L', 'W', 'O', 'R', 'K', '\r', '\n'};
 enum { VERSION = 1, TRIES = 100 };
 
-/* Seconds for which a locked file is waited for. */
+/* Seconds to wait for a locked file. */
 #define PATIENCE 2.0
 
 struct sl_work {
@@ -31,8 +31,8 @@ struct sl_work {
     sl_file_ops ops;
     sl_spin lock;  /* guards `end` */
     int fd;        /* -1: the file was removed */
-    uint64_t from; /* of the note that was read last */
-    uint64_t end;  /* of the notes that were read or appended */
+    uint64_t from; /* of the note read last */
+    uint64_t end;  /* of the notes read or appended */
     char path[];
 };
 
@@ -44,12 +44,12 @@ static uint32_t note_crc(const sl_note *note, const void *bytes) {
     return sl_crc32c(sl_crc32c(0, note, offsetof(sl_note, crc)), bytes, note->size);
 }
 
-/* Tells whether all `size` bytes were there and read. */
+/* Whether all `size` bytes were there and could be read. */
 static int has_read(const sl_work *work, void *to, size_t size, uint64_t at) {
     return sl_read_at(work->fd, work->path, to, size, at) == SL_OK;
 }
 
-/* A file that is no work file may be anything, and stays. */
+/* A file that is no work file may be anything, so it stays. */
 static sl_status check_kind(const sl_work *work) {
     struct stat info;
     char first[sizeof magic];
@@ -61,14 +61,14 @@ static sl_status check_kind(const sl_work *work) {
     return sl_fail(SL_ECORRUPT, "%s: is no work file, so it is left as it is; choose another name", work->path);
 }
 
-/* The file may be removed by the one that had it, before the lock is taken. */
+/* Its holder may remove the file before the lock is taken. */
 static int is_there(const sl_work *work) {
     struct stat mine, there;
     return fstat(work->fd, &mine) == 0 && lstat(work->path, &there) == 0 && mine.st_ino == there.st_ino &&
            mine.st_dev == there.st_dev;
 }
 
-/* A file that was just made is removed: without locks nobody may use it. */
+/* A file that was just made is removed, because nobody may use it without locks. */
 static sl_status fail_unlocked(const sl_work *work, int is_new) {
     if (is_new) (void)unlink(work->path);
     return sl_fail(SL_EUNSUPPORTED,
@@ -96,7 +96,7 @@ static sl_status open_once(sl_work *work) {
     return sl_fail(SL_EBUSY, "%s: is made and removed by others all the time; choose another name", work->path);
 }
 
-/* A process that was killed has its files until its memory is given back. */
+/* A killed process has its files until the system has taken back its memory. */
 static sl_status open_locked(sl_work *work) {
     const sl_waiting waiting = sl_waiting_for(PATIENCE, NULL, NULL);
     sl_status status;
@@ -165,7 +165,7 @@ int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room) {
     return 0;
 }
 
-/* Later notes are written over a rest that a failure leaves, so a failure does no harm. */
+/* If this fails, later notes are written over the rest, so a failure does no harm. */
 void sl_work_cut(sl_work *work) {
     work->end = work->from;
     (void)work->ops.ftruncate(work->ops.ctx, work->fd, work->end);
@@ -183,7 +183,7 @@ sl_status sl_work_append(sl_work *work, uint32_t kind, uint32_t number, const vo
     const uint64_t at = work->end;
     work->end += sizeof note + size;
     sl_spin_unlock(&work->lock);
-    /* The head comes last: a note whose bytes are not there has none. */
+    /* The head comes last, so that a note without its bytes has none. */
     SL_TRY(sl_write_at(&work->ops, work->fd, work->path, bytes, size, at + sizeof note));
     return sl_write_at(&work->ops, work->fd, work->path, &note, sizeof note, at);
 }

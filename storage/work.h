@@ -1,8 +1,6 @@
-/*
- * A work file: notes of what a long piece of work has done, so that the work goes on there after an interruption.
- * Each note has a CRC. Notes end at the first that is not whole, as a kill or a power loss may leave it. Nothing is
- * synced: what is lost is done again.
- */
+/* A work file: notes of what a long piece of work has done, so that it continues after an interruption. Each note has a
+ * CRC. The notes end at the first that isn't whole, as a kill or a power loss leaves it. Nothing is synced: lost work
+ * is done again. */
 #ifndef SL_STORAGE_WORK_H
 #define SL_STORAGE_WORK_H
 
@@ -12,25 +10,25 @@ typedef struct sl_work sl_work;
 
 /* The head of a note. Kinds and numbers are the caller's. */
 typedef struct sl_note {
-    uint32_t kind, number; /* kinds from 1 up */
+    uint32_t kind, number; /* kinds count from 1 */
     uint32_t size;         /* bytes */
-    uint32_t crc;          /* of the other fields and of the bytes */
+    uint32_t crc;          /* of the other fields and the bytes */
 } sl_note;
 
 /* Opens the file or creates it, and keeps others off. Errors: SL_EBUSY: another has it; SL_EIO and SL_ENOSPC by errno;
- * SL_ECORRUPT: a file of another kind, which stays as it is. */
+ * SL_ECORRUPT: a file of another kind, which is left alone. */
 sl_status sl_work_open(const char *path, const sl_allocator *allocator, sl_work **out);
-/* Closes the file, and removes it where it has no notes. Takes NULL. */
+/* Closes the file, and removes it if it has no notes. Takes NULL. */
 void sl_work_close(sl_work *work);
-/* Removes the file: the work is done. Takes NULL. */
+/* Removes the file when the work is done. Takes NULL. */
 void sl_work_remove(sl_work *work);
 
-/* Begins to read at the first note. Notes are dropped that were made under another key, which stands for all that the
- * work depends on. */
+/* Begins reading at the first note. Notes made under another key are dropped; the key stands for all that the work
+ * depends on. */
 sl_status sl_work_begin(sl_work *work, const uint64_t key[2]);
-/* Reads the next note into `to`. Returns 0 behind the last whole note: further notes are appended there. */
+/* Reads the next note into `to`. Returns 0 behind the last whole note. Further notes are appended there. */
 int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room);
-/* Drops all notes from the one on that was read last, or all notes. */
+/* Drop the note read last and all behind it; or all notes. */
 void sl_work_cut(sl_work *work);
 void sl_work_restart(sl_work *work);
 

@@ -13,15 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Milliseconds that a writer waits for a reader that replays the log. A writer does not wait longer for a stopped
- * reader. */
+/* Milliseconds that a writer waits for a reader to replay the log. It doesn't wait longer, because the reader may be
+ * stopped. */
 #define HEALER_PAUSES 2000
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Tells whether the writer may go on
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A later sync does not bring back what a failed sync has lost. */
+/* A later sync doesn't bring back what a failed one has lost. */
 static sl_status check_failed(const sl_writable *file) {
     if (!file->failed && (file->direct || !file->redo->unsure)) return SL_OK;
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again",
@@ -45,8 +45,8 @@ sl_status sl_writable_check_owner(const sl_writable *file) {
                    file->store->path, file->owner);
 }
 
-/* Only the file's writer changes the superblock. Another superblock means that a file was copied over this one.
- * Further writes of the old file's changes would damage the new file. */
+/* Only the writer changes the superblock. If it's another one, a file was copied over this one, and further changes of
+ * the old file would damage the new one. */
 static sl_status check_super(const sl_writable *file) {
     sl_superblock now;
     SL_TRY(sl_read_at(file->fd, file->store->path, &now, sizeof now, sl_superblock_at(file->section, &file->super)));
@@ -67,12 +67,11 @@ static size_t pieces_bytes(uint64_t size) {
  * Closing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Marks the file as one that needs no log, whatever its name is. Nobody needs a log without a group then. Returns
- * whether the mark was written. */
+/* Marks the file as one that needs no log: nobody needs a log without a group. Returns whether the mark was written. */
 static int has_done(sl_writable *file) {
     if (!file->ready || file->direct || file->redo->end || sl_writable_check(file) != SL_OK) return 0;
     file->super.logged = 0;
-    /* Both superblocks, so that either is enough. */
+    /* In both superblocks, so that either is enough. */
     for (size_t i = 0; i < SL_SUPERBLOCKS; i++)
         if (sl_superblock_write(&file->ops, file->fd, file->store->path, file->section, &file->super) != SL_OK)
             return 0;
@@ -82,7 +81,7 @@ static int has_done(sl_writable *file) {
 void sl_writable_close(sl_writable *file) {
     if (!file) return;
     sl_redo_close(file->redo, has_done(file));
-    /* A child that was forked meanwhile shares the locks, and would keep them. */
+    /* A child that was forked meanwhile shares the locks and would keep them. */
     if (file->fd >= 0 && file->owner == (int)getpid()) {
         (void)sl_lock_byte(file->fd, F_UNLCK, SL_LIVE_WRITER);
         (void)sl_lock_byte(file->fd, F_UNLCK, SL_LIVE_DIRECT);
@@ -101,8 +100,8 @@ void sl_writable_close(sl_writable *file) {
  * Opening
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Takes the lock. Waits for a reader that replays what the last writer left, which takes a moment. The lock is free
- * if the reader ends between the two looks. */
+/* Takes the lock. A reader may be replaying what the last writer left, which takes a moment: waits for it. If it ends
+ * between the two looks, the lock is free. */
 static sl_status lock_for_writing(sl_writable *file) {
     sl_status status;
     int healed = 1;
@@ -110,13 +109,13 @@ static sl_status lock_for_writing(sl_writable *file) {
         healed = i < HEALER_PAUSES && sl_byte_is_locked(file->fd, SL_LIVE_HEALER);
         if (healed) sl_pause_ns(1000000);
     }
-    /* Readers look at this byte. On a file system without such locks, readers leave a dead writer's log to the next
+    /* Readers look at this byte. On a file system without such locks, they leave a dead writer's log to the next
      * opener. */
     if (status == SL_OK) (void)sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_WRITER);
     return status;
 }
 
-/* Operations that the caller gave stand in for persistent memory. */
+/* A caller's operations stand in for persistent memory. */
 static sl_status map_directly(sl_store *store, sl_writable *file) {
     void *base;
     sl_status status;
@@ -135,13 +134,13 @@ static sl_status map_directly(sl_store *store, sl_writable *file) {
     return SL_OK;
 }
 
-/* A file that is written without a log cannot be copied meanwhile. */
+/* A file that is written without a log can't be copied meanwhile. */
 static sl_status keep_copies_off(sl_writable *file) {
     if (sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_DIRECT) == 0 || !sl_lock_is_taken()) return SL_OK;
     return sl_fail(SL_EBUSY, "%s: a snapshot of it is being taken; let it finish", file->store->path);
 }
 
-/* A direct store is visible before its page's sum could be. So the superblock says first that the sums are out of
+/* A direct store is visible before its page's checksum could be. So the superblock first says that checksums are out of
  * force. */
 static sl_status prepare_sums(const sl_store *store, sl_writable *file) {
     sl_page_sums sums;
