@@ -87,7 +87,7 @@ static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
         __atomic_store_n(&table->refs[id], ref, __ATOMIC_RELEASE);
         return fresh;
     }
-    for (size_t at = sl_id_place(table, id);; at = (at + 1) & (table->size - 1)) {
+    SL_PROBE(at, sl_id_hash(table->seed, id), table->size) {
         sl_id_entry *entry = &table->entries[at];
         uint64_t there = __atomic_load_n(&entry->id, __ATOMIC_RELAXED);
         if (there != SL_NO_ID && there != id) continue;

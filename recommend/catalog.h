@@ -7,6 +7,7 @@
 #include "base/id_hash.h"
 #include "base/memory.h"
 #include "base/prefetch.h"
+#include "base/probe.h"
 
 /* A row: its part's number in the upper 32 bits, its own in the lower. */
 typedef uint64_t sl_row_ref;
@@ -91,7 +92,7 @@ static inline size_t sl_id_place(const sl_id_table *table, uint64_t id) {
 /* The row of an id, or SL_NO_REF. */
 static inline sl_row_ref sl_id_table_find(const sl_id_table *table, uint64_t id) {
     if (table->dense) return id < table->size ? __atomic_load_n(&table->refs[id], __ATOMIC_ACQUIRE) : SL_NO_REF;
-    for (size_t at = sl_id_place(table, id);; at = (at + 1) & (table->size - 1)) {
+    SL_PROBE(at, sl_id_hash(table->seed, id), table->size) {
         uint64_t found = __atomic_load_n(&table->entries[at].id, __ATOMIC_ACQUIRE);
         if (found == SL_NO_ID) return SL_NO_REF;
         if (found == id) return __atomic_load_n(&table->entries[at].ref, __ATOMIC_ACQUIRE);

@@ -1,6 +1,7 @@
 #include "recommend/recall.h"
 
 #include "base/id_hash.h"
+#include "base/probe.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/search/accessors.h"
 
@@ -31,35 +32,31 @@ void sl_recall_free(sl_recall *recall) {
  * Exclusions
  * ------------------------------------------------------------------------------------------------------------- */
 
-static size_t place_of(const sl_recall *recall, uint64_t id) {
-    return (size_t)sl_id_hash(recall->seed, id) & recall->mask;
+/* The place of an id among the excluded ones, or a free place. */
+static uint64_t *place_of(const sl_recall *recall, uint64_t id) {
+    SL_PROBE(at, sl_id_hash(recall->seed, id), recall->places) {
+        if (recall->excluded[at] == SL_NO_ID || recall->excluded[at] == id) return &recall->excluded[at];
+    }
 }
 
 static sl_status exclude_ids(sl_recall *recall, const uint64_t *ids, size_t count) {
-    size_t places = 16;
     sl_status status = SL_OK;
     if (count > SIZE_MAX / 4) return sl_fail(SL_EINVAL, "exclude_count is %zu", count);
-    while (places < 2 * count)
-        places *= 2;
+    const size_t places = sl_probe_places(count, 16);
     recall->excluded =
         sl_mem_grow(&recall->allocator, recall->excluded, &recall->room, places, sizeof *recall->excluded, &status);
     SL_TRY(status);
-    recall->mask = places - 1;
+    recall->places = places;
     recall->seed = sl_id_seed();
     memset(recall->excluded, 0xff, places * sizeof *recall->excluded);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = place_of(recall, ids[i]);
-        while (recall->excluded[at] != SL_NO_ID && recall->excluded[at] != ids[i])
-            at = (at + 1) & recall->mask;
-        recall->excluded[at] = ids[i];
-    }
+    for (size_t i = 0; i < count; i++)
+        *place_of(recall, ids[i]) = ids[i];
     return SL_OK;
 }
 
 static int accept_id(void *ctx, uint64_t id) {
     const sl_recall *recall = ctx;
-    for (size_t at = place_of(recall, id); recall->excluded[at] != SL_NO_ID; at = (at + 1) & recall->mask)
-        if (recall->excluded[at] == id) return 0;
+    if (*place_of(recall, id) == id) return 0;
     return !recall->request->accept || recall->request->accept(recall->request->accept_ctx, id);
 }
 

@@ -12,7 +12,7 @@ typedef struct sl_recall {
     sl_index *index;
     const sl_request *request; /* the request being served, for the filter */
     uint64_t *excluded;        /* the excluded ids: open addressing, SL_NO_ID in empty places */
-    size_t room, mask;         /* places allocated; places in use, a power of two, minus 1 */
+    size_t room, places;       /* places allocated; places in use */
     uint64_t seed;             /* of the ids' hash */
     size_t dim;
     sl_metric metric;

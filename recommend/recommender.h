@@ -83,15 +83,10 @@ void sl_pair_rows_free(sl_pair_rows *rows);
 sl_status sl_pair_rows_fill(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates,
                             const float *recall_scores, size_t count, sl_encoded *out);
 
-/* diversify.c: an entry of a table of groups. */
-typedef struct sl_group_count {
-    uint64_t group;
-    size_t count;
-} sl_group_count;
-/* Moves the first n of `count` entries to the front, in order, with at most `most` of each group.
- * Parameters: an entry's id is a candidate's number. counts is scratch of `room` entries: a power of two, twice n
- * at least. Returns the number of entries kept. */
+/* diversify.c: moves the first n of `count` entries to the front, in order, with at most `most` of each group.
+ * Parameters: an entry's id is a candidate's number. `scratch` has sl_key_counts_bytes of sl_key_counts_places(n).
+ * Returns the number of entries kept. */
 size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, const sl_candidate *candidates,
-                    sl_group_count *counts, size_t room);
+                    void *scratch);
 
 #endif

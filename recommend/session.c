@@ -1,5 +1,6 @@
 #include "recommend/session.h"
 
+#include "base/key_counts.h"
 #include "base/params.h"
 #include "recommend/recall.h"
 #include "recommend/recommender.h"
@@ -20,8 +21,7 @@ struct sl_session {
     float *recall_scores, *scores;
     sl_candidate *rows;
     sl_top_entry *top;
-    sl_group_count *groups;
-    size_t group_room;
+    void *groups; /* counts of groups, see sl_diversify */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -65,24 +65,22 @@ static sl_status ensure_scorer(sl_session *session, const sl_pair *pair) {
     return sl_model_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
 }
 
-static sl_status make_array(const sl_session *session, size_t count, size_t element, void *out) {
-    void *block;
-    SL_TRY(sl_mem_alloc(&session->recommender->allocator, count * element, &block));
-    memcpy(out, &block, sizeof block);
-    return SL_OK;
+/* Bytes of the counts of groups. */
+static size_t group_bytes(const sl_session *session) {
+    return sl_key_counts_bytes(sl_key_counts_places(session->n));
 }
 
 static sl_status make_arrays(sl_session *session) {
+    const sl_allocator *allocator = &session->recommender->allocator;
     size_t count = session->candidates;
-    session->group_room = 2;
-    while (session->group_room < 2 * session->n)
-        session->group_room *= 2;
-    SL_TRY(make_array(session, count, sizeof *session->ids, &session->ids));
-    SL_TRY(make_array(session, count, sizeof *session->recall_scores, &session->recall_scores));
-    SL_TRY(make_array(session, count, sizeof *session->scores, &session->scores));
-    SL_TRY(make_array(session, count, sizeof *session->rows, &session->rows));
-    SL_TRY(make_array(session, count, sizeof *session->top, &session->top));
-    return make_array(session, session->group_room, sizeof *session->groups, &session->groups);
+    sl_status status = SL_OK;
+    session->ids = sl_mem_array(allocator, count, sizeof *session->ids, &status);
+    session->recall_scores = sl_mem_array(allocator, count, sizeof *session->recall_scores, &status);
+    session->scores = sl_mem_array(allocator, count, sizeof *session->scores, &status);
+    session->rows = sl_mem_array(allocator, count, sizeof *session->rows, &status);
+    session->top = sl_mem_array(allocator, count, sizeof *session->top, &status);
+    session->groups = sl_mem_array(allocator, group_bytes(session), 1, &status);
+    return status;
 }
 
 static sl_status make_session(sl_session *session) {
@@ -130,7 +128,7 @@ void sl_session_free(sl_session *session) {
     sl_mem_free(allocator, session->scores, count * sizeof *session->scores);
     sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
     sl_mem_free(allocator, session->top, count * sizeof *session->top);
-    sl_mem_free(allocator, session->groups, session->group_room * sizeof *session->groups);
+    sl_mem_free(allocator, session->groups, group_bytes(session));
     sl_hazard_give_back(session->hazard);
     sl_mem_free(allocator, session, sizeof *session);
 }
@@ -204,8 +202,7 @@ static size_t choose_candidates(const serving *s, size_t found, const sl_recomme
             top.entries[top.size] = (sl_top_entry){0, top.size};
     }
     if (!params->max_per_group) return top.size;
-    return sl_diversify(top.entries, top.size, params->n, params->max_per_group, session->rows, session->groups,
-                        session->group_room);
+    return sl_diversify(top.entries, top.size, params->n, params->max_per_group, session->rows, session->groups);
 }
 
 /* Writes the chosen candidates, and fills up to n with SL_NO_ID and NaN. */

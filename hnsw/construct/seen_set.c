@@ -1,23 +1,19 @@
 #include "hnsw/construct/seen_set.h"
 
+#include "base/probe.h"
 #include "hnsw/construct/neighbour_lists.h"
 
 #include <string.h>
 
-static size_t table_places(size_t most) {
-    size_t places = 2;
-    while (places < 2 * most)
-        places *= 2;
-    return places;
-}
+enum { LEAST_PLACES = 2 };
 
 size_t sl_seen_bytes(size_t most) {
-    return 2 * table_places(most) * sizeof(uint32_t);
+    return 2 * sl_probe_places(most, LEAST_PLACES) * sizeof(uint32_t);
 }
 
 sl_status sl_seen_init(sl_seen *seen, const sl_allocator *allocator, size_t most) {
     sl_status status = SL_OK;
-    *seen = (sl_seen){.allocator = *allocator, .places = table_places(most), .shift = 32};
+    *seen = (sl_seen){.allocator = *allocator, .places = sl_probe_places(most, LEAST_PLACES), .shift = 32};
     for (size_t places = seen->places; places > 1; places /= 2)
         seen->shift--;
     seen->table = sl_mem_array(allocator, seen->places, sizeof *seen->table, &status);
@@ -38,10 +34,11 @@ void sl_seen_clear(sl_seen *seen) {
 }
 
 int sl_seen_add(sl_seen *seen, uint32_t point) {
-    size_t at = (uint32_t)(point * SL_POINT_HASH) >> seen->shift;
-    for (; seen->table[at] != SL_NONE; at = (at + 1) & (seen->places - 1))
+    SL_PROBE(at, (uint32_t)(point * SL_POINT_HASH) >> seen->shift, seen->places) {
         if (seen->table[at] == point) return 0;
-    seen->table[at] = point;
-    seen->used[seen->count++] = (uint32_t)at;
-    return 1;
+        if (seen->table[at] != SL_NONE) continue;
+        seen->table[at] = point;
+        seen->used[seen->count++] = (uint32_t)at;
+        return 1;
+    }
 }

@@ -1,6 +1,7 @@
 #include "hnsw/graph/ids.h"
 
 #include "base/id_hash.h"
+#include "base/probe.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/view.h"
 
@@ -11,13 +12,7 @@ enum { AHEAD_PLACE = 32, AHEAD_ID = 16 };
 /* Ids looked up while the lock is held once. */
 enum { HELD = 4096 };
 
-/* At most half of the entries are used, so probes stay short. */
-static size_t map_size_for(size_t n) {
-    size_t size = 64;
-    while (size < 2 * n)
-        size *= 2;
-    return size;
-}
+enum { LEAST_ENTRIES = 64 };
 
 static size_t map_place(const sl_id_map *map, uint64_t id) {
     return (size_t)sl_id_hash(map->seed, id) & (map->size - 1);
@@ -35,10 +30,9 @@ static void prefetch_id(const sl_graph *graph, const sl_id_map *map, uint64_t id
 
 /* The entry of an id, or the empty entry where it belongs. */
 static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
-    size_t at = map_place(map, id);
-    while (map->entries[at] != SL_NONE && sl_id_of(graph, map->entries[at]) != id)
-        at = (at + 1) & (map->size - 1);
-    return at;
+    SL_PROBE(at, sl_id_hash(map->seed, id), map->size) {
+        if (map->entries[at] == SL_NONE || sl_id_of(graph, map->entries[at]) == id) return at;
+    }
 }
 
 /* The first undeleted node of a chain that has the id. In a file that another process writes, nodes may have got other
@@ -69,7 +63,7 @@ static size_t map_bytes(const sl_graph *graph, size_t size) {
 }
 
 size_t sl_ids_bytes(const sl_graph *graph, size_t n) {
-    return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, map_size_for(n)));
+    return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, sl_probe_places(n, LEAST_ENTRIES)));
 }
 
 static void map_free(sl_index *index) {
@@ -84,7 +78,7 @@ static void map_free(sl_index *index) {
  * first node keeps the id, and `*twice` counts the others. */
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *entries;
-    map->size = map_size_for(room);
+    map->size = sl_probe_places(room, LEAST_ENTRIES);
     map->seed = sl_id_seed();
     SL_TRY(sl_mem_alloc(&graph->allocator, map_bytes(graph, map->size), &entries));
     map->entries = entries;
@@ -149,7 +143,7 @@ static sl_status map_follow(sl_index *index) {
     sl_graph view;
     sl_id_map *map = &index->id_map;
     size_t n = sl_view_of(index, &view)->n;
-    if (!map->entries || map->size < map_size_for(n)) SL_TRY(map_make(index, n, n + n / 2));
+    if (!map->entries || map->size < sl_probe_places(n, LEAST_ENTRIES)) SL_TRY(map_make(index, n, n + n / 2));
     for (; map->nodes < n; map->nodes++)
         (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
     return SL_OK;
@@ -310,7 +304,7 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
     }
     /* Ids that may have several vectors aren't looked up. */
     const int put = index->id_map.entries || !index->graph.multi;
-    if (put && (!index->id_map.entries || index->id_map.size < map_size_for(total))) {
+    if (put && (!index->id_map.entries || index->id_map.size < sl_probe_places(total, LEAST_ENTRIES))) {
         /* A file may have room for a thousand times its nodes. */
         size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
         sl_status status = map_make(index, index->graph.n, total > room ? total : room);

@@ -1,6 +1,6 @@
 #include "hnsw/search/grouped_search.h"
 
-#include "hnsw/search/key_counts.h"
+#include "base/key_counts.h"
 #include "hnsw/search/rerank.h"
 
 /* Settles candidates to eleven eighths of the depth of the k-th result: those up to it are then as sure as an ef_search

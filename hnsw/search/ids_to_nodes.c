@@ -1,6 +1,7 @@
 #include "hnsw/search/ids_to_nodes.h"
 
 #include "base/id_hash.h"
+#include "base/probe.h"
 #include "hnsw/graph/ids.h"
 
 #include <string.h>
@@ -125,18 +126,14 @@ static sl_status make_runs(const sl_graph *graph, const sl_allocator *allocator,
 
 /* Returns the places of a run's table. Three of four stay free, so nearly every id is in its first place. */
 static size_t table_size(const runs *list, size_t run) {
-    size_t size = 16;
-    while (size < 4 * (list->starts[run + 1] - list->starts[run]))
-        size *= 2;
-    return size;
+    return sl_probe_places(2 * (list->starts[run + 1] - list->starts[run]), 16);
 }
 
 /* Returns the place of an id, or the free place where it belongs. SL_NO_ID, which no node has, marks free places. */
 static size_t place_of(const uint64_t *table, size_t size, const entry *e) {
-    size_t at = e->hash & (size - 1);
-    while (table[at] != SL_NO_ID && table[at] != e->id)
-        at = (at + 1) & (size - 1);
-    return at;
+    SL_PROBE(at, e->hash, size) {
+        if (table[at] == SL_NO_ID || table[at] == e->id) return at;
+    }
 }
 
 static void join_run(const runs *list, const runs *all, size_t run, uint64_t *table, uint64_t *nodes) {

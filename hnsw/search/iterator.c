@@ -1,6 +1,6 @@
+#include "base/key_counts.h"
 #include "base/params.h"
 #include "hnsw/search/filter.h"
-#include "hnsw/search/key_counts.h"
 #include "hnsw/search/rerank.h"
 #include "hnsw/search/search_params.h"
 #include "hnsw/search/searcher_pool.h"

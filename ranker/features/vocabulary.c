@@ -1,5 +1,6 @@
 #include "ranker/features/vocabulary.h"
 
+#include "base/probe.h"
 #include "ranker/features/number.h"
 
 #include <string.h>
@@ -39,8 +40,8 @@ uint64_t sl_text_hash(const char *text, size_t size) {
     return XXH3_64bits(text, size);
 }
 
-static size_t integer_place(int64_t value, size_t entries) {
-    return (size_t)(((uint64_t)value * 0x9e3779b97f4a7c15u) >> 32) & (entries - 1);
+static uint64_t integer_hash(int64_t value) {
+    return ((uint64_t)value * 0x9e3779b97f4a7c15u) >> 32;
 }
 
 sl_status sl_vocabulary_create(const sl_allocator *allocator, sl_vocabulary **out) {
@@ -106,8 +107,7 @@ static int same_text(const sl_vocabulary *v, const text_entry *entry, const char
 /* Returns the text's entry, or the free one where it would go. */
 static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_t size, uint64_t hash) {
     const text_entry wanted = entry_for(text, size, hash, 0);
-    size_t mask = v->text_entries - 1;
-    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+    SL_PROBE(at, hash, v->text_entries) {
         text_entry *entry = &v->texts[at];
         if (!entry->number) return entry;
         if (entry->tag != wanted.tag || entry->size != wanted.size) continue;
@@ -116,8 +116,7 @@ static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_
 }
 
 static integer_entry *integer_entry_of(const sl_vocabulary *v, int64_t value) {
-    size_t mask = v->integer_entries - 1;
-    for (size_t at = integer_place(value, v->integer_entries);; at = (at + 1) & mask) {
+    SL_PROBE(at, integer_hash(value), v->integer_entries) {
         integer_entry *entry = &v->integers[at];
         if (!entry->number || entry->value == value) return entry;
     }

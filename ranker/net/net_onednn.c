@@ -1,6 +1,7 @@
 /* Products as oneDNN's matmul primitives. Bias and activation are fused as post-ops. All share one scratch pad of the
  * caller's. A primitive is made for the number of threads that OpenMP says, and must run under the same number:
  * sl_products_run sets it. */
+#include "base/probe.h"
 #include "ranker/net/net_product.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -320,10 +321,9 @@ static product *entry_of(product *entries, size_t entry_count, const sl_product_
     uint64_t hash = shape->rows * 0x9e3779b97f4a7c15u + shape->in * 0xc2b2ae3d27d4eb4fu +
                     shape->out * 0x165667b19e3779f9u + shape->stride;
     hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u;
-    size_t at = (size_t)(hash >> 40) & (entry_count - 1);
-    while (entries[at].primitive && !same_shape(&entries[at].shape, shape))
-        at = (at + 1) & (entry_count - 1);
-    return &entries[at];
+    SL_PROBE(at, hash >> 40, entry_count) {
+        if (!entries[at].primitive || same_shape(&entries[at].shape, shape)) return &entries[at];
+    }
 }
 
 static sl_status make_room(sl_products *products) {

@@ -121,7 +121,7 @@ START_TEST(chosen_ids_lie_apart) {
     ck_ok(sl_searcher_create(f.index, EF, &searcher));
     ck_ok(sl_recall_run(&recall, searcher, &request, &params, ids, scores, &found));
     ck_assert_uint_eq(found, N);
-    ck_assert_uint_lt(colliding_run(recall.excluded, recall.mask + 1, sizeof none, &none, sizeof none), COLLIDING_RUN);
+    ck_assert_uint_lt(colliding_run(recall.excluded, recall.places, sizeof none, &none, sizeof none), COLLIDING_RUN);
     sl_searcher_free(searcher);
     sl_recall_free(&recall);
 }

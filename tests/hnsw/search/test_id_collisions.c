@@ -1,6 +1,6 @@
 /* Ids that a client chose to meet in tables of ids: the map of ids, a long list, and counts of ids and group keys. */
+#include "base/key_counts.h"
 #include "hnsw/search/ids_to_nodes.h"
-#include "hnsw/search/key_counts.h"
 #include "tests/support/check_main.h"
 #include "tests/support/colliding.h"
 #include "tests/support/indexes.h"

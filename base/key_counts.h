@@ -1,10 +1,10 @@
 /* Counts of 64-bit keys in a hash table. A key in the table has a count of at least 1. */
-#ifndef SL_HNSW_SEARCH_KEY_COUNTS_H
-#define SL_HNSW_SEARCH_KEY_COUNTS_H
+#ifndef SL_BASE_KEY_COUNTS_H
+#define SL_BASE_KEY_COUNTS_H
 
 #include "base/id_hash.h"
+#include "base/probe.h"
 
-#include <stddef.h>
 #include <string.h>
 
 typedef struct sl_key_counts {
@@ -16,10 +16,7 @@ typedef struct sl_key_counts {
 
 /* Returns the places of a table for so many keys. */
 static inline size_t sl_key_counts_places(size_t keys) {
-    size_t places = 16;
-    while (places < 2 * keys)
-        places *= 2;
-    return places;
+    return sl_probe_places(keys, 16);
 }
 
 /* Returns the bytes of a table. */
@@ -38,11 +35,11 @@ static inline void sl_key_counts_start(sl_key_counts *counts, void *memory, size
 
 /* Returns the count of a key. The caller may raise it from 0 if there is room for one key more. */
 static inline size_t *sl_key_counts_of(const sl_key_counts *counts, uint64_t key) {
-    size_t at = (size_t)sl_id_hash(counts->seed, key) & (counts->places - 1);
-    while (counts->counts[at] && counts->keys[at] != key)
-        at = (at + 1) & (counts->places - 1);
-    counts->keys[at] = key;
-    return &counts->counts[at];
+    SL_PROBE(at, sl_id_hash(counts->seed, key), counts->places) {
+        if (counts->counts[at] && counts->keys[at] != key) continue;
+        counts->keys[at] = key;
+        return &counts->counts[at];
+    }
 }
 
 #endif
