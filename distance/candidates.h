@@ -1,8 +1,6 @@
-/*
- * The steps of a walk before and after scoring: which links are new, which scores are worth a place, which candidate
- * comes next. They are written twice: over the sixteens of x86.h, for tiers that have them, and as plain loops. body.h
- * includes this file.
- */
+/* The steps of a walk before and after scoring: which links are unvisited, which scores enter the candidate pool, and
+ * which candidate is next. Each is written twice: over the sixteens of x86.h, for tiers that have them, and as plain
+ * loops. body.h includes this file. */
 #ifndef SL_DISTANCE_CANDIDATES_H
 #define SL_DISTANCE_CANDIDATES_H
 
@@ -12,23 +10,22 @@
 
 #ifdef LANE_GATHERS
 
-/* All of sixteen links are looked at before any is marked. Another thread may change the links' words meanwhile, each
- * as a whole. */
+/* Tests all of sixteen links before it marks any. Another thread may change the links meanwhile, each word as a whole.
+ */
 static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
     const V end = M(set1_epi32)((int)(uint32_t)count), none = M(set1_epi32)((int)SL_NO_LINK);
     size_t kept = 0;
     for (size_t j = 0; j < degree; j += 16) {
         V ids = lane_ids(links + j, degree - j);
         uint32_t there = first_of(degree - j), set = lane_below(ids, none, there);
-        /* The links before the end of the list. */
+        /* Keeps links before the end of the list. */
         uint32_t valid = lane_below(ids, end, there) & (set ^ (set + 1));
         uint32_t fresh = lane_unmarked(visited, ids, valid);
         lane_pack(found + kept, ids, fresh);
         kept += (size_t)__builtin_popcount(fresh);
         if (set != 0xffff) break;
     }
-    /* An id that stands twice among sixteen counts once. A damaged list, or one that is being written, may hold such an
-     * id. */
+    /* An id that stands twice among sixteen counts once. A damaged list, or one being written, may hold such an id. */
     size_t once = 0;
     sl_visited table = *visited; /* a copy stays in registers */
     for (size_t i = 0; i < kept; i++) {
@@ -60,9 +57,9 @@ static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degre
 
 #ifdef LANE_CANDIDATES
 
-/* Up to so many candidates, the walk looks at all tops, which takes less time than the detour by a peak. Peaks are then
- * not kept. */
-enum { FEW = 8192 };
+/* Up to so many candidates, one maximum over all tops takes less time than a detour by peaks. The peaks are not kept
+ * then. */
+enum { PEAKS_FROM = 8192 };
 
 static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
     const S least = sixteen_splat(bound);
@@ -74,7 +71,7 @@ static AI uint32_t count_from(const float *scores, uint32_t n, float bound) {
 
 static AI void range_of(const float *scores, uint32_t n, float *low, float *high) {
     const S none = sixteen_splat(-INFINITY);
-    S most = none, least = none; /* the greatest of the scores, and of their negatives */
+    S most = none, least = none; /* maxima of the scores, and of their negatives */
     for (uint32_t i = 0; i < n; i += 16) {
         uint32_t there = first_of(n - i);
         S score = sixteen_first(scores + i, n - i);
@@ -94,9 +91,8 @@ static void empty_candidates(sl_candidates *all) {
     sixteen_store(all->best_scores, none);
 }
 
-/* Writes the best of each sixteen of n, from the sixteen that holds `first` on. Behind the last sixteen nothing is
- * open. */
-static AI size_t renew_best(const float *of, size_t n, size_t first, float *into) {
+/* Writes the best of each sixteen of n, from the sixteen that holds `first` on. Nothing is open behind the last. */
+static AI size_t refresh_best(const float *of, size_t n, size_t first, float *into) {
     size_t i = first / 16;
     for (; 16 * i < n; i++)
         into[i] = sixteen_greatest(sixteen(of + 16 * i));
@@ -104,17 +100,17 @@ static AI size_t renew_best(const float *of, size_t n, size_t first, float *into
     return i;
 }
 
-static AI void renew_tops(sl_candidates *all, size_t first) {
+static AI void refresh_tops(sl_candidates *all, size_t first) {
     sixteen_store(all->open + all->count, sixteen_splat(-INFINITY));
-    size_t tops = renew_best(all->open, all->count, first, all->tops);
-    if (all->count > FEW) (void)renew_best(all->tops, tops, first > FEW ? first / 16 : 0, all->peaks);
+    size_t tops = refresh_best(all->open, all->count, first, all->tops);
+    if (all->count > PEAKS_FROM) (void)refresh_best(all->tops, tops, first > PEAKS_FROM ? first / 16 : 0, all->peaks);
 }
 
 static AI void lane_tops(sl_candidates *all) {
-    renew_tops(all, 0);
+    refresh_tops(all, 0);
 }
 
-/* Notes those of sixteen scores that are better than the last noted one. Each place gets the greater of its score and
+/* Inserts those of sixteen scores that beat the last of the best scores. Each place gets the greater of its score and
  * of the lesser of the new score and the one before. */
 static AI void note_best_score(sl_candidates *all, const float *scores, S score, uint32_t kept) {
     uint32_t nearer = sixteen_above(score, sixteen_splat(all->best_scores[all->best_count - 1]), kept);
@@ -140,7 +136,7 @@ static void admit_candidates(sl_candidates *all, const float *scores, const uint
         if (all->best_count) note_best_score(all, scores + i, score, kept);
     }
     all->count = count;
-    renew_tops(all, first);
+    refresh_tops(all, first);
 }
 
 /* Returns the greatest of n, in whole sixteens. */
@@ -151,7 +147,7 @@ static AI float greatest(const float *x, size_t n) {
     return sixteen_greatest(most);
 }
 
-/* Returns the place of a score that is there. */
+/* Returns the place of a score; it must be there. */
 static AI size_t place_of(const float *x, float score) {
     const S all = sixteen_splat(score);
     for (size_t place = 0;; place += 16) {
@@ -160,8 +156,8 @@ static AI size_t place_of(const float *x, float score) {
     }
 }
 
-/* Writes a score into its sixteen. The sixteen is written as a whole, so that its next load can take it from the store.
- * Returns the greatest of the sixteen. */
+/* Writes a score into its sixteen and returns the greatest there. Stores the sixteen as a whole, so that its next load
+ * can take it from the store. */
 static AI float put_score(float *x, size_t place, float score) {
     float *at = x + place / 16 * 16;
     S all = sixteen_choose(sixteen_splat(score), sixteen(at), 1u << place % 16);
@@ -171,7 +167,7 @@ static AI float put_score(float *x, size_t place, float score) {
 
 static size_t best_open_candidate(sl_candidates *all) {
     size_t peak = 0, tops = (all->count + 15) / 16;
-    int many = all->count > FEW;
+    int many = all->count > PEAKS_FROM;
     float most = many ? greatest(all->peaks, (tops + 15) / 16) : greatest(all->tops, tops);
     if (most == -INFINITY) return SL_NO_PLACE;
     if (many) peak = place_of(all->peaks, most);
@@ -217,8 +213,8 @@ static AI void range_of(const float *scores, uint32_t n, float *low, float *high
     }
 }
 
-/* Moves scores above a bound to the front, and the first `alike` of those equal to it. `open` is moved along unless it
- * is NULL. Returns how many were kept. */
+/* Moves scores above a bound to the front, and the first `alike` of those equal to it, with their ids, and with `open`
+ * unless it's NULL. Returns how many it kept. */
 static size_t lane_keep_above(float *scores, float *open, uint32_t *ids, size_t n, float bound, uint32_t alike) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -269,7 +265,7 @@ static void note_best_score(sl_candidates *all, float score) {
     }
 }
 
-/* Opens a place in the sixteens that it belongs to. */
+/* Opens a place: sets its score in its sixteen, and the best of the sixteens above. */
 static AI void open_place(sl_candidates *all, size_t place, float score) {
     size_t top = place / 16, peak = top / 16;
     if (place % 16 == 0) close_16(all->open + place);
@@ -309,7 +305,7 @@ static AI void close_rest(float *x, size_t n) {
         x[i] = -INFINITY;
 }
 
-static AI size_t renew_best(const float *of, size_t n, float *into) {
+static AI size_t refresh_best(const float *of, size_t n, float *into) {
     size_t count = (n + 15) / 16;
     for (size_t i = 0; i < count; i++)
         into[i] = most_of_16(of + 16 * i);
@@ -319,7 +315,7 @@ static AI size_t renew_best(const float *of, size_t n, float *into) {
 
 static void lane_tops(sl_candidates *all) {
     close_rest(all->open, all->count);
-    (void)renew_best(all->tops, renew_best(all->open, all->count, all->tops), all->peaks);
+    (void)refresh_best(all->tops, refresh_best(all->open, all->count, all->tops), all->peaks);
 }
 
 #endif

@@ -82,12 +82,12 @@ typedef size_t sl_unvisited_fn(sl_visited *visited, const uint32_t *links, size_
 /*
  * The candidates of a walk, in order of arrival.
  *
- * `scores`, `open` and `ids` have room for 32 more than are ever there. `tops` and `peaks` have room for 16 more than
- * that many need. Behind the last candidate, `open` and `tops` are -INFINITY up to the end of that sixteen. Each tier
- * has its own rule for when `peaks` are true.
+ * `scores`, `open` and `ids` have room for 32 more candidates, `tops` and `peaks` for 16 more than those need. Behind
+ * the last candidate, `open` and `tops` are -INFINITY to the end of its sixteen. `peaks` are valid only above the
+ * tier's threshold of candidates.
  */
 typedef struct sl_candidates {
-    float *scores, *open; /* `open` is -INFINITY for a candidate that is expanded */
+    float *scores, *open; /* `open`: the score, or -INFINITY once the candidate is expanded */
     float *tops;          /* the best of each 16 of `open` */
     float *peaks;         /* the best of each 16 of `tops` */
     uint32_t *ids;
@@ -100,16 +100,16 @@ typedef struct sl_candidates {
 #define SL_NO_PLACE SIZE_MAX
 
 typedef struct sl_candidate_kernels {
-    /* Empties the pool. It then admits any number. */
+    /* Empties the pool. It admits any score then. */
     void (*empty)(sl_candidates *all);
-    /* Appends those of n scores that are above the threshold. NaN is not. */
+    /* Appends those of n scores that are above the threshold. NaN never is. */
     void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);
-    /* Returns the place of the best open candidate and closes it; SL_NO_PLACE if none is open. */
+    /* Closes the best open candidate and returns its place; SL_NO_PLACE if none is open. */
     size_t (*best)(sl_candidates *all);
     /* Returns how many of n scores are at least `bound`. */
     size_t (*at_least)(const float *scores, size_t n, float bound);
-    /* Keeps the `wanted` best, or more of the best up to `most`, in their order. From then on a score no better than
-     * all of these is not admitted. Up to `most` candidates, nothing changes. */
+    /* Keeps the `wanted` best, up to `most` of them, in their order; up to `most` candidates, nothing changes. Scores
+     * no better than all of these are not admitted from then on. */
     void (*keep)(sl_candidates *all, uint32_t wanted, uint32_t most);
 } sl_candidate_kernels;
 
@@ -139,14 +139,12 @@ static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
     return codes == SL_CODES_I4 ? 2 * ((dim + 7) / 8) : (dim + 3) / 4;
 }
 
-/*
- * A query and its finds: numbers and scores of rows that score above `least`. The caller provides room for a tile's
- * finds and 16 more.
- */
+/* A query and its hits: numbers and scores of rows that score above `least`. The caller provides room for a tile's hits
+ * and 16 more. */
 typedef struct sl_scan {
     sl_query_code query; /* the code's elements lie in a tile's order and are zero up to a multiple of 64 */
     float least;
-    uint32_t rows; /* only so many rows of the tile, from its first, are scanned */
+    uint32_t rows; /* how many rows of the tile, from its first, are scanned */
     uint32_t count;
     uint32_t *ids;
     float *scores;
@@ -157,8 +155,8 @@ typedef struct sl_tile_kernels {
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
     /* Scans the tile for n different scans. No scan covers more rows than the tile has. */
     void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Keeps the `keep` best finds, or up to a quarter more, in their order. From then on a row no better than all of
-     * these is not taken. `exact`: keeps no more than `keep`, unless several score as the last of them does. */
+    /* Keeps the `keep` best hits, or up to a quarter more, in their order. Rows no better than all of these are not
+     * taken from then on. `exact`: keeps no more than `keep`, unless several score as the last of them does. */
     void (*best)(sl_scan *scan, uint32_t keep, int exact);
 } sl_tile_kernels;
 

@@ -28,9 +28,9 @@ enum { WALK_DEEPER = 4 };
 enum { WALK_DEEPEST = 16, RARE = 4 };
 /* WALK_SHARE for an index without partitions. */
 #define OTHER_SHARE 0.1
-/* The share of the k best that PARTITIONS may expect to miss. It misses up to five times as many if queries are far
- * from what is allowed, so it aims at a fifth of what a recall lets it miss. Without a recall the share is SHARE_EF /
- * ef, and MOST_MISSED at most. */
+/* The share of the k best that PARTITIONS may expect to miss. If queries are far from what is allowed, it misses up to
+ * five times as many. So it aims at a fifth of what a recall lets it miss. Without a recall the share is SHARE_EF / ef,
+ * and MOST_MISSED at most. */
 #define OF_RECALL   0.2
 #define SHARE_EF    0.64
 #define MOST_MISSED 0.05

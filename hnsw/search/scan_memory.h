@@ -21,8 +21,8 @@ typedef struct sl_scan_memory {
     sl_tile_scan tiles;
     sl_query_set nodes; /* `max_queries` queries */
     sl_query_set
-        partitions; /* queries over the centroids: `max_queries` where there are groups, else SL_SCAN_CHOOSE_CHUNK */
-    sl_query_set groups;    /* SL_SCAN_CHOOSE_CHUNK queries, by the codes of `partitions` */
+        partitions;      /* queries over the centroids: `max_queries` if there are groups, else SL_SCAN_CHOOSE_CHUNK */
+    sl_query_set groups; /* SL_SCAN_CHOOSE_CHUNK queries, by the codes of `partitions` */
     sl_probe_choice chosen; /* the partitions that queries chose */
     sl_probe_choice chosen_groups;
     float *floats; /* dim: a query as floats */
