@@ -29,7 +29,7 @@ static const sl_column *cell_of(const builder *b, size_t c, size_t i, size_t *ro
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * How large
+ * Sizes
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status claim_array(builder *b, size_t count, size_t element, size_t *at) {

@@ -15,7 +15,7 @@
 #define PART_COSTS     4u
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a model asks for
+ * The needs of a model
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Whether the model crosses user and item, which takes the item's ids. */
@@ -103,7 +103,7 @@ static sl_status check_columns(const sl_prepare_params *params, sl_preparer *pre
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Which rows
+ * The rows to prepare
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* All items: the table's, in its order. Without a table: the index's, if its vectors are features. */

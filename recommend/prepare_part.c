@@ -126,7 +126,7 @@ void sl_preparer_free(sl_preparer *preparer) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Keeping what was encoded
+ * Keeping encoded rows
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Puts the index's vectors into the encoded rows. An item that the index lacks keeps a missing vector. */

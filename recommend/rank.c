@@ -33,7 +33,7 @@ static size_t side_width(const size_t side[4], sl_side which) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status make_floats(const sl_model_scorer *scorer, size_t rows, float **out) {

@@ -84,7 +84,7 @@ static void put_in_use(sl_recommender *recommender, sl_pair *pair) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status read_params(const sl_recommender_params *given, sl_recommender_params *mine) {

@@ -55,7 +55,7 @@ sl_status sl_request_check(const sl_request *request) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Makes a scorer for the pair's model, unless the session has it. */

@@ -19,7 +19,7 @@ typedef struct amendment {
     int from;
 } amendment;
 
-static uint64_t behind(const sl_file_section *section) {
+static uint64_t section_end_of(const sl_file_section *section) {
     return section->offset + section->size + SL_SECTION_SLACK;
 }
 
@@ -36,7 +36,7 @@ static sl_status make_header(amendment *a) {
             a->old = *one;
             continue;
         }
-        if (behind(one) > a->kept) a->kept = behind(one);
+        if (section_end_of(one) > a->kept) a->kept = section_end_of(one);
         header->sections[count++] = *one;
     }
     if (count == SL_MAX_SECTIONS)
@@ -48,7 +48,7 @@ static sl_status make_header(amendment *a) {
         *one = (sl_file_section){.kind = section->kind, .flags = section->flags, .size = section->size};
         one->offset = (a->kept + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
         one->crc32c = sl_crc32c(0, section->data, (size_t)section->size);
-        header->file_size = behind(one);
+        header->file_size = section_end_of(one);
     }
     header->section_count = count;
     header->crc32c = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
@@ -95,8 +95,8 @@ static sl_status write_changes(const amendment *a) {
                        header->sections[header->section_count - 1].offset);
 }
 
-static sl_status amend(amendment *a, const char *path, const sl_file_ops *ops, sl_origin *origin,
-                       sl_progress *progress) {
+static sl_status amend_file(amendment *a, const char *path, const sl_file_ops *ops, sl_origin *origin,
+                            sl_progress *progress) {
     SL_TRY(make_header(a));
     /* The zeros behind the kept bytes are written anew, so they are verified first. */
     SL_TRY(sl_store_verify_gaps(a->store, progress));
@@ -125,7 +125,7 @@ sl_status sl_store_amend(const sl_store *store, const char *path, const sl_file_
         a->store = store;
         a->section = section;
         a->from = from;
-        status = amend(a, path, ops, origin, progress);
+        status = amend_file(a, path, ops, origin, progress);
     }
     sl_mem_free(&store->allocator, block, sizeof(amendment));
     close(from);

@@ -124,7 +124,7 @@ static uint64_t payload_of(sl_writable *file) {
 }
 
 /* Sets the stamp before pages are summed and logged, so that the log and the page's checksum cover it. */
-static void stamp(sl_writable *file) {
+static void stamp_head_page(sl_writable *file) {
     sl_writable_stamp *to = sl_stamp_at(file->base, file->section);
     *to = (sl_writable_stamp){.epoch = file->redo->epoch, .groups = file->redo->groups + 1};
     memcpy(to->identity, file->super.identity, sizeof to->identity);
@@ -160,7 +160,7 @@ static int is_replaced(const sl_writable *file) {
     return !sl_store_has_name(file->store) && lstat(file->store->resolved, &info) == 0;
 }
 
-static sl_status checkpoint(sl_writable *file) {
+static sl_status checkpoint_file(sl_writable *file) {
     file->failed = 1; /* until the checkpoint is complete */
     SL_TRY(sl_sync_data(&file->ops, file->fd, file->store->path));
     if (sl_store_has_name(file->store)) SL_TRY(sl_redo_remake(file->redo, file->fd));
@@ -181,8 +181,8 @@ sl_status sl_writable_commit(sl_writable *file) {
     if (file->direct) return SL_OK;
     if (!file->dirty.marked) return SL_OK;
     /* A log that has lost its name may alone hold the last commits, so a checkpoint first puts them into the file. */
-    if (!sl_redo_is_there(file->redo)) SL_TRY(checkpoint(file));
-    stamp(file);
+    if (!sl_redo_is_there(file->redo)) SL_TRY(checkpoint_file(file));
+    stamp_head_page(file);
     SL_TRY(for_each_run(file, 0, file->size, 0, set_aside));
     SL_TRY(update_sums(file));
     SL_TRY(write_log(file));
@@ -204,7 +204,7 @@ sl_status sl_writable_checkpoint(sl_writable *file) {
     if (file->direct || file->redo->end == 0) return SL_OK;
     /* A snapshot needs the log until it's complete. */
     if (sl_lock_byte(file->fd, F_WRLCK, SL_LIVE_CHECKPOINT) != 0 && sl_lock_is_taken()) return SL_OK;
-    sl_status status = checkpoint(file);
+    sl_status status = checkpoint_file(file);
     if (status == SL_OK) give_back_pages(file);
     (void)sl_lock_byte(file->fd, F_UNLCK, SL_LIVE_CHECKPOINT);
     return status;

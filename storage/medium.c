@@ -18,13 +18,13 @@ static sl_status map_shared(int fd, const char *path, uint64_t size, void **out)
     return SL_OK;
 }
 
-static void unmap(void *base, uint64_t size) {
+static void unmap_file(void *base, uint64_t size) {
     munmap(base, (size_t)size);
 }
 
 /* Advice only changes speed, so a refusal is ignored. It takes whole pages, which may be larger than a section's
  * alignment. errno is kept, because the caller may report it next. */
-static void advise(const void *at, uint64_t size, int advice) {
+static void advise_range(const void *at, uint64_t size, int advice) {
     int error = errno;
     long page = sysconf(_SC_PAGESIZE);
     size_t before = page > 0 ? (uintptr_t)at % (size_t)page : 0;
@@ -35,21 +35,33 @@ static void advise(const void *at, uint64_t size, int advice) {
 /* Some file systems read all 2 MB of a huge page for a missing 4 KB. A file that easily fits memory then warms up
  * sooner and has fewer TLB misses. A larger file would push out pages that others need. */
 static void advise_random(const void *at, uint64_t size) {
-    advise(at, size, MADV_RANDOM);
+    advise_range(at, size, MADV_RANDOM);
 #ifdef MADV_HUGEPAGE
-    if (size >= SL_HUGE_PAGE && size <= sl_system_memory() / 2) advise(at, size, MADV_HUGEPAGE);
+    if (size >= SL_HUGE_PAGE && size <= sl_system_memory() / 2) advise_range(at, size, MADV_HUGEPAGE);
 #endif
 }
 
 static void advise_soon(const void *at, uint64_t size) {
-    advise(at, size, MADV_WILLNEED);
+    advise_range(at, size, MADV_WILLNEED);
 }
 
 const sl_medium *sl_medium_of(sl_place place) {
     static const sl_medium media[] = {
-        {SL_PLACE_DRAM, map_shared, unmap, advise_random, advise_soon},
-        {SL_PLACE_MAP, map_shared, unmap, advise_random, advise_soon},
-        {SL_PLACE_PMEM, sl_pmem_map, sl_pmem_unmap, advise_random, advise_soon},
+        {.place = SL_PLACE_DRAM,
+         .map = map_shared,
+         .unmap = unmap_file,
+         .advise_random = advise_random,
+         .advise_soon = advise_soon},
+        {.place = SL_PLACE_MAP,
+         .map = map_shared,
+         .unmap = unmap_file,
+         .advise_random = advise_random,
+         .advise_soon = advise_soon},
+        {.place = SL_PLACE_PMEM,
+         .map = sl_pmem_map,
+         .unmap = sl_pmem_unmap,
+         .advise_random = advise_random,
+         .advise_soon = advise_soon},
     };
     for (size_t i = 0; i < sizeof media / sizeof *media; i++)
         if (media[i].place == place) return &media[i];

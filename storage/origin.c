@@ -24,7 +24,7 @@ static size_t origin_bytes(const char *path) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a file holds, in a few bytes
+ * Fingerprints
  * ------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t crc_of_supers(const uint8_t *first, const uint8_t *second) {

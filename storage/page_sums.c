@@ -42,7 +42,7 @@ sl_status sl_page_sums_find(const sl_store *store, sl_page_sums *out) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Of a file that is being saved
+ * In a save
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The system supplies this memory on first touch, so checksums of holes are only addresses. */
@@ -82,7 +82,7 @@ void sl_page_summer_skip(sl_page_summer *summer, uint64_t size) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Of a file that is written in place
+ * In a file that is written in place
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* The number of the page's checksum. A page without one gets a number behind all of them. */

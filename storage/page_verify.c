@@ -43,7 +43,7 @@ static void keep_failure(verifier *v, int failed) {
 }
 
 /* Returns 1; or 0, with the failure kept. Messages belong to threads, and a reading thread's would end with it. */
-static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
+static int read_from_file(verifier *v, void *to, size_t size, uint64_t offset) {
     if (v->mapped) {
         memcpy(to, v->store->base + offset, size);
         return 1;
@@ -55,7 +55,7 @@ static int fetch(verifier *v, void *to, size_t size, uint64_t offset) {
 }
 
 /* The first byte of [from, end) in data (SEEK_DATA) or in a hole (SEEK_HOLE); `end`: there is none. */
-static uint64_t seek(const verifier *v, uint64_t from, uint64_t end, int whence) {
+static uint64_t seek_data_or_hole(const verifier *v, uint64_t from, uint64_t end, int whence) {
     if (v->fd < 0) return whence == SEEK_DATA ? from : end;
     off_t found = lseek(v->fd, (off_t)from, whence);
     /* ENXIO: the file ends in a hole. Any other errno: the file system knows no holes. */
@@ -75,7 +75,9 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
     uint32_t sum;
     while (!sl_progress_cancelled(v->progress)) {
         uint64_t quiet = v->beside ? sl_writable_quiet(v->store) : 0;
-        if (!fetch(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) || !fetch(v, page, PAGE, offset)) return;
+        if (!read_from_file(v, &sum, sizeof sum, v->sums.words + word * sizeof sum) ||
+            !read_from_file(v, page, PAGE, offset))
+            return;
         if (sl_page_sum(0, page, PAGE) == sum) return;
         if (!v->beside || (quiet && sl_writable_quiet(v->store) == quiet) || !may_pause(v)) break;
         sl_pause_ns(PAUSE);
@@ -85,7 +87,8 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
 }
 
 /* Compares pages [from, to) of a block with their checksums. `pages` is NULL for a hole. */
-static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, const uint8_t *pages) {
+static void compare_pages(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to,
+                          const uint8_t *pages) {
     for (size_t i = from; i < to; i++) {
         uint32_t sum = pages ? sl_page_sum(0, pages + (i - from) * PAGE, PAGE) : 0;
         if (sum != sums[i]) look_again(v, (first + i) * PAGE, first + i);
@@ -96,8 +99,8 @@ static void compare(verifier *v, uint64_t first, const uint32_t *sums, size_t fr
 static void verify_data(verifier *v, uint64_t first, const uint32_t *sums, size_t from, size_t to, uint8_t *pages) {
     for (size_t i = from, some; i < to; i += some) {
         some = to - i < READ_PAGES ? to - i : READ_PAGES;
-        if (!fetch(v, pages, some * PAGE, (first + i) * PAGE)) return;
-        compare(v, first, sums, i, i + some, pages);
+        if (!read_from_file(v, pages, some * PAGE, (first + i) * PAGE)) return;
+        compare_pages(v, first, sums, i, i + some, pages);
         __atomic_fetch_add(&v->found->checked, some, __ATOMIC_RELAXED);
         sl_progress_step(v->progress, some * PAGE);
     }
@@ -108,11 +111,11 @@ static void verify_block(verifier *v, uint64_t block, uint8_t *pages) {
     const uint64_t first = block * BLOCK_PAGES, left = v->sums.pages - first;
     const size_t count = left < BLOCK_PAGES ? (size_t)left : BLOCK_PAGES;
     const uint64_t end = (first + count) * PAGE;
-    if (!fetch(v, sums, count * sizeof *sums, v->sums.words + first * sizeof *sums)) return;
+    if (!read_from_file(v, sums, count * sizeof *sums, v->sums.words + first * sizeof *sums)) return;
     for (size_t at = 0; at < count;) {
-        size_t data = (size_t)(seek(v, (first + at) * PAGE, end, SEEK_DATA) / PAGE - first);
-        compare(v, first, sums, at, data, NULL);
-        size_t hole = (size_t)(sl_pages_of(seek(v, (first + data) * PAGE, end, SEEK_HOLE)) - first);
+        size_t data = (size_t)(seek_data_or_hole(v, (first + at) * PAGE, end, SEEK_DATA) / PAGE - first);
+        compare_pages(v, first, sums, at, data, NULL);
+        size_t hole = (size_t)(sl_pages_of(seek_data_or_hole(v, (first + data) * PAGE, end, SEEK_HOLE)) - first);
         /* Data and holes may change meanwhile. */
         at = data < count && hole > data ? hole : count;
         verify_data(v, first, sums, data, at, pages);
@@ -135,21 +138,21 @@ static void verify_blocks(void *ctx, size_t from, size_t to) {
 /* The first block of [from, end) with data or checksums; `end`: there is none. */
 static uint64_t next_block(const verifier *v, uint64_t from, uint64_t end) {
     uint64_t sums_end = v->sums.words + v->sums.pages * sizeof(uint32_t);
-    uint64_t data = seek(v, from * BLOCK, v->sums.pages * PAGE, SEEK_DATA);
-    uint64_t sums = seek(v, v->sums.words + from * PAGE, sums_end, SEEK_DATA);
+    uint64_t data = seek_data_or_hole(v, from * BLOCK, v->sums.pages * PAGE, SEEK_DATA);
+    uint64_t sums = seek_data_or_hole(v, v->sums.words + from * PAGE, sums_end, SEEK_DATA);
     uint64_t by_data = data < v->sums.pages * PAGE ? data / BLOCK : end;
     uint64_t by_sums = sums < sums_end ? (sums - v->sums.words) / PAGE : end;
     return by_data < by_sums ? by_data : by_sums;
 }
 
-static sl_status interruption(const verifier *v) {
+static sl_status check_interrupted(const verifier *v) {
     errno = v->failed - 1;
     if (v->failed > 1) return sl_fail_errno("cannot read", v->store->path);
     if (v->failed) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", v->store->path);
     return sl_progress_cancelled(v->progress) ? sl_progress_end(v->progress) : SL_OK;
 }
 
-static sl_status verdict(const verifier *v) {
+static sl_status report_damage(const verifier *v) {
     const sl_file_header *header = &v->store->header;
     if (!v->found->bad) return SL_OK;
     uint64_t at = (uint64_t)v->first * PAGE;
@@ -171,12 +174,12 @@ static sl_status verify_turns(verifier *v) {
         while (count < TURN_BLOCKS && (block = next_block(v, block, blocks)) < blocks)
             v->blocks[count++] = block++;
         sl_crew_run(v->store->threads, count, 1, verify_blocks, v);
-        SL_TRY(interruption(v));
+        SL_TRY(check_interrupted(v));
     }
     look_again(v, v->sums.head, v->sums.pages);
     v->found->checked++;
-    SL_TRY(interruption(v));
-    return verdict(v);
+    SL_TRY(check_interrupted(v));
+    return report_damage(v);
 }
 
 sl_status sl_page_sums_verify(const sl_store *store, sl_pages_found *found, sl_progress *progress) {

@@ -132,8 +132,8 @@ static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
 }
 
 /* Sums the section's first `size` bytes, in the copy that it makes on the way. */
-static sl_status scan(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
-                      sl_progress *progress) {
+static sl_status scan_section(const sl_store *store, const sl_file_section *section, target target, uint64_t size,
+                              sl_progress *progress) {
     scanning scanning = {.store = store,
                          .data = sl_store_data(store, section),
                          .target = target,
@@ -152,21 +152,21 @@ static sl_status scan(const sl_store *store, const sl_file_section *section, tar
 sl_status sl_store_verify(const sl_store *store, const sl_file_section *section, sl_progress *progress) {
     if (section->flags & SL_SECTION_CHANGING) return SL_OK;
     int fd = store->fd >= 0 ? store->fd : sl_store_reopen(store);
-    sl_status status = scan(store, section, (target){NULL, NULL, fd}, section->size, progress);
+    sl_status status = scan_section(store, section, (target){NULL, NULL, fd}, section->size, progress);
     if (fd >= 0 && fd != store->fd) close(fd);
     return status;
 }
 
 sl_status sl_store_copy(const sl_store *store, const sl_file_section *section, void *to, sl_progress *progress) {
-    return scan(store, section, (target){to, NULL, store->fd}, section->size, progress);
+    return scan_section(store, section, (target){to, NULL, store->fd}, section->size, progress);
 }
 
 sl_status sl_store_copy_first(const sl_store *store, const sl_file_section *section, void *to, uint64_t size,
                               sl_progress *progress) {
-    return scan(store, section, (target){to, NULL, store->fd}, size, progress);
+    return scan_section(store, section, (target){to, NULL, store->fd}, size, progress);
 }
 
 sl_status sl_store_copy_rows(const sl_store *store, const sl_file_section *section, const sl_split_rows *rows,
                              uint64_t size, sl_progress *progress) {
-    return scan(store, section, (target){NULL, rows, store->fd}, size, progress);
+    return scan_section(store, section, (target){NULL, rows, store->fd}, size, progress);
 }

@@ -54,24 +54,24 @@ sl_redo_owner sl_recover_owner(const sl_store *store, const sl_superblock *super
                            .held = sl_stamp_groups(store, super)};
 }
 
-static sl_status redo(const sl_store *store, const sl_superblock *super, sl_redo_apply apply, void *ctx,
-                      sl_redo_found *found) {
+static sl_status apply_log(const sl_store *store, const sl_superblock *super, sl_redo_apply apply, void *ctx,
+                           sl_redo_found *found) {
     const sl_redo_owner owner = sl_recover_owner(store, super);
     return sl_redo_replay(&owner, apply, ctx, found);
 }
 
 sl_status sl_writable_look(const sl_store *store, const sl_superblock *super, sl_redo_found *found) {
-    return redo(store, super, NULL, NULL, found);
+    return apply_log(store, super, NULL, NULL, found);
 }
 
 sl_status sl_writable_replay(const sl_store *store, const sl_superblock *super, const sl_file_ops *ops, int fd,
                              const char *path, sl_redo_found *found) {
     into_file to = {ops, fd, path};
-    return redo(store, super, write_record, &to, found);
+    return apply_log(store, super, write_record, &to, found);
 }
 
 sl_status sl_recover_into_memory(const sl_store *store, const sl_superblock *super, void *base, sl_redo_found *found) {
-    return redo(store, super, copy_record, base, found);
+    return apply_log(store, super, copy_record, base, found);
 }
 
 /* Looks by the superblock in force. If a writer comes or goes meanwhile, superblock and log change, and it looks again.
@@ -100,7 +100,7 @@ static sl_status redo_forward(const sl_store *store, const sl_file_ops *ops, int
     const uint64_t head = sl_store_section(store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
     into_end end = {{ops, fd, store->path}, says, head};
     sl_status status = sl_recover_into_memory(store, super, says, found);
-    if (status == SL_OK) status = redo(store, super, write_last, &end, found);
+    if (status == SL_OK) status = apply_log(store, super, write_last, &end, found);
     if (status == SL_OK) status = write_end(&end, head, head + SL_LIVE_PAGE);
     munmap(says, (size_t)store->size);
     return status;

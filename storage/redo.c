@@ -189,17 +189,17 @@ void sl_redo_close(sl_redo *redo, int remove) {
     sl_mem_free(&redo->allocator, redo, redo_bytes(redo->path));
 }
 
-static sl_status flush(sl_redo *redo) {
+static sl_status flush_buffer(sl_redo *redo) {
     SL_TRY(sl_write_at(&redo->ops, redo->fd, redo->path, redo->buffer, redo->filled, redo->at));
     redo->at += redo->filled;
     redo->filled = 0;
     return SL_OK;
 }
 
-static sl_status put(sl_redo *redo, const void *data, uint64_t size) {
+static sl_status buffer_bytes(sl_redo *redo, const void *data, uint64_t size) {
     const uint8_t *from = data;
     while (size) {
-        if (redo->filled == BUFFER) SL_TRY(flush(redo));
+        if (redo->filled == BUFFER) SL_TRY(flush_buffer(redo));
         size_t room = BUFFER - redo->filled, some = size < room ? (size_t)size : room;
         memcpy(redo->buffer + redo->filled, from, some);
         redo->filled += some;
@@ -216,21 +216,21 @@ sl_status sl_redo_begin(sl_redo *redo, uint64_t payload) {
     sl_redo_group group = {
         .magic = SL_REDO_GROUP_MAGIC, .epoch = redo->epoch, .number = redo->groups, .payload = payload};
     group.crc32c = sl_redo_group_crc(&group);
-    return put(redo, &group, sizeof group);
+    return buffer_bytes(redo, &group, sizeof group);
 }
 
 sl_status sl_redo_put(sl_redo *redo, uint64_t offset, const void *data, uint64_t size) {
     sl_redo_record record = {offset, size};
     redo->crc = sl_crc32c(redo->crc, &record, sizeof record);
     redo->crc = sl_crc32c(redo->crc, data, (size_t)size);
-    SL_TRY(put(redo, &record, sizeof record));
-    return put(redo, data, size);
+    SL_TRY(buffer_bytes(redo, &record, sizeof record));
+    return buffer_bytes(redo, data, size);
 }
 
 sl_status sl_redo_commit(sl_redo *redo) {
     sl_redo_trailer trailer = {SL_REDO_TRAILER_MAGIC, redo->crc};
-    SL_TRY(put(redo, &trailer, sizeof trailer));
-    SL_TRY(flush(redo));
+    SL_TRY(buffer_bytes(redo, &trailer, sizeof trailer));
+    SL_TRY(flush_buffer(redo));
     redo->unsure = 1;
     SL_TRY(sl_sync_data(&redo->ops, redo->fd, redo->path));
     redo->unsure = 0;

@@ -37,17 +37,17 @@ static int fill_window(log_reader *log, uint64_t at) {
 }
 
 /* The log's bytes from `at` on. *size becomes their number, at most what was asked for. NULL: there are none. */
-static const uint8_t *peek(log_reader *log, uint64_t at, uint64_t *size) {
+static const uint8_t *peek_bytes(log_reader *log, uint64_t at, uint64_t *size) {
     if ((at < log->from || at >= log->from + log->held) && !fill_window(log, at)) return NULL;
     uint64_t behind = log->from + log->held - at;
     if (*size > behind) *size = behind;
     return log->window + (at - log->from);
 }
 
-static int get(log_reader *log, uint64_t at, void *to, uint64_t size) {
+static int read_bytes(log_reader *log, uint64_t at, void *to, uint64_t size) {
     for (uint64_t done = 0, some; done < size; done += some) {
         some = size - done;
-        const uint8_t *bytes = peek(log, at + done, &some);
+        const uint8_t *bytes = peek_bytes(log, at + done, &some);
         if (!bytes) return 0;
         memcpy((uint8_t *)to + done, bytes, (size_t)some);
     }
@@ -62,7 +62,7 @@ static sl_status read_head(log_reader *log, int *counts) {
     const sl_redo_owner *owner = log->owner;
     sl_redo_head head;
     *counts = 0;
-    if (log->size < sizeof head || !get(log, 0, &head, sizeof head)) return SL_OK;
+    if (log->size < sizeof head || !read_bytes(log, 0, &head, sizeof head)) return SL_OK;
     int whole = sl_redo_head_is_whole(&head), own = whole && sl_redo_head_is_own(&head, owner->identity);
     if (!own && (!owner->in_force || (!whole && log->size == sizeof head))) return SL_OK;
     if (!whole) return sl_fail(SL_ECORRUPT, "%s: the log's head is damaged; " RESTORE, log->path);
@@ -83,7 +83,7 @@ static sl_status read_head(log_reader *log, int *counts) {
 
 /* Reads the record at `at`; records end at `end`. Returns the next one's place; 0: there can't be one. */
 static uint64_t record_at(log_reader *log, uint64_t at, uint64_t end, sl_redo_record *record) {
-    if (end - at < sizeof *record || !get(log, at, record, sizeof *record)) return 0;
+    if (end - at < sizeof *record || !read_bytes(log, at, record, sizeof *record)) return 0;
     at += sizeof *record;
     const uint64_t size = log->owner->size;
     if (record->size > end - at || record->size % 8 || record->size > size || record->offset > size - record->size)
@@ -95,7 +95,7 @@ static int sum_of(log_reader *log, uint64_t at, uint64_t end, uint32_t *crc) {
     *crc = 0;
     for (uint64_t some; at < end; at += some) {
         some = end - at;
-        const uint8_t *bytes = peek(log, at, &some);
+        const uint8_t *bytes = peek_bytes(log, at, &some);
         if (!bytes) return 0;
         *crc = sl_crc32c(*crc, bytes, (size_t)some);
     }
@@ -107,13 +107,13 @@ static uint64_t group_end(log_reader *log, uint64_t at, uint64_t *number) {
     sl_redo_group group;
     sl_redo_trailer trailer;
     uint32_t crc;
-    if (log->size - at < sizeof group + sizeof trailer || !get(log, at, &group, sizeof group)) return 0;
+    if (log->size - at < sizeof group + sizeof trailer || !read_bytes(log, at, &group, sizeof group)) return 0;
     if (group.magic != SL_REDO_GROUP_MAGIC || group.crc32c != sl_redo_group_crc(&group) ||
         group.epoch != log->owner->epoch || group.payload > log->size - at - sizeof group - sizeof trailer)
         return 0;
     *number = group.number;
     uint64_t from = at + sizeof group, end = from + group.payload;
-    if (!get(log, end, &trailer, sizeof trailer) || trailer.magic != SL_REDO_TRAILER_MAGIC ||
+    if (!read_bytes(log, end, &trailer, sizeof trailer) || trailer.magic != SL_REDO_TRAILER_MAGIC ||
         !sum_of(log, from, end, &crc) || trailer.crc32c != crc)
         return 0;
     sl_redo_record record;
@@ -126,7 +126,7 @@ static sl_status apply_record(log_reader *log, uint64_t at, const sl_redo_record
                               void *ctx) {
     for (uint64_t done = 0, some; done < record->size; done += some) {
         some = record->size - done;
-        const uint8_t *bytes = peek(log, at + done, &some);
+        const uint8_t *bytes = peek_bytes(log, at + done, &some);
         if (!bytes) return sl_fail(SL_EIO, "the log became shorter while it was read; try again");
         SL_TRY(apply(ctx, record->offset + done, bytes, some));
     }
@@ -154,7 +154,7 @@ static sl_status check_behind(log_reader *log, uint64_t at, uint64_t number) {
     return SL_OK;
 }
 
-static sl_status replay(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
+static sl_status replay_groups(log_reader *log, sl_redo_apply apply, void *ctx, sl_redo_found *found) {
     int counts;
     SL_TRY(read_head(log, &counts));
     if (!counts) return SL_OK;
@@ -194,7 +194,7 @@ sl_status sl_redo_replay(const sl_redo_owner *owner, sl_redo_apply apply, void *
         status = sl_fail_errno("cannot look at the log", path);
     else if (S_ISREG(info.st_mode)) {
         log_reader log = {.owner = owner, .path = path, .fd = fd, .size = (uint64_t)info.st_size};
-        status = replay(&log, apply, ctx, found);
+        status = replay_groups(&log, apply, ctx, found);
         errno = log.error;
         if (log.error) status = sl_fail_errno("cannot read the log", path);
         if (status == SL_OK) status = check_held(&log, found);

@@ -157,7 +157,7 @@ static sl_status create_temporary(sl_replacement *r, int source) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Into place
+ * Putting the file in place
  * ------------------------------------------------------------------------------------------------------------- */
 
 static int sync_fd(const sl_replacement *r, int fd) {
@@ -345,7 +345,7 @@ sl_status sl_replace_discard(sl_replacement *r, sl_status status) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * A try
+ * Trying a replacement
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Renames one temporary file over another. Some file systems can write files but not rename them. */

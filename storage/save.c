@@ -189,7 +189,7 @@ static sl_status write_file(saver *s, const sl_section_source *sections) {
     return write_zeros_to(s, header->file_size);
 }
 
-static sl_status save(saver *s, const sl_file_content *content) {
+static sl_status save_file(saver *s, const sl_file_content *content) {
     sl_status status;
     SL_TRY_GOTO(sl_replace_keep_writers_off(&s->file), done);
     SL_TRY_GOTO(fill_header(s, content), done);
@@ -211,7 +211,7 @@ sl_status sl_store_save(const char *path, const sl_file_content *content, const 
     s->progress = progress;
     if (content->header) memcpy(&s->header, content->header, content->type->fields_end);
     sl_status status = sl_replace_begin(&s->file, path, ops, origin, -1);
-    if (status == SL_OK) status = save(s, content);
+    if (status == SL_OK) status = save_file(s, content);
     sl_mem_free(&allocator, block, sizeof(saver));
     return status;
 }

@@ -24,7 +24,7 @@ typedef struct snapshot {
 } snapshot;
 
 /* ---------------------------------------------------------------------------------------------------------------
- * From where, and to where
+ * Source and target
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status open_source(snapshot *s) {
@@ -113,7 +113,7 @@ static sl_status copy_changing(snapshot *s) {
                    MOST_TRIES);
 }
 
-static sl_status take(snapshot *s) {
+static sl_status copy_file(snapshot *s) {
     SL_TRY(check_target(s));
     SL_TRY(s->section ? copy_changing(s) : copy_bytes(s));
     return sl_replace_commit(&s->file, s->progress);
@@ -123,7 +123,7 @@ static sl_status take_from(snapshot *s, const char *copy, const sl_file_ops *ops
     sl_status status;
     SL_TRY_GOTO(open_source(s), done);
     SL_TRY_GOTO(sl_replace_begin(&s->file, copy, ops, NULL, s->fd), done);
-    status = take(s);
+    status = copy_file(s);
     if (status != SL_OK) status = sl_replace_discard(&s->file, status);
 done:
     if (s->fd >= 0) sl_writable_unpin(s->fd);

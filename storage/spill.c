@@ -33,7 +33,7 @@ struct sl_spill {
 };
 
 /* Reserves first, so that threads that ask at once don't exceed the limit together. */
-static int take(sl_spill *spill, size_t size, size_t limit) {
+static int reserve_bytes(sl_spill *spill, size_t size, size_t limit) {
     size_t used = __atomic_load_n(&spill->used, __ATOMIC_RELAXED);
     do {
         if (size > limit || used > limit - size) return 0;
@@ -41,7 +41,7 @@ static int take(sl_spill *spill, size_t size, size_t limit) {
     return 1;
 }
 
-static void refuse(sl_spill *spill, size_t size) {
+static void note_refusal(sl_spill *spill, size_t size) {
     const size_t used = __atomic_load_n(&spill->used, __ATOMIC_RELAXED);
     sl_spin_lock(&spill->lock);
     if (!spill->wanted) spill->wanted = size > SIZE_MAX - used ? SIZE_MAX : used + size;
@@ -49,7 +49,7 @@ static void refuse(sl_spill *spill, size_t size) {
 }
 
 static void *take_memory(sl_spill *spill, size_t size, size_t alignment, size_t limit) {
-    if (!take(spill, size, limit)) return NULL;
+    if (!reserve_bytes(spill, size, limit)) return NULL;
     void *block = spill->base.alloc(spill->base.ctx, size, alignment);
     if (!block) __atomic_fetch_sub(&spill->used, size, __ATOMIC_RELAXED);
     return block;
@@ -115,7 +115,7 @@ static void *spill_alloc(void *ctx, size_t size, size_t alignment) {
     const int large = size >= SL_SPILL_LEAST && *spill->path;
     void *block = take_memory(spill, size, alignment, large ? spill->limit / 4 * 3 : spill->limit);
     if (!block && large) return take_file(spill, size);
-    if (!block) refuse(spill, size);
+    if (!block) note_refusal(spill, size);
     return block;
 }
 

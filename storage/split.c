@@ -16,7 +16,7 @@ static void move_part(const sl_part *part, uint64_t number, size_t from, size_t 
         memcpy(mine, in + (first - from), last - first);
 }
 
-static void move(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *out, const uint8_t *in) {
+static void move_rows(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *out, const uint8_t *in) {
     uint64_t number = at / rows->row;
     size_t from = (size_t)(at % rows->row);
     for (size_t done = 0, some; done < size; done += some, number++, from = 0) {
@@ -28,9 +28,9 @@ static void move(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *o
 
 void sl_split_gather(const sl_split_rows *rows, uint64_t at, size_t size, uint8_t *bytes) {
     memset(bytes, 0, size);
-    move(rows, at, size, bytes, NULL);
+    move_rows(rows, at, size, bytes, NULL);
 }
 
 void sl_split_scatter(const sl_split_rows *rows, uint64_t at, size_t size, const uint8_t *bytes) {
-    move(rows, at, size, NULL, bytes);
+    move_rows(rows, at, size, NULL, bytes);
 }

@@ -18,7 +18,7 @@
 #define HEALER_PAUSES 2000
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Tells whether the writer may go on
+ * Whether the writer may go on
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A later sync doesn't bring back what a failed one has lost. */

@@ -250,7 +250,7 @@ int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n) {
 }
 
 /* Replaces the array of ids. */
-static void put_ids(sl_index *index, void *ids, size_t width) {
+static void replace_ids(sl_index *index, void *ids, size_t width) {
     sl_mem_free(&index->layer0, index->graph.arrays[SL_ARRAY_IDS].at,
                 sl_array_bytes(&index->graph, SL_ARRAY_IDS, index->graph.capacity));
     sl_array_put(&index->graph, SL_ARRAY_IDS, ids, width);
@@ -264,7 +264,7 @@ static sl_status make_ids_explicit(sl_index *index) {
     uint64_t *whole = block;
     for (size_t node = 0; node < index->graph.n; node++)
         whole[node] = sl_id_of(&index->graph, (uint32_t)node);
-    put_ids(index, whole, sizeof *whole);
+    replace_ids(index, whole, sizeof *whole);
     return SL_OK;
 }
 
@@ -277,7 +277,7 @@ static void restore_ids(sl_index *index) {
     while (node < index->graph.n && index->graph.next_id == index->graph.n &&
            sl_id_of(&index->graph, (uint32_t)node) == node)
         node++;
-    if (node == index->graph.n && index->graph.next_id == index->graph.n) put_ids(index, NULL, 0);
+    if (node == index->graph.n && index->graph.next_id == index->graph.n) replace_ids(index, NULL, 0);
 }
 
 static sl_status refuse_append(sl_index *index, sl_status status) {
@@ -340,5 +340,5 @@ void sl_ids_forget(sl_index *index) {
 
 void sl_ids_adopt(sl_index *index, uint64_t *ids) {
     map_free(index);
-    put_ids(index, ids, sizeof *ids);
+    replace_ids(index, ids, sizeof *ids);
 }

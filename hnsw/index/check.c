@@ -270,7 +270,7 @@ static int is_proof_owed(const sl_check *check) {
     return index->published && (sl_published_read(index->published).unverified || is_file_moving(check));
 }
 
-static sl_status verdict(const sl_check *check) {
+static sl_status report_faults(const sl_check *check) {
     const sl_check_report *r = &check->report;
     int proved = !((r->unreachable || r->no_in_link) && is_proof_owed(check));
     if (r->bad_records)
@@ -358,10 +358,10 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     sl_status status = check_file(&check);
     /* If pages are damaged, records tell which vectors are. */
     if (status == SL_OK || check.report.bad_pages) check_records(&check);
-    if (check.report.bad_records) status = verdict(&check);
+    if (check.report.bad_records) status = report_faults(&check);
     if (status == SL_OK) status = check_graph(&check);
     if (status == SL_OK) status = sl_progress_end(&check.progress);
-    if (status == SL_OK) status = verdict(&check);
+    if (status == SL_OK) status = report_faults(&check);
     if (status == SL_OK) status = check_tombstones(&check);
     if (status == SL_OK) status = sl_partitions_check(graph);
     sl_params_out(report, &check.report, sizeof check.report);

@@ -49,7 +49,7 @@ static void merge_free(sl_merge *merge) {
 }
 
 /* The first property by which rows of one index don't fit the other; NULL: none. */
-static const char *difference(const sl_graph *a, const sl_graph *b) {
+static const char *first_difference(const sl_graph *a, const sl_graph *b) {
     return a->codec.dim != b->codec.dim         ? "dimensions"
            : a->codec.metric != b->codec.metric ? "metrics"
            : a->codec.dtype != b->codec.dtype   ? "types of vectors"
@@ -65,7 +65,7 @@ static sl_status check_indexes(sl_merge *merge) {
     size_t room = 0;
     for (size_t i = 0; i < merge->count; i++) {
         const sl_graph *graph = merge->graphs[i] = sl_view_of(merge->indexes[i], &merge->views[i]);
-        const char *differs = difference(merge->graphs[0], graph);
+        const char *differs = first_difference(merge->graphs[0], graph);
         if (differs)
             return sl_fail(SL_EINVAL, "index 0 and index %zu have different %s; merge indexes that were made alike", i,
                            differs);

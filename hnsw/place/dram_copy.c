@@ -108,7 +108,7 @@ static sl_status start_thread(sl_dram_filler *filler) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Beginning and end
+ * Starting and stopping
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Allocates all memory on the thread that opens the index, because no other thread may call the user's allocator. Takes
