@@ -27,7 +27,7 @@
    nothing, and its handle is NULL.
      - Any call may return SL_EINVAL (a bad argument, or what the index is made without), SL_ENOMEM, with progress
        SL_ECANCELED, with vectors SL_ETYPE and SL_EVALUE. Messages name the row or id. Entries list other statuses.
-     - Errors "of a change": SL_EREADONLY; with a file written in place or work_path SL_ENOSPC and SL_EIO.
+     - Errors of a change: SL_EREADONLY; with a file written in place or work_path SL_ENOSPC and SL_EIO.
      - The caller owns every buffer it passes in. The library keeps none after the call. *_free takes a handle or NULL.
        An index must outlive what is made from it. Structs of callbacks are copied; ctx must outlive the handle.
      - Sizes and strides are in bytes. Matrices are row-major; stride 0 means dense rows. Vectors are aligned to their
@@ -284,7 +284,7 @@ SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_si
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
-/* Makes room for n vectors, deleted ones counted. Errors: of a change, SL_ELIMIT. */
+/* Makes room for n vectors, deleted ones counted. Errors: those of a change, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 /* How added vectors get links.
@@ -316,11 +316,11 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 #define sl_add_params_init(params) sl_add_params_init_sized((params), sizeof *(params))
 
 /* Adds n vectors.
-     vectors  (n, dim), `stride` bytes a row
+     vectors  (n, dim)
      ids      n ids. NULL: go on from the largest so far plus one; the first is 0
    Cancelled while it renumbers, the call has added all and returns SL_OK.
-   Errors: of a change, SL_EEXIST (an id twice, or present; not with multi), SL_ELIMIT, SL_EUNSUPPORTED (LEAVES does not
-   serve; says why). */
+   Errors: those of a change, SL_EEXIST (an id twice, or present; not with multi), SL_ELIMIT, SL_EUNSUPPORTED (LEAVES
+   does not serve; says why). */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
@@ -352,12 +352,12 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
 SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t count, const sl_merge_params *params,
                                             sl_index **out);
 
-/* Deletes all vectors of n ids, which may be added again. Searches find k while k are left, but take longer. Errors: of
-   a change, SL_ENOTFOUND (an id absent, deleted before, or given twice). */
+/* Deletes all vectors of n ids, which may be added again. Searches find k while k are left, but take longer. Errors:
+   those of a change, SL_ENOTFOUND (an id absent, deleted before, or given twice). */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
 /* Replaces the tag words, or keys, of all vectors of n ids; the last word of an id given twice. The next sync makes
-   words durable; written directly in persistent memory, each is so at once. Errors: of a change, SL_ENOTFOUND. */
+   words durable; written directly in persistent memory, each is so at once. Errors: those of a change, SL_ENOTFOUND. */
 SL_API SL_MUST_USE sl_status sl_index_set_tags(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *tags);
 SL_API SL_MUST_USE sl_status sl_index_set_keys(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *keys);
 
@@ -379,9 +379,9 @@ typedef struct sl_filter sl_filter;
 
 typedef struct sl_filter_params {
     size_t struct_size;
-    /* An id is allowed if all that is given allows it. NULL allows all. */
-    const uint64_t
-        *bits; /* (bits_count + 63) / 64 words; bit i % 64 of word i / 64 allows id i; no id from bits_count on */
+    /* An id is allowed if all that is given allows it. NULL allows all. bits has (bits_count + 63) / 64 words; bit
+       i % 64 of word i / 64 allows id i; ids from bits_count on are not allowed. */
+    const uint64_t *bits;
     size_t bits_count;
     const uint64_t *allow; /* allowed ids; ids that the index lacks are passed over */
     size_t allow_count;
@@ -426,7 +426,7 @@ typedef struct sl_search_params {
     void *progress_ctx;
     /* Filters of this call; all given, `filter` too, must agree. accept returns nonzero for an id that may be returned.
        Searching threads call it, at most once a query, vector and walk. It must not use the searcher or change the
-       index. accept_bits is as bits of sl_filter_params. */
+       index. accept_bits is as a filter's bits. */
     sl_accept_fn accept;
     void *accept_ctx;
     const uint64_t *accept_bits;
@@ -488,7 +488,7 @@ SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const voi
                                                 sl_search_stats *stats);
 
 /* The same for nq queries.
-     queries      (nq, dim), `stride` bytes a row
+     queries      (nq, dim)
      ids, scores  (nq, k)
      stats        sums over queries */
 SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
@@ -535,8 +535,8 @@ typedef struct sl_range_params {
     size_t threads;          /* over queries, as progress; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;
-    /* The walk goes on from vectors up to 1 + slack times as far as the radius. More finds more. From 0, default 0.015.
-     */
+    /* The walk goes on from vectors up to 1 + slack times as far as the radius. A larger slack finds more. 0 or more,
+       default 0.015. */
     double slack;
 } sl_range_params;
 
@@ -548,7 +548,7 @@ SL_API void sl_range_params_init_sized(sl_range_params *params, size_t struct_si
 typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
 
 /* Finds all vectors within a score of each of nq queries.
-     queries  (nq, dim), `stride` bytes a row
+     queries  (nq, dim)
      radius   score >= radius under IP and COSINE, <= under L2; infinite: all, or none
      fn       gets any number of results during the search, an id once for each of its vectors
      stats    results: calls of fn; exact: queries compared with all; walks: the others
@@ -611,7 +611,7 @@ SL_API SL_MUST_USE sl_status sl_index_ids(const sl_index *index, uint64_t *ids, 
 
 typedef enum sl_file_kind { SL_FILE_INDEX = 0, SL_FILE_RANKER = 1, SL_FILE_ITEMS = 2 } sl_file_kind;
 
-/* Tells a file's type by its first bytes; opening may still fail. Errors: SL_EIO, SL_EFORMAT (none of these). */
+/* Tells a file's type by its first bytes; opening may still fail. Errors: SL_EIO, SL_EFORMAT. */
 SL_API SL_MUST_USE sl_status sl_file_kind_of(const char *path, sl_file_kind *out);
 
 typedef struct sl_check_params {

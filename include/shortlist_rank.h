@@ -135,8 +135,7 @@ typedef enum sl_train_precision {
 /* Dense layers of the model made. INT8: quantisation-aware training (arXiv 1712.05877), for a quantised model. */
 typedef enum sl_train_layers { SL_TRAIN_LAYERS_F32 = 0, SL_TRAIN_LAYERS_INT8 = 1 } sl_train_layers;
 
-/* Ranges of INT8 layers' inputs and scales of their weights: as observed, or learned by gradients (arXiv 1902.08153).
- */
+/* Ranges of inputs and scales of weights in INT8: observed, or learned (arXiv 1902.08153). */
 typedef enum sl_train_ranges { SL_TRAIN_RANGES_OBSERVED = 0, SL_TRAIN_RANGES_LEARNED = 1 } sl_train_ranges;
 
 typedef struct sl_train_params {
@@ -594,8 +593,8 @@ SL_API SL_MUST_USE sl_status sl_recommend(sl_recommender *recommender, const sl_
 
 /* ---- Experimental
 
-   What follows may change or go in any version. So may layers, ranges and keep of sl_train_params, and sl_table_type.
- */
+   What follows may change or go in any version. So may layers, ranges and keep of sl_train_params, and the
+   types of tables. */
 
 /* Exchange with other formats. Outputs point into the ranker. */
 
