@@ -106,8 +106,8 @@ included() {
         sed -E 's/^([^:]*):[^"]*"([^"]*)".*/\1 \2/' |
         awk '{ folder = $1; sub("/[^/]*$", "", folder)
                print $1, index($2, "/") ? $2 : folder "/" $2 }'
-    (cd "$1" && grep -rHE '^from \.[a-z_]* import ' bindings --include='*.py' 2>/dev/null || true) |
-        sed -E 's/^([^:]*):from \.([a-z_]*) import (.*)/\1 \2 \3/' |
+    (cd "$1" && grep -rHE '^[[:space:]]*from \.[a-z_]* import ' bindings --include='*.py' 2>/dev/null || true) |
+        sed -E 's/^([^:]*):[[:space:]]*from \.([a-z_]*) import (.*)/\1 \2 \3/' |
         awk '{ folder = $1; sub("/[^/]*$", "", folder)
                if ($2 ~ /^[a-z_]+$/ && $1 !~ /__init__/) print $1, folder "/" $2 }'
 }
@@ -165,7 +165,7 @@ mkdir -p "$fixture/ring"/{base,bindings}
 printf '#include "base/low.h"\n#include "base/f.h"\n' >"$fixture/ring/base/e.c"
 printf '#include "base/e.h"\n' >"$fixture/ring/base/f.h"
 printf 'from ._b import x\n' >"$fixture/ring/bindings/_a.py"
-printf 'from ._a import y\n' >"$fixture/ring/bindings/_b.py"
+printf 'def f():\n    from ._a import y\n' >"$fixture/ring/bindings/_b.py"
 printf 'from ._a import z\n' >"$fixture/ring/bindings/_c.py"
 ring=$(printf '%s\n' 'base/a.c.o sl_b base/b.c.o' 'base/b.c.o sl_a base/a.c.o' 'base/c.c.o sl_a base/a.c.o')
 found=$({ included "$fixture/ring" && echo "$ring"; } | rings)
@@ -197,6 +197,6 @@ done
 { calls <<<"$library" && calls <<<"$command"; } >"$fixture/calls"
 found=$(wrong_calls <"$fixture/calls")
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
-found=$({ cat "$fixture/calls" && included "$root"; } | grep -vE '^(hnsw/|recommend|storage|bindings)' | rings)
+found=$({ cat "$fixture/calls" && included "$root"; } | rings)
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
 echo "every #include and every call follows the order"
