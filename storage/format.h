@@ -47,17 +47,16 @@ typedef enum sl_section_kind {
 } sl_section_kind;
 
 typedef enum sl_ranker_section {
-    SL_SECTION_SPEC = 16,       /* the features and the model that were asked for, as JSON text */
-    SL_SECTION_FEATURES = 17,   /* fitted statistics and vocabularies */
-    SL_SECTION_WIDE = 18,       /* weights of the wide part */
-    SL_SECTION_EMBEDDINGS = 19, /* rows of the embedding tables */
-    SL_SECTION_DENSE = 20,      /* weights of the deep part's layers */
-    SL_SECTION_TRAINER = 21,    /* state of the optimisers; in checkpoints only */
-    SL_SECTION_TABLE_CODES =
-        32, /* a record of 16 bytes a table: the codes of its rows; see ranker/model/table_codes.h */
-    SL_SECTION_TABLE_ROWS = 33, /* rows of the coded tables, each with a scale and an offset */
-    SL_SECTION_LAYERS = 40,     /* in place of DENSE: layers, some of them in codes; see ranker/model/coded.h */
-    SL_SECTION_RANGES = 41      /* ranges of layers that train to be in codes; in checkpoints only */
+    SL_SECTION_SPEC = 16,        /* the features and the model that were asked for, as JSON text */
+    SL_SECTION_FEATURES = 17,    /* fitted statistics and vocabularies */
+    SL_SECTION_WIDE = 18,        /* weights of the wide part */
+    SL_SECTION_EMBEDDINGS = 19,  /* rows of the embedding tables */
+    SL_SECTION_DENSE = 20,       /* weights of the deep part's layers */
+    SL_SECTION_TRAINER = 21,     /* state of the optimisers; in checkpoints only */
+    SL_SECTION_TABLE_CODES = 32, /* 16 bytes a table: the codes of its rows; see ranker/model/table_codes.h */
+    SL_SECTION_TABLE_ROWS = 33,  /* rows of the coded tables, each with a scale and an offset */
+    SL_SECTION_LAYERS = 40,      /* in place of DENSE: layers, some of them in codes; see ranker/model/coded.h */
+    SL_SECTION_RANGES = 41       /* ranges of layers that train to be in codes; in checkpoints only */
 } sl_ranker_section;
 
 typedef enum sl_items_section {

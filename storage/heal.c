@@ -45,7 +45,7 @@ static int log_is_empty(const sl_store *store) {
     return lstat(path, &info) != 0 ? errno == ENOENT : info.st_size <= (off_t)sizeof(sl_redo_head);
 }
 
-/* Whether a writer is at work. A writer has written what its log says, or is about to. */
+/* Finds out whether a writer is at work. It has written what its log says, or is about to. */
 static sl_status find_writer(const sl_store *store, int *found) {
     int held;
     sl_status status = sl_writable_hold(store, &held);

@@ -9,9 +9,9 @@
  * can't be written. */
 sl_status sl_writable_heal(sl_store *store);
 
-/* Looks once a second whether the writer has died and left a log, and replays it into the file, so all mappings of the
- * file see it. Call it before each search while another process may write. Does nothing if the file can't be written.
- * Threads: any number; one works, the others go on at once. */
+/* Looks once a second whether the writer has died and left a log. If so, replays the log into the file, and all
+ * mappings of the file see it. Call it before each search while another process may write. Does nothing if the file
+ * can't be written. Threads: any number; one works, the others go on at once. */
 void sl_writable_watch(sl_store *store);
 
 /* Whether the file holds all that was acknowledged. Nobody may be writing it.

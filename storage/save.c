@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Bytes of one write, and between two looks at the progress callback. File systems with large folios keep an aligned
- * write of a huge page as one huge page of the page cache, which helps whoever maps the file next. */
+ * write of a huge page as one huge page of the page cache. That helps whoever maps the file next. */
 #define CHUNK SL_HUGE_PAGE
 static_assert(SL_SPLIT_WINDOW >= CHUNK, "SL_SPLIT_WINDOW");
 

@@ -92,12 +92,10 @@ typedef struct sl_store {
     sl_access access;       /* of the file when it was opened */
     int healed;             /* the mapping holds a crashed writer's log, and the file does not */
     uint64_t watched;       /* atomic: the second of the clock in which sl_writable_watch last looked */
-    uint64_t given_up; /* atomic: the sequence of the superblock under which sl_writable_watch found a damaged log; 0:
-                          none */
-    sl_file_header header; /* verified copy, which does not change with the file */
-    const char
-        *resolved; /* the path from the root, with links resolved: stays right if the process changes its folder */
-    char path[];   /* as the caller gave it, for messages */
+    uint64_t given_up;      /* atomic: sequence of the superblock under which that found a damaged log; 0: none */
+    sl_file_header header;  /* verified copy, which does not change with the file */
+    const char *resolved;   /* path from the root, links resolved: right even if the process changes its folder */
+    char path[];            /* as the caller gave it, for messages */
 } sl_store;
 
 /* Opens and maps path, a file of this type, in constant time. Verifies the header: magic, version, byte order, CRC, and

@@ -148,9 +148,8 @@ struct sl_index {
     sl_searcher_pool *searchers; /* idle searchers that batch calls reuse */
 
     /* The file. */
-    sl_store *store; /* the open file that holds the arrays; NULL: the index owns its arrays */
-    sl_origin *
-        origin; /* the file's state at opening, which a save over the file checks; NULL: the index was made in memory */
+    sl_store *store;               /* the open file that holds the arrays; NULL: the index owns its arrays */
+    sl_origin *origin;             /* the file at opening, which a save over it checks; NULL: made in memory */
     const sl_published *published; /* the head page of a file that another process may write; else NULL */
 
     /* Fields that may change beside readers. */

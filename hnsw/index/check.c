@@ -41,7 +41,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
 }
 
 /* Whether the index follows a file that may have been written since the check began. */
-static int is_file_moving(const sl_check *check) {
+static int is_file_changing(const sl_check *check) {
     return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
 
@@ -81,7 +81,7 @@ static found_links check_links_until_still(const sl_check *check, const uint32_t
                   : layer->level           ? graph->upper.nodes_capacity
                                            : graph->capacity;
     found_links found = check_links(links, layer, room, self);
-    for (int i = 0; found.faults && i < TRIES && is_file_moving(check); i++) {
+    for (int i = 0; found.faults && i < TRIES && is_file_changing(check); i++) {
         pause_for_writer();
         found = check_links(links, layer, room, self);
     }
@@ -267,7 +267,7 @@ static void check_records(sl_check *check) {
 /* Whether a writer has not proved yet that all nodes can be reached. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
-    return index->published && (sl_published_read(index->published).unverified || is_file_moving(check));
+    return index->published && (sl_published_read(index->published).unverified || is_file_changing(check));
 }
 
 static sl_status report_faults(const sl_check *check) {
@@ -298,13 +298,13 @@ static sl_status report_faults(const sl_check *check) {
 /* Judges links beyond a view's counts. A writer's commit may have linked newer nodes since the view was made. If nobody
  * writes the file, such links are out of range. */
 static void judge_links_beyond(sl_check *check) {
-    if (check->beyond && !is_file_moving(check)) check->report.bad_links += check->beyond;
+    if (check->beyond && !is_file_changing(check)) check->report.bad_links += check->beyond;
 }
 
 /* Checks the tombstones; again, while a writer works: a commit writes tombstones before their count. */
 static sl_status check_tombstones(sl_check *check) {
     sl_status status = sl_tombstones_check(check->graph);
-    for (int i = 0; status != SL_OK && i < TRIES && is_file_moving(check); i++) {
+    for (int i = 0; status != SL_OK && i < TRIES && is_file_changing(check); i++) {
         pause_for_writer();
         sl_view_follow(check->index, &check->view);
         status = sl_tombstones_check(check->graph);
@@ -318,7 +318,7 @@ static sl_status check_mended(const sl_check *check) {
     if (!index->published || !check->quiet) return SL_OK;
     const sl_published facts = sl_published_read(index->published);
     sl_status status = sl_published_check_mended(index, &facts);
-    return is_file_moving(check) ? SL_OK : status;
+    return is_file_changing(check) ? SL_OK : status;
 }
 
 /* Checks the graph part by part. Each check is safe, whatever the file holds. */
