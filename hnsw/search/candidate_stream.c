@@ -6,7 +6,8 @@
 
 /* Candidates that the pool has room for at first. */
 enum { FIRST_EF = 2048 };
-/* An evaluation of a walk costs WALK_PRICE of a scan's, and each settled candidate takes about EACH evaluations. */
+/* An evaluation of a walk costs as much as WALK_PRICE of a scan, and each settled candidate takes about EACH
+ * evaluations. */
 enum { WALK_PRICE = 2, EACH = 16 };
 /* Rows to prefetch ahead. */
 enum { AHEAD = 16 };
@@ -45,7 +46,7 @@ sl_status sl_candidate_stream_begin(sl_candidate_stream *stream, sl_walk *walk, 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is settled
+ * Settled candidates
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status reserve_settled(sl_candidate_stream *stream, size_t more) {
@@ -162,7 +163,7 @@ static sl_status continue_walk(sl_candidate_stream *stream, sl_walk *walk, size_
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * All that the walk has not seen
+ * Nodes that the walk has not visited
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void sift_down(uint64_t *heap, size_t size, size_t at) {

@@ -59,37 +59,37 @@ static void free_set(const sl_allocator *allocator, sl_filter_set *set) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* A set under construction, over the graph as it is now. */
-typedef struct building {
+typedef struct set_builder {
     sl_filter *filter;
     const sl_graph *graph;
     sl_filter_set set;
-} building;
+} set_builder;
 
 /* Keeps the nodes with a bit (having), or those without. */
-static void keep_bits(const building *m, const uint64_t *nodes, int having) {
+static void keep_bits(const set_builder *builder, const uint64_t *nodes, int having) {
     const uint64_t flip = having ? 0 : ~(uint64_t)0;
-    for (size_t i = 0; i < words_of(m->set.n); i++)
-        m->set.bits[i] &= nodes[i] ^ flip;
+    for (size_t i = 0; i < words_of(builder->set.n); i++)
+        builder->set.bits[i] &= nodes[i] ^ flip;
 }
 
 /* Keeps the nodes whose ids are in the list (having), or the others. */
-static sl_status keep_listed(const building *m, const uint64_t *ids, size_t count, int having) {
-    const sl_allocator *allocator = &m->filter->allocator;
+static sl_status keep_listed(const set_builder *builder, const uint64_t *ids, size_t count, int having) {
+    const sl_allocator *allocator = &builder->filter->allocator;
     uint64_t *nodes;
-    SL_TRY(make_bits(allocator, m->set.n, &nodes));
-    sl_status status = sl_nodes_of_ids(m->filter->index, m->graph, allocator, ids, count, nodes);
-    if (status == SL_OK) keep_bits(m, nodes, having);
-    free_bits(allocator, nodes, m->set.n);
+    SL_TRY(make_bits(allocator, builder->set.n, &nodes));
+    sl_status status = sl_nodes_of_ids(builder->filter->index, builder->graph, allocator, ids, count, nodes);
+    if (status == SL_OK) keep_bits(builder, nodes, having);
+    free_bits(allocator, nodes, builder->set.n);
     return status;
 }
 
-static sl_status keep_by_bits(const building *m, const uint64_t *bits, size_t count) {
-    const sl_allocator *allocator = &m->filter->allocator;
+static sl_status keep_by_bits(const set_builder *builder, const uint64_t *bits, size_t count) {
+    const sl_allocator *allocator = &builder->filter->allocator;
     uint64_t *nodes;
-    SL_TRY(make_bits(allocator, m->set.n, &nodes));
-    sl_nodes_of_id_bits(m->graph, bits, count, nodes);
-    keep_bits(m, nodes, 1);
-    free_bits(allocator, nodes, m->set.n);
+    SL_TRY(make_bits(allocator, builder->set.n, &nodes));
+    sl_nodes_of_id_bits(builder->graph, bits, count, nodes);
+    keep_bits(builder, nodes, 1);
+    free_bits(allocator, nodes, builder->set.n);
     return SL_OK;
 }
 
@@ -104,50 +104,52 @@ static int key_passes(const sl_filter_params *source, uint64_t key) {
 }
 
 /* Returns how many nodes the word of bits from node `first` on has. */
-static size_t nodes_in_word(const building *m, size_t first) {
-    return m->set.n - first < 64 ? m->set.n - first : 64;
+static size_t nodes_in_word(const set_builder *builder, size_t first) {
+    return builder->set.n - first < 64 ? builder->set.n - first : 64;
 }
 
-static void keep_tagged(const building *m) {
-    for (size_t first = 0; first < m->set.n; first += 64) {
+static void keep_tagged(const set_builder *builder) {
+    for (size_t first = 0; first < builder->set.n; first += 64) {
         uint64_t word = 0;
-        for (size_t i = 0; i < nodes_in_word(m, first); i++)
-            word |= (uint64_t)tags_pass(&m->filter->source, sl_tag_of(m->graph, (uint32_t)(first + i))) << i;
-        m->set.bits[first / 64] &= word;
+        for (size_t i = 0; i < nodes_in_word(builder, first); i++)
+            word |= (uint64_t)tags_pass(&builder->filter->source, sl_tag_of(builder->graph, (uint32_t)(first + i)))
+                    << i;
+        builder->set.bits[first / 64] &= word;
     }
 }
 
-static void keep_keyed(const building *m) {
-    for (size_t first = 0; first < m->set.n; first += 64) {
+static void keep_keyed(const set_builder *builder) {
+    for (size_t first = 0; first < builder->set.n; first += 64) {
         uint64_t word = 0;
-        for (size_t i = 0; i < nodes_in_word(m, first); i++)
-            word |= (uint64_t)key_passes(&m->filter->source, sl_key_of(m->graph, (uint32_t)(first + i))) << i;
-        m->set.bits[first / 64] &= word;
+        for (size_t i = 0; i < nodes_in_word(builder, first); i++)
+            word |= (uint64_t)key_passes(&builder->filter->source, sl_key_of(builder->graph, (uint32_t)(first + i)))
+                    << i;
+        builder->set.bits[first / 64] &= word;
     }
 }
 
-static sl_status keep_accepted(const building *m) {
-    const sl_filter_params *source = &m->filter->source;
-    for (size_t node = 0; node < m->set.n; node++) {
-        if (!bit_at(m->set.bits, node) || sl_is_deleted(m->graph, node)) continue;
-        const uint64_t id = sl_id_of(m->graph, (uint32_t)node);
+static sl_status keep_accepted(const set_builder *builder) {
+    const sl_filter_params *source = &builder->filter->source;
+    for (size_t node = 0; node < builder->set.n; node++) {
+        if (!bit_at(builder->set.bits, node) || sl_is_deleted(builder->graph, node)) continue;
+        const uint64_t id = sl_id_of(builder->graph, (uint32_t)node);
         const int accepted = source->accept(source->accept_ctx, id);
         if (accepted < 0)
             return sl_fail(SL_ECANCELED, "accept returned %d for id %llu, which ends the making of the filter",
                            accepted, (unsigned long long)id);
-        if (!accepted) m->set.bits[node / 64] &= ~((uint64_t)1 << (node % 64));
+        if (!accepted) builder->set.bits[node / 64] &= ~((uint64_t)1 << (node % 64));
     }
     return SL_OK;
 }
 
-static sl_status keep_allowed(const building *m) {
-    const sl_filter_params *source = &m->filter->source;
-    if (selects_by_tags(source)) keep_tagged(m);
-    if (selects_by_keys(source)) keep_keyed(m);
-    if (source->allow) SL_TRY(keep_listed(m, source->allow, source->allow_count, 1));
-    if (source->bits) SL_TRY(keep_by_bits(m, source->bits, source->bits_count));
-    if (source->exclude) SL_TRY(keep_listed(m, source->exclude, source->exclude_count, 0));
-    return source->accept ? keep_accepted(m) : SL_OK;
+static sl_status keep_allowed(const set_builder *builder) {
+    const sl_filter_params *source = &builder->filter->source;
+    if (selects_by_tags(source)) keep_tagged(builder);
+    if (selects_by_keys(source)) keep_keyed(builder);
+    if (source->allow) SL_TRY(keep_listed(builder, source->allow, source->allow_count, 1));
+    if (source->bits) SL_TRY(keep_by_bits(builder, source->bits, source->bits_count));
+    if (source->exclude) SL_TRY(keep_listed(builder, source->exclude, source->exclude_count, 0));
+    return source->accept ? keep_accepted(builder) : SL_OK;
 }
 
 static void count_bits(sl_filter_set *set, const sl_graph *graph) {
@@ -175,22 +177,22 @@ static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
 
 static sl_status make_set(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
     const sl_allocator *allocator = &filter->allocator;
-    building m = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
+    set_builder builder = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
     void *block;
     sl_status status;
-    SL_TRY_GOTO(make_bits(allocator, m.set.n, &m.set.bits), fail);
+    SL_TRY_GOTO(make_bits(allocator, builder.set.n, &builder.set.bits), fail);
     SL_TRY_GOTO(sl_mem_alloc(allocator, graph->partitions.count * sizeof(uint32_t), &block), fail);
-    m.set.by_partition = block;
-    m.set.partitions = graph->partitions.count;
-    memset(m.set.bits, 0xff, m.set.n / 64 * sizeof *m.set.bits);
-    if (m.set.n % 64) m.set.bits[m.set.n / 64] = ~(~(uint64_t)0 << (m.set.n % 64));
-    SL_TRY_GOTO(keep_allowed(&m), fail);
-    count_bits(&m.set, graph);
-    SL_TRY_GOTO(list_nodes(allocator, &m.set), fail);
-    *out = m.set;
+    builder.set.by_partition = block;
+    builder.set.partitions = graph->partitions.count;
+    memset(builder.set.bits, 0xff, builder.set.n / 64 * sizeof *builder.set.bits);
+    if (builder.set.n % 64) builder.set.bits[builder.set.n / 64] = ~(~(uint64_t)0 << (builder.set.n % 64));
+    SL_TRY_GOTO(keep_allowed(&builder), fail);
+    count_bits(&builder.set, graph);
+    SL_TRY_GOTO(list_nodes(allocator, &builder.set), fail);
+    *out = builder.set;
     return SL_OK;
 fail:
-    free_set(allocator, &m.set);
+    free_set(allocator, &builder.set);
     return status;
 }
 

@@ -149,7 +149,7 @@ sl_status sl_search_grouped(sl_searcher *searcher, sl_query query, size_t k, con
     g.results.key = params->group_size < k ? params->group_size : k;
     SL_TRY(sl_searcher_begin_stream(searcher, query, params));
     sl_status status = answer_query(&g, params);
-    if (params->filter) searcher->used = searcher->stream.scanned ? SL_FILTER_EXACT : SL_FILTER_WALK;
+    if (params->filter) searcher->strategy = searcher->stream.scanned ? SL_FILTER_EXACT : SL_FILTER_WALK;
     sl_candidate_stream_end_query(&searcher->stream);
     return status;
 }

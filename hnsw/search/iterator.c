@@ -199,7 +199,7 @@ static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     const sl_searcher *searcher = iterator->searcher;
     sl_walk *walk = &iterator->searcher->walk;
     int found = 1;
-    if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->of, searcher->graph));
+    if (iterator->params.filter) SL_TRY(sl_filter_check(iterator->params.filter, searcher->index, searcher->graph));
     drop_deleted(iterator);
     if (iterator->params.max_visits) walk->max_evaluations = walk->evaluations + iterator->params.max_visits;
     do {

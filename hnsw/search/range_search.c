@@ -13,13 +13,13 @@
 
 /* With at most so many allowed nodes, scoring all costs less than a walk. */
 enum { FEW_ALLOWED = 4096 };
-/* Scoring a node in order costs about this much less than one that a link leads to. */
+/* Scoring a node in order costs about a quarter of scoring one that a link leads to. */
 enum { SCAN_GAIN = 4 };
 /* Hits to find before they are reported. */
 enum { HITS_A_REPORT = 256 };
 /* Hits whose memory a searcher keeps. */
 enum { KEPT_HITS = 1 << 17 };
-/* Nodes to sample for the difference of walks' and results' scores, and the standard deviations that count. */
+/* Hits to sample for the bias of the walk's scores, and the standard deviations it allows for. */
 enum { SAMPLE = 64 };
 #define DEVIATIONS 1.0
 /* A block's places: it's filled by words of the bitmap. */
@@ -56,12 +56,12 @@ static int is_l2(const range_query *r) {
 }
 
 /* Reports the nodes of a block that are within the radius. */
-static void report_block(range_query *r, const uint32_t *nodes, const float *walked, size_t count) {
+static void report_block(range_query *r, const uint32_t *nodes, const float *walk_scores, size_t count) {
     const sl_graph *graph = r->searcher->graph;
     double scores[SL_RESULT_BLOCK];
     for (size_t i = 0; i < count; i++)
         sl_result_prefetch(r->searcher, nodes[i]);
-    sl_result_scores(r->searcher, r->query.vector, nodes, walked, count, scores);
+    sl_result_scores(r->searcher, r->query.vector, nodes, walk_scores, count, scores);
     for (size_t i = 0; i < count && !r->ended; i++) {
         float score = sl_public_score(graph, scores[i]);
         if (!sl_public_score_reaches(graph, score, r->call->radius)) continue;
@@ -74,15 +74,15 @@ static void report_block(range_query *r, const uint32_t *nodes, const float *wal
 static void report_hits(range_query *r) {
     const sl_range_hits *hits = &r->searcher->range_hits;
     uint32_t nodes[SL_RESULT_BLOCK];
-    float walked[SL_RESULT_BLOCK];
+    float walk_scores[SL_RESULT_BLOCK];
     while (r->reported < hits->count && !r->ended) {
         size_t count = 0;
         for (; r->reported < hits->count && count < SL_RESULT_BLOCK; r->reported++) {
             nodes[count] = hits->ids[r->reported];
-            walked[count] = hits->scores[r->reported];
+            walk_scores[count] = hits->scores[r->reported];
             count += (size_t)sl_is_allowed(&r->allowed, nodes[count]);
         }
-        report_block(r, nodes, walked, count);
+        report_block(r, nodes, walk_scores, count);
     }
 }
 
@@ -127,7 +127,7 @@ static void score_unvisited(range_query *r, float threshold) {
 static void score_all(range_query *r) {
     sl_visited_clear(&r->searcher->walk.visited);
     score_unvisited(r, -INFINITY);
-    r->searcher->used = SL_FILTER_EXACT;
+    r->searcher->strategy = SL_FILTER_EXACT;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -150,17 +150,17 @@ static double walk_score_bias(const range_query *r) {
     const sl_searcher *searcher = r->searcher;
     const sl_range_hits *hits = &searcher->range_hits;
     uint32_t nodes[SAMPLE];
-    float walked[SAMPLE];
+    float walk_scores[SAMPLE];
     double scores[SAMPLE], sum = 0, squares = 0;
     size_t step = hits->count / SAMPLE + 1, count = 0, taken = 0;
     double unit = is_l2(r) ? 0.5 : 1, origin = is_l2(r) ? nearest_score(r) : 0;
     for (size_t i = 0; i < hits->count; i += step, count++) {
         nodes[count] = hits->ids[i];
-        walked[count] = hits->scores[i];
+        walk_scores[count] = hits->scores[i];
     }
-    sl_result_scores(searcher, r->query.vector, nodes, walked, count, scores);
+    sl_result_scores(searcher, r->query.vector, nodes, walk_scores, count, scores);
     for (size_t i = 0; i < count; i++) {
-        double over = (double)walked[i] - (origin + unit * scores[i]);
+        double over = (double)walk_scores[i] - (origin + unit * scores[i]);
         if (!(fabs(over) < INFINITY)) continue;
         sum += over;
         squares += over * over;
@@ -197,7 +197,7 @@ static sl_status continue_from_hits(range_query *r, size_t most) {
         if (walk->evaluations >= most) break;
         sl_walk_range_hits(walk, hits->count + HITS_A_REPORT, most);
     }
-    r->searcher->used = SL_FILTER_EXACT;
+    r->searcher->strategy = SL_FILTER_EXACT;
     score_unvisited(r, hits->threshold);
     return SL_OK;
 }
@@ -206,14 +206,14 @@ static sl_status walk_to_hits(range_query *r, size_t most) {
     sl_searcher *searcher = r->searcher;
     sl_walk *walk = &searcher->walk;
     const sl_graph *graph = searcher->graph;
-    sl_range near;
-    searcher->used = SL_FILTER_WALK;
-    SL_TRY(sl_searcher_start_nodes(searcher, r->query, &near));
-    if (near.first >= near.end) near = sl_range_of_id(sl_walk_descend(walk, sl_entry_in(graph, walk->upper), 0));
+    sl_range start;
+    searcher->strategy = SL_FILTER_WALK;
+    SL_TRY(sl_searcher_start_nodes(searcher, r->query, &start));
+    if (start.first >= start.end) start = sl_range_of_id(sl_walk_descend(walk, sl_entry_in(graph, walk->upper), 0));
     sl_range_hits_start(&searcher->range_hits);
     walk->stop = 0;
     walk->range_hits = &searcher->range_hits;
-    sl_walk_layer(walk, 0, near, r->call->params->ef);
+    sl_walk_layer(walk, 0, start, r->call->params->ef);
     sl_status status = continue_from_hits(r, most);
     walk->range_hits = NULL;
     return status;

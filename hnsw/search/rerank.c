@@ -29,16 +29,16 @@ static double refine_score(const sl_searcher *searcher, sl_refine type, const vo
 static double finest_score(const sl_searcher *searcher, uint32_t node, const void *query) {
     const sl_graph *graph = searcher->graph;
     if (graph->refine == SL_REFINE_BF16) {
-        sl_refined_floats(graph, node, searcher->candidate);
-        return refine_score(searcher, SL_REFINE_F32, searcher->candidate, 1);
+        sl_refined_floats(graph, node, searcher->decoded);
+        return refine_score(searcher, SL_REFINE_F32, searcher->decoded, 1);
     }
     if (sl_has(graph, SL_ARRAY_REFINE)) {
         const uint8_t *row = sl_refine_row(graph, node);
         return refine_score(searcher, graph->refine, row, sl_refine_scale(graph, row));
     }
     if (graph->codec.codes == SL_CODES_F32) return refine_score(searcher, SL_REFINE_F32, sl_row(graph, node), 1);
-    sl_decode_native(&graph->codec, sl_row(graph, node), searcher->candidate);
-    double score = sl_score_pair(graph->kernels, graph->codec.metric, graph->codec.dtype, searcher->candidate, query,
+    sl_decode_native(&graph->codec, sl_row(graph, node), searcher->decoded);
+    double score = sl_score_pair(graph->kernels, graph->codec.metric, graph->codec.dtype, searcher->decoded, query,
                                  graph->codec.dim);
     return graph->codec.metric == SL_METRIC_L2 ? -score : score;
 }
@@ -83,7 +83,7 @@ void sl_result_prefetch(const sl_searcher *searcher, uint32_t node) {
         sl_prefetch(sl_row(graph, node), graph->codec.rows.size);
 }
 
-void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walked,
+void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walk_scores,
                       size_t count, double *out) {
     const sl_graph *graph = searcher->graph;
     if (has_finer_data(graph) && !is_scored_singly(graph)) {
@@ -91,7 +91,8 @@ void sl_result_scores(const sl_searcher *searcher, const void *query, const uint
         return;
     }
     for (size_t i = 0; i < count; i++)
-        out[i] = has_finer_data(graph) ? finest_score(searcher, nodes[i], query) : result_score(searcher, walked[i]);
+        out[i] =
+            has_finer_data(graph) ? finest_score(searcher, nodes[i], query) : result_score(searcher, walk_scores[i]);
 }
 
 /* Re-ranks the first `count` candidates of the pool. */

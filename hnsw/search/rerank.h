@@ -17,9 +17,10 @@ void sl_rerank_scan(sl_searcher *searcher, sl_query query, size_t k, const sl_se
 void sl_rerank_again(sl_searcher *searcher, const void *query, size_t k, size_t rerank, sl_results *found);
 
 /* Computes results' scores of nodes; larger is nearer under every metric. A damaged row may score NaN.
- * Parameters: walked: the walk's scores of the nodes. count: up to SL_RESULT_BLOCK. */
+ * Parameters: walk_scores: the walk's scores of the nodes; NULL if the index has finer data. count: up to
+ * SL_RESULT_BLOCK. */
 enum { SL_RESULT_BLOCK = 256 };
-void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walked,
+void sl_result_scores(const sl_searcher *searcher, const void *query, const uint32_t *nodes, const float *walk_scores,
                       size_t count, double *out);
 /* Prefetches the memory that sl_result_scores reads. */
 void sl_result_prefetch(const sl_searcher *searcher, uint32_t node);

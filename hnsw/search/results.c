@@ -21,10 +21,10 @@ size_t sl_results_count(const sl_searcher *searcher) {
 void sl_results_add_work(const sl_searcher *searcher, sl_search_stats *stats) {
     stats->evaluations += searcher->walk.evaluations;
     stats->expansions += searcher->walk.expansions;
-    stats->exact += searcher->used == SL_FILTER_EXACT;
-    stats->partitions += searcher->used == SL_FILTER_PARTITIONS;
-    stats->walks += searcher->used == SL_FILTER_WALK;
-    stats->hops += searcher->used == SL_FILTER_HOPS;
+    stats->exact += searcher->strategy == SL_FILTER_EXACT;
+    stats->partitions += searcher->strategy == SL_FILTER_PARTITIONS;
+    stats->walks += searcher->strategy == SL_FILTER_WALK;
+    stats->hops += searcher->strategy == SL_FILTER_HOPS;
     stats->cut += (size_t)sl_walk_is_over_budget(&searcher->walk);
 }
 

@@ -10,8 +10,8 @@
 /* The least nodes to score together, where partitions have few allowed ones; and nodes from which on the spread of
  * their scores is trusted. */
 enum { MIN_SCORED = 64, TRUSTED = 32 };
-/* The rule that ends the scan is tested each time a sixteenth more nodes are scored: a test costs as much as some
- * hundred nodes. */
+/* The scan tests whether it may end each time a sixteenth more nodes are scored. A test costs as much as some hundred
+ * nodes. */
 enum { TEST_EVERY = 16 };
 /* After so many nodes the spread is learnt from a part of the nodes. */
 enum { LEARNT_FROM_PART = 2048 };
@@ -66,10 +66,10 @@ size_t sl_scan_allowed_scratch(const sl_graph *graph, size_t k) {
 /* Drops nodes that the callback or the bitmap refuses. Asks only about nodes that the pool would take. */
 static size_t drop_refused(const sl_walk *walk, const sl_search_params *params, uint32_t *nodes, float *scores,
                            size_t count) {
-    float floor = walk->pool.all.threshold;
+    float threshold = walk->pool.all.threshold;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!(scores[i] > floor) || !sl_accepts_id(params, sl_id_of(walk->graph, nodes[i]))) continue;
+        if (!(scores[i] > threshold) || !sl_accepts_id(params, sl_id_of(walk->graph, nodes[i]))) continue;
         nodes[kept] = nodes[i];
         scores[kept++] = scores[i];
     }
@@ -82,7 +82,7 @@ void sl_scan_all_allowed(sl_walk *walk, const sl_search_params *params, const sl
     float scores[ROOM + SL_SCORE_PAD];
     sl_range left = sl_allowed_begin(allowed);
     size_t count = 0;
-    int asks = sl_has_id_filter(params);
+    int by_id = sl_has_id_filter(params);
     sl_pool_start(&walk->pool, keep, 0);
     while ((left.first < left.end && !sl_walk_is_over_budget(walk)) || count) {
         if (!sl_walk_is_over_budget(walk)) count += sl_allowed_next(allowed, &left, nodes + count, ROOM - count);
@@ -91,7 +91,7 @@ void sl_scan_all_allowed(sl_walk *walk, const sl_search_params *params, const sl
         walk->evaluations += some;
         uint32_t behind[64];
         memcpy(behind, nodes + some, (count - some) * sizeof *nodes);
-        if (asks) taken = drop_refused(walk, params, nodes, scores, some);
+        if (by_id) taken = drop_refused(walk, params, nodes, scores, some);
         sl_pool_offer(&walk->pool, scores, nodes, taken);
         count -= some;
         memcpy(nodes, behind, count * sizeof *nodes);

@@ -137,9 +137,9 @@ static sl_status scan_on_thread(sl_scan_team *team, size_t thread, sl_search_sta
     sl_query_batch *batch = team->batch;
     const size_t max_queries = team->shape.max_queries;
     const sl_dram_copy *copy = sl_dram_copy_now(batch->graph);
-    const sl_codec *walked = copy ? &copy->walked : sl_codec_of_walks(batch->graph);
+    const sl_codec *codec = copy ? &copy->walked : sl_codec_of_walks(batch->graph);
     sl_scan_work work = {.batch = batch, .searcher = batch->searchers[thread]};
-    sl_status status = sl_scan_memory_init(&work.memory, &team->shape, walked, work.searcher);
+    sl_status status = sl_scan_memory_init(&work.memory, &team->shape, codec, work.searcher);
     if (status != SL_OK)
         return sl_fail(status, "cannot allocate what %zu threads need to scan for %zu queries; search on fewer",
                        batch->threads, max_queries);

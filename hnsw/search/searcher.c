@@ -33,7 +33,7 @@ static void find_filtered(sl_searcher *searcher, sl_query query, size_t k, const
                                    .max_ef = searcher->filter_max_ef,
                                    .scratch = searcher->start_scratch};
     sl_filter_strategy used = sl_search_filtered(&filtered);
-    if (params->filter) searcher->used = used;
+    if (params->filter) searcher->strategy = used;
 }
 
 static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {

@@ -42,7 +42,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     void *block;
     SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_searcher), &block));
     sl_searcher *searcher = block;
-    searcher->of = index;
+    searcher->index = index;
     searcher->graph = &index->graph;
     searcher->filter_max_ef = max_ef;
     searcher->stream.allocator = index->graph.allocator;
@@ -56,7 +56,7 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, max_ef * sizeof(sl_top_entry), &block), fail);
     searcher->top.entries = block;
     SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, index->graph.codec.dim * sizeof(float), &block), fail);
-    searcher->candidate = block;
+    searcher->decoded = block;
     uint8_t *scratch;
     if (searcher->graph->partitions.count) {
         SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_scan_query_scratch(searcher->graph), &scratch), fail);
@@ -74,7 +74,7 @@ void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
     sl_allocator allocator = searcher->graph->allocator;
     sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
-    sl_mem_free(&allocator, searcher->candidate, searcher->graph->codec.dim * sizeof(float));
+    sl_mem_free(&allocator, searcher->decoded, searcher->graph->codec.dim * sizeof(float));
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_candidate_stream_free(&searcher->stream);
@@ -98,9 +98,9 @@ size_t sl_searcher_pool_ef(const sl_searcher *searcher) {
 
 void sl_searcher_refresh(sl_searcher *searcher) {
     if (!searcher->view) return;
-    searcher->view->tuned = searcher->of->graph.tuned;
-    searcher->view->tuned_count = searcher->of->graph.tuned_count;
-    sl_view_follow(searcher->of, searcher->view);
+    searcher->view->tuned = searcher->index->graph.tuned;
+    searcher->view->tuned_count = searcher->index->graph.tuned_count;
+    sl_view_follow(searcher->index, searcher->view);
 }
 
 void sl_searcher_choose_copies(sl_searcher *searcher) {
@@ -122,15 +122,15 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_se
     walk->evaluations = walk->expansions = 0;
     walk->max_evaluations = params->max_visits ? params->max_visits : SIZE_MAX;
     walk->pool.size = 0;
-    searcher->used = SL_FILTER_AUTO;
-    if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->of, graph));
+    searcher->strategy = SL_FILTER_AUTO;
+    if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->index, graph));
     if (graph->n) sl_walk_set_query(walk, query, SL_ENCODE_BOTH);
     return SL_OK;
 }
 
-sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *near) {
+sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *start) {
     SL_TRY(sl_searcher_reserve_start(searcher));
-    *near = sl_start_nodes(&searcher->walk, query, searcher->start_scratch);
+    *start = sl_start_nodes(&searcher->walk, query, searcher->start_scratch);
     return SL_OK;
 }
 

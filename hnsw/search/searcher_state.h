@@ -8,22 +8,22 @@
 #include "hnsw/search/topk.h"
 
 struct sl_searcher {
-    const sl_index *of; /* the handle it was made from */
+    const sl_index *index; /* the handle that the searcher was made from */
     const sl_graph *graph;
-    sl_graph *view; /* of an index that follows a file: the index as it was when the last search began; `graph` points
-                       to it. Else NULL */
+    sl_graph *view; /* if the index follows a file: the index as it was when the last search began, which `graph` points
+                       to; else NULL */
     sl_walk walk;
     sl_candidate_stream stream; /* of iterators and grouped searches */
     size_t filter_max_ef;       /* the widest beam of a filtered search: max_ef, or less in a pooled searcher */
     sl_top top;                 /* max_ef entries */
-    float *candidate;           /* room for one decoded vector, which re-ranking scores */
-    void *scratch;              /* of partition scans */
+    float *decoded;             /* room for one decoded vector, which re-ranking scores */
+    void *scratch;              /* of partition scans and grouped searches */
     size_t scratch_size;
     void *start_scratch; /* of sl_start_nodes and filtered searches. Apart from `scratch`: a query of a batch scan may
                             walk too */
     size_t start_scratch_size;
-    sl_range_hits range_hits; /* of range searches */
-    sl_filter_strategy used;  /* strategy of the last search, if it had a filter; else AUTO */
+    sl_range_hits range_hits;    /* of range searches */
+    sl_filter_strategy strategy; /* strategy of the last search, if it had a filter; else AUTO */
 };
 
 /* Limits the beam of filtered searches. max_ef: at most the searcher's own. */
@@ -48,7 +48,7 @@ void sl_searcher_choose_copies(sl_searcher *searcher);
  * Errors: SL_EVALUE, SL_EINVAL, SL_ENOMEM. */
 sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params);
 /* Finds the nodes where the query's walk starts. An empty range: the walk starts at the end of the descent. */
-sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *near);
+sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *start);
 /* Begins the candidate stream of the prepared query. The index must not be empty. */
 sl_status sl_searcher_begin_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params);
 

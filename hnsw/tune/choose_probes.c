@@ -48,13 +48,13 @@ static int ask_whether_to_go_on(void *ctx, uint64_t done, uint64_t total) {
 }
 
 /* Measures recall, its error, and the rows scanned, with so many probes a query. */
-static sl_status measure_probes(probe_tuning *probe_tuning, size_t probes, sl_tune_point *out) {
-    sl_tune_task *task = &probe_tuning->tune->task;
-    sl_query_batch *batch = &probe_tuning->batch;
+static sl_status measure_probes(probe_tuning *tuning, size_t probes, sl_tune_point *out) {
+    sl_tune_task *task = &tuning->tune->task;
+    sl_query_batch *batch = &tuning->batch;
     const size_t k = task->k;
     sl_search_stats stats = {0};
     uint64_t sum = 0, squares = 0;
-    probe_tuning->params.probes = probes;
+    tuning->params.probes = probes;
     sl_progress_start(&batch->progress, task->progress.tell ? ask_whether_to_go_on : NULL, &task->progress, task->nq);
     SL_TRY(sl_scan_batch(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
@@ -73,12 +73,12 @@ static sl_status measure_probes(probe_tuning *probe_tuning, size_t probes, sl_tu
 
 /* Finds the fewest probes, at least `from`, that reach the record's target, by doubling and halving. out->at is 0 if
  * none do, or none within `most` evaluations; out->evaluations exceeds `most` in the second case. */
-static sl_status find_fewest(probe_tuning *probe_tuning, const sl_tuned_record *record, size_t from, double most,
+static sl_status find_fewest(probe_tuning *tuning, const sl_tuned_record *record, size_t from, double most,
                              sl_tune_point *out) {
-    size_t all = probe_tuning->batch.graph->partitions.count, low = from - 1, high = from;
-    probe_tuning->params.rerank = record->rerank;
+    size_t all = tuning->batch.graph->partitions.count, low = from - 1, high = from;
+    tuning->params.rerank = record->rerank;
     for (double before = 0;; low = high, high = 2 * high < all ? 2 * high : all) {
-        SL_TRY(measure_probes(probe_tuning, high, out));
+        SL_TRY(measure_probes(tuning, high, out));
         if (out->recall >= sl_tune_target_with_margin(record->target, out)) break;
         out->at = 0;
         /* If evaluations did not rise, the scanned groups hold no more partitions. */
@@ -88,7 +88,7 @@ static sl_status find_fewest(probe_tuning *probe_tuning, const sl_tuned_record *
     while (high - low > 1 + high / 32) {
         size_t middle = low + (high - low) / 2;
         sl_tune_point here;
-        SL_TRY(measure_probes(probe_tuning, middle, &here));
+        SL_TRY(measure_probes(tuning, middle, &here));
         if (here.recall >= sl_tune_target_with_margin(record->target, &here)) {
             high = middle;
             *out = here;
@@ -109,9 +109,9 @@ typedef struct budget {
  * costly. A scan serves a batch if it pays off for the batch or for single queries. A batch counts a quarter less of
  * the centroids that every query scores; numbers of groups are compared that way too. *kept becomes the measurement
  * with the record's probes; its `at` is 0 if the record gets none. */
-static sl_status choose_among_groups(probe_tuning *probe_tuning, sl_tuned_record *record, budget budget, size_t *from,
+static sl_status choose_among_groups(probe_tuning *tuning, sl_tuned_record *record, budget budget, size_t *from,
                                      sl_tune_point *kept) {
-    const sl_graph *graph = probe_tuning->batch.graph;
+    const sl_graph *graph = tuning->batch.graph;
     double least = 0;
     size_t probes = *from, groups = 0, fewer = graph->groups.count;
     *kept = (sl_tune_point){0};
@@ -119,8 +119,8 @@ static sl_status choose_among_groups(probe_tuning *probe_tuning, sl_tuned_record
         double saved = (double)(groups ? graph->groups.count : graph->partitions.count) / 4;
         double most = record->probes ? least + saved : fmax(budget.batch + saved, budget.one);
         sl_tune_point point;
-        probe_tuning->params.groups = groups;
-        SL_TRY(find_fewest(probe_tuning, record, probes, most, &point));
+        tuning->params.groups = groups;
+        SL_TRY(find_fewest(tuning, record, probes, most, &point));
         if (!point.at && (record->groups || point.evaluations <= most)) break;
         if (point.at) {
             *kept = point;
@@ -136,21 +136,21 @@ static sl_status choose_among_groups(probe_tuning *probe_tuning, sl_tuned_record
 }
 
 /* Chooses scans for a target that walks reach, if scans are cheaper. */
-static sl_status choose_where_cheaper(probe_tuning *probe_tuning, sl_tuned_record *record, size_t *from) {
-    const sl_graph *graph = probe_tuning->batch.graph;
+static sl_status choose_where_cheaper(probe_tuning *tuning, sl_tuned_record *record, size_t *from) {
+    const sl_graph *graph = tuning->batch.graph;
     /* A walk reads its start nodes as a scan for one query does. */
     double walked = record->evaluations - (double)sl_start_nodes_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
     const price price = price_of(graph->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
     sl_tune_point kept;
-    return choose_among_groups(probe_tuning, record, budget, from, &kept);
+    return choose_among_groups(tuning, record, budget, from, &kept);
 }
 
 /* Chooses scans for a target that walks don't reach: scans depend on no links. They may cost what the deepest walk did,
  * and re-rank so many that they lose no more than a sixteenth of what may be missing. The record becomes one of scans.
  */
-static sl_status choose_where_walks_fail(probe_tuning *probe_tuning, sl_tuned_record *record, size_t *from) {
-    const sl_tune *tune = probe_tuning->tune;
+static sl_status choose_where_walks_fail(probe_tuning *tuning, sl_tuned_record *record, size_t *from) {
+    const sl_tune *tune = tuning->tune;
     const size_t depths = tune->task.depth_count, last = tune->curves[0].count - 1;
     const sl_tune_point *deepest = &tune->curves[depths - 1].points[last];
     const budget budget = {0, deepest->evaluations * ROWS_AN_EVALUATION_ONE};
@@ -160,7 +160,7 @@ static sl_status choose_where_walks_fail(probe_tuning *probe_tuning, sl_tuned_re
     while (tune->curves[depth].points[last].recall < deepest->recall - (1 - record->target) / 16)
         depth++;
     scanned.rerank = (uint32_t)(tune->task.depths[depth] < deepest->at ? tune->task.depths[depth] : deepest->at);
-    SL_TRY(choose_among_groups(probe_tuning, &scanned, budget, from, &kept));
+    SL_TRY(choose_among_groups(tuning, &scanned, budget, from, &kept));
     if (!scanned.probes_one) return SL_OK;
     scanned.recall = kept.recall;
     scanned.standard_error = kept.error;
@@ -172,25 +172,25 @@ static sl_status choose_where_walks_fail(probe_tuning *probe_tuning, sl_tuned_re
 
 /* Higher targets take more partitions. Scans may serve a higher target although walks serve a lower one: the rest of a
  * scan's cost counts less there. */
-static sl_status choose_for_all_targets(probe_tuning *probe_tuning) {
-    sl_tune *tune = probe_tuning->tune;
+static sl_status choose_for_all_targets(probe_tuning *tuning) {
+    sl_tune *tune = tuning->tune;
     size_t from = 1;
     for (size_t t = 0; t < tune->count; t++) {
         sl_tuned_record *record = &tune->records[t];
         /* Scans score the same codes, and re-rank by the same data. */
         if (record->limit == SL_LIMIT_CODES) continue;
-        SL_TRY((record->limit == SL_LIMIT_NONE ? choose_where_cheaper : choose_where_walks_fail)(probe_tuning, record,
-                                                                                                 &from));
+        SL_TRY(
+            (record->limit == SL_LIMIT_NONE ? choose_where_cheaper : choose_where_walks_fail)(tuning, record, &from));
     }
     return SL_OK;
 }
 
 sl_status sl_tune_choose_probes(sl_tune *tune) {
     sl_tune_task *task = &tune->task;
-    probe_tuning probe_tuning = {.tune = tune};
-    sl_query_batch *batch = &probe_tuning.batch;
-    sl_search_params_init(&probe_tuning.params);
-    probe_tuning.params.probes = 1;
+    probe_tuning tuning = {.tune = tune};
+    sl_query_batch *batch = &tuning.batch;
+    sl_search_params_init(&tuning.params);
+    tuning.params.probes = 1;
     *batch = (sl_query_batch){.graph = &task->index->graph,
                               .numa = task->index->numa,
                               .searchers = task->searchers,
@@ -200,7 +200,7 @@ sl_status sl_tune_choose_probes(sl_tune *tune) {
                               .nq = task->nq,
                               .stride = task->stride,
                               .k = task->k,
-                              .params = &probe_tuning.params,
+                              .params = &tuning.params,
                               .nodes = 1};
     size_t bytes;
     void *ids;
@@ -209,7 +209,7 @@ sl_status sl_tune_choose_probes(sl_tune *tune) {
         return sl_fail(SL_ENOMEM, "%zu results of %zu queries do not fit the address space", task->k, task->nq);
     SL_TRY(sl_mem_alloc(&task->index->graph.allocator, bytes, &ids));
     batch->ids = ids;
-    sl_status status = choose_for_all_targets(&probe_tuning);
+    sl_status status = choose_for_all_targets(&tuning);
     sl_mem_free(&task->index->graph.allocator, ids, bytes);
     return status;
 }

@@ -56,21 +56,22 @@ static const sl_tune_point *first_measured(const sl_curve *curve, double target)
 }
 
 /* Returns where to measure next, or 0 if nothing better is expected.
- * Parameters: dear: the cost of ef alone. */
+ * Parameters: ef_cost: the cost of ef alone. */
 static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double target, double ef_cost) {
     if (curve->count == 0) return first_steps(tune, curve, target);
-    const sl_tune_point *met = first_measured(curve, target), *last = &curve->points[curve->count - 1];
+    const sl_tune_point *reached = first_measured(curve, target), *last = &curve->points[curve->count - 1];
     sl_tune_point expected;
     size_t next;
-    if (!met) {
+    if (!reached) {
         next = last->evaluations < WORTH * ef_cost ? step_towards(curve, last, sl_tune_target_with_margin(target, last))
                                                    : 0;
-    } else if (met == curve->points) {
-        double wanted = sl_tune_target_with_margin(target, met);
-        int near = sl_curve_log_odds(curve, met->recall) - sl_curve_log_odds(curve, wanted) < CLOSE_ODDS;
-        next = near ? 0 : step_towards(curve, met, wanted);
+    } else if (reached == curve->points) {
+        double wanted = sl_tune_target_with_margin(target, reached);
+        int is_near = sl_curve_log_odds(curve, reached->recall) - sl_curve_log_odds(curve, wanted) < CLOSE_ODDS;
+        next = is_near ? 0 : step_towards(curve, reached, wanted);
     } else {
-        int close = !sl_tune_expect(curve, target, &expected) || met->evaluations <= (1 + CLOSE) * expected.evaluations;
+        int close =
+            !sl_tune_expect(curve, target, &expected) || reached->evaluations <= (1 + CLOSE) * expected.evaluations;
         /* Measures a little further, or the same place would be met from below again and again. */
         next = close ? 0 : expected.at + expected.at / 256;
     }
@@ -112,9 +113,9 @@ sl_status sl_tune_choose_stop(sl_tune *tune, size_t t, size_t depth) {
         sl_curve_add(curve, &point);
         steps = next;
     }
-    const sl_tune_point *met = first_measured(curve, record->target);
-    if (!met || met->evaluations > WORTH * record->evaluations) return SL_OK;
-    sl_tune_point kept = *met;
+    const sl_tune_point *reached = first_measured(curve, record->target);
+    if (!reached || reached->evaluations > WORTH * record->evaluations) return SL_OK;
+    sl_tune_point kept = *reached;
     tune->stop = (double)kept.at * SL_STOP_STEP;
     tune->stop_recall = kept.recall;
     if (steps != kept.at) SL_TRY(measure_stop(tune, ef, kept.at, depth, &kept));

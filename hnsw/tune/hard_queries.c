@@ -74,7 +74,7 @@ static int keeps_tails(const sample *sample, double errors) {
     return 1;
 }
 
-/* A half of the queries gets twice the tolerance: it passes six tests, and each may fail by chance. */
+/* Halves of the queries get twice the tolerance: they must pass six tests, and each may fail by chance. */
 int sl_tune_is_no_worse(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
     for (size_t part = 0; part < 3; part++) {
         const sample sample = {
