@@ -98,9 +98,9 @@ START_TEST(rests_tell_apart) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("copies");
+    TCase *tests = tcase_create("duplicates");
     tcase_add_checked_fixture(tests, NULL, tear_down);
     tcase_add_test(tests, chains_go_through_full_lists);
     tcase_add_test(tests, rests_tell_apart);
-    return check_main("copies", &tests, 1);
+    return check_main("duplicates", &tests, 1);
 }

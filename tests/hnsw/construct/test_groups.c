@@ -456,7 +456,7 @@ START_TEST(tuned_for_a_recall) {
     enum { LARGE = 100000, WIDE = 8 };
     static const double targets[] = {0.6, 0.7, 0.8};
     sl_index_params params;
-    float *many = clusters_make(LARGE + 2 * HALF, WIDE, 0.3, 22), *asked = many + (size_t)LARGE * WIDE;
+    float *many = clusters_make(LARGE + 2 * HALF, WIDE, 0.3, 22), *wide_queries = many + (size_t)LARGE * WIDE;
     uint64_t *nearest = malloc((size_t)2 * HALF * K * sizeof *nearest), *found = malloc(HALF * K * sizeof *found);
     ck_assert(nearest && found);
     indexes_params(&params, WIDE, SL_METRIC_IP);
@@ -464,12 +464,12 @@ START_TEST(tuned_for_a_recall) {
     params.ef_construction = 12;
     sl_index *index = indexes_make(&params, many, SL_F32, LARGE, NULL, 2);
     indexes_exact(SL_METRIC_IP, WIDE, (vector_rows){many, SL_F32, LARGE},
-                  (vector_rows){asked, SL_F32, (size_t)2 * HALF}, K, nearest);
+                  (vector_rows){wide_queries, SL_F32, (size_t)2 * HALF}, K, nearest);
     sl_tune_params tune;
     sl_tune_params_init(&tune);
     tune.targets = targets;
     tune.target_count = 3;
-    ck_ok(sl_index_tune(index, asked, SL_F32, HALF, 0, nearest, K, &tune, NULL));
+    ck_ok(sl_index_tune(index, wide_queries, SL_F32, HALF, 0, nearest, K, &tune, NULL));
     ck_ok(indexes_save(index, place.path));
     sl_index_free(index);
     index = indexes_open(place.path, SL_PLACE_MAP);
@@ -486,8 +486,8 @@ START_TEST(tuned_for_a_recall) {
             sl_search_params_init(&search);
             search.recall = targets[i];
             for (size_t q = 0, n = together ? HALF : 1; q < HALF; q += n) {
-                ck_ok(sl_index_search(index, asked + (HALF + q) * WIDE, SL_F32, n, 0, K, &search, found + q * K, NULL,
-                                      &stats));
+                ck_ok(sl_index_search(index, wide_queries + (HALF + q) * WIDE, SL_F32, n, 0, K, &search, found + q * K,
+                                      NULL, &stats));
                 ck_assert_int_eq(stats.expansions == 0, (together ? tuned.probes : tuned.probes_one) > 0);
                 evaluations += (double)stats.evaluations / HALF;
             }
@@ -496,7 +496,7 @@ START_TEST(tuned_for_a_recall) {
             /* Among all partitions this many would cost more. */
             search.recall = 0;
             search.probes = tuned.probes;
-            ck_ok(sl_index_search(index, asked, SL_F32, HALF, 0, K, &search, found, NULL, &stats));
+            ck_ok(sl_index_search(index, wide_queries, SL_F32, HALF, 0, K, &search, found, NULL, &stats));
             ck_assert(!together || evaluations < (double)stats.evaluations / HALF);
         }
     }

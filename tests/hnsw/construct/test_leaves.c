@@ -203,16 +203,16 @@ END_TEST
 /* Counts the entries of a point's list that are among the equally many best by inner product. */
 static size_t best_found(const sl_index *index, const sl_neighbour_lists *lists, uint32_t point) {
     static sl_neighbour best[N];
-    sl_similarity nearness;
+    sl_similarity similarity;
     size_t found = 0;
-    ck_ok(sl_similarity_init(&nearness, &index->graph));
-    sl_similarity_set(&nearness, point);
+    ck_ok(sl_similarity_init(&similarity, &index->graph));
+    sl_similarity_set(&similarity, point);
     for (uint32_t other = 0; other < N; other++) {
         float score;
-        sl_similarity_many(&nearness, &other, 1, &score);
+        sl_similarity_many(&similarity, &other, 1, &score);
         best[other] = other == point ? 0 : sl_neighbour_of(score, other);
     }
-    sl_similarity_free(&nearness);
+    sl_similarity_free(&similarity);
     sl_neighbours_keep(best, N, lists->width);
     for (size_t i = 0; i < lists->width; i++)
         for (size_t j = 0; j < lists->count[point]; j++)

@@ -73,7 +73,7 @@ static double share_found(const sl_index *index, size_t best) {
     const sl_partitions *partitions = &index->graph.partitions;
     size_t count = partitions->count, found = 0, width = sl_query_size(&partitions->codec);
     uint32_t *ids = malloc(count * sizeof *ids);
-    float *scores = malloc(count * sizeof *scores), floats[DIM], asked[2 * DIM];
+    float *scores = malloc(count * sizeof *scores), floats[DIM], encoded[2 * DIM];
     void *buffer = aligned_alloc(SL_CACHE_LINE, sl_round_up(width, SL_CACHE_LINE));
     for (uint32_t p = 0; p < count; p++)
         ids[p] = p;
@@ -81,7 +81,7 @@ static double share_found(const sl_index *index, size_t best) {
         for (uint32_t node = partitions->starts[p]; node < partitions->starts[p + 1]; node++) {
             sl_query_code query;
             sl_vector_of(&index->graph, node, SL_F32, floats);
-            sl_partition_encode_query(&index->graph, floats, SL_F32, buffer, asked, &query);
+            sl_partition_encode_query(&index->graph, floats, SL_F32, buffer, encoded, &query);
             index->graph.kernels->score[SL_CODES_I8](&partitions->codec.rows, &query, ids, count, 0, scores);
             size_t better = 0;
             for (size_t other = 0; other < count; other++)

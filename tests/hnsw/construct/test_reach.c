@@ -59,7 +59,7 @@ static int finds_itself(const sl_index *index, const float *row, uint64_t id, si
 
 /* How far apart the duplicates are, and whether they come before the others or among them. */
 static const struct crowd {
-    size_t copies, others, m, threads;
+    size_t duplicates, others, m, threads;
     float distance;
     int mixed;
     sl_codes codes;
@@ -73,16 +73,17 @@ static const struct crowd {
 START_TEST(far_vectors_among_duplicates_are_found) {
     enum { FAR = 50 };
     const struct crowd *crowd = &crowds[_i];
-    size_t n = crowd->copies + crowd->others, copies = 0;
+    size_t n = crowd->duplicates + crowd->others, duplicates = 0;
     float *x = clusters_make(n + FAR, DIM, 0.3, 1);
     for (size_t i = 0; i < n; i++) {
-        int is_copy = crowd->mixed ? i % (n / crowd->copies) == 1 && copies < crowd->copies : i < crowd->copies;
-        if (!is_copy) continue;
+        int is_duplicate =
+            crowd->mixed ? i % (n / crowd->duplicates) == 1 && duplicates < crowd->duplicates : i < crowd->duplicates;
+        if (!is_duplicate) continue;
         for (size_t d = 0; d < DIM; d++)
             x[i * DIM + d] = 1 + crowd->distance * (float)sl_random_unit(9, i * DIM + d);
-        copies++;
+        duplicates++;
     }
-    ck_assert_uint_eq(copies, crowd->copies);
+    ck_assert_uint_eq(duplicates, crowd->duplicates);
     for (size_t i = 0; i < FAR; i++)
         make_far(x + (n + i) * DIM, i);
     sl_index *index = empty_of(crowd->codes, SL_METRIC_L2, crowd->m);
@@ -93,7 +94,7 @@ START_TEST(far_vectors_among_duplicates_are_found) {
     /* For some of the others the duplicates are the nearest, so the pool must hold more than the duplicates, and some
      * nodes on the way past them. With two links a node a walk may have to see everything on its way. It only matters
      * that it arrives. */
-    size_t ef = crowd->m > 2 ? crowd->copies + 256 : n + FAR;
+    size_t ef = crowd->m > 2 ? crowd->duplicates + 256 : n + FAR;
     for (size_t i = 0; i < FAR; i++)
         lost += !finds_itself(index, x + (n + i) * DIM, n + i, ef);
     ck_assert_msg(lost == 0, "%zu of %d far vectors are not found", lost, FAR);
