@@ -1,5 +1,5 @@
-/* A CSV file as it is read: a buffer over the file, and for each column the texts of a block of rows, laid one behind
- * the other as a TEXT column wants them. */
+/* An open CSV file. It has a buffer over the file. Each column keeps the texts of one block of rows, one after the
+ * other, as a TEXT column does. */
 #ifndef SL_RANKER_FEATURES_CSV_H
 #define SL_RANKER_FEATURES_CSV_H
 
@@ -7,8 +7,8 @@
 
 #include <shortlist_rank.h>
 
-/* The most bytes that a row may have in the file. A quote that is never closed would else read the rest of the file
- * into memory. */
+/* Limit on a row's bytes in the file. Without it, a quote that is never closed would read the rest of the file into
+ * memory. */
 #define SL_CSV_ROW_LIMIT ((size_t)16 << 20)
 
 #define SL_CSV_COLUMN_LIMIT 16384u
@@ -32,21 +32,21 @@ struct sl_csv {
     csv_field *fields;
     sl_column *columns; /* of the last block */
     size_t column_count;
-    csv_field header; /* the header's fields as if they were rows of one column */
+    csv_field header; /* the header's fields, as the rows of one column */
     uint64_t *lines;
     size_t line_room;
-    char *buffer; /* bytes at to end are read and not yet parsed; some slack lies behind */
+    char *buffer; /* bytes from `at` to `end` are read but not parsed; SLACK bytes follow */
     size_t buffer_room, at, end;
-    int at_end;    /* of the file */
+    int at_end;    /* whether the file has ended */
     uint64_t line; /* of buffer[at] */
 };
 
-/* csv_read.c. At the file's first byte: an empty buffer, and a byte order mark passed over. */
+/* csv_read.c. Begins at the file's first byte: empties the buffer and skips a byte order mark. */
 sl_status csv_start(sl_csv *csv);
-/* The first line's fields; *count 0 where there is none. They are the csv's until it is freed. */
+/* Gets the fields of the first line. *count is 0 in an empty file. The csv owns the fields. */
 sl_status csv_read_header(sl_csv *csv, const char **bytes, const int64_t **starts, size_t *count);
 sl_status csv_skip_header(sl_csv *csv);
-/* One row, as row `row` of every column. *size: its bytes in the file; 0 at the end. */
+/* Reads a row of the file into row `row` of every column. *size: its bytes in the file; 0 at the end. */
 sl_status csv_read_row(sl_csv *csv, size_t row, size_t *size);
 
 #endif

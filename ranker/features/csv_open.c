@@ -1,4 +1,4 @@
-/* A CSV file for its caller: parameters, opening, blocks of rows. */
+/* The calls for CSV files: parameters, opening, blocks of rows. */
 #define _GNU_SOURCE
 #include "base/params.h"
 #include "ranker/features/csv.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_ROWS  65536u             /* of a block */
-#define MOST_CELLS ((size_t)1 << 22)  /* of a block: each has an offset */
-#define MOST_BYTES ((size_t)64 << 20) /* of a block's texts, up to one row more */
+#define MAX_BLOCK_ROWS  65536u             /* rows of a block */
+#define MAX_BLOCK_CELLS ((size_t)1 << 22)  /* cells of a block: each has an offset */
+#define MAX_BLOCK_BYTES ((size_t)64 << 20) /* bytes of a block's texts; the last row may exceed it */
 
 void sl_csv_params_init_sized(sl_csv_params *params, size_t struct_size) {
     sl_csv_params mine = {.struct_size = sizeof mine, .delimiter = ',', .header = 1};
@@ -48,7 +48,7 @@ static sl_status name_column(sl_csv *csv, size_t i, const char *name, size_t siz
     return SL_OK;
 }
 
-/* The rows' parser reads the header too, into one column that takes any number of fields. */
+/* Names the columns by the header. The parser of rows reads it into one column, with any number of fields. */
 static sl_status name_by_header(sl_csv *csv) {
     size_t count;
     const int64_t *starts;
@@ -90,7 +90,7 @@ static sl_status open_file(sl_csv *csv, const char *path) {
     return csv->fd < 0 ? sl_fail_errno("cannot open", path) : SL_OK;
 }
 
-static sl_status open_with(const char *path, const sl_csv_params *params, const sl_allocator *allocator, sl_csv **out) {
+static sl_status open_csv(const char *path, const sl_csv_params *params, const sl_allocator *allocator, sl_csv **out) {
     sl_status status;
     void *block;
     SL_TRY(check_params(params));
@@ -129,7 +129,7 @@ sl_status sl_csv_open(const char *path, const sl_csv_params *given, sl_csv **out
         params.names = spec->columns;
         params.name_count = spec->column_count;
     }
-    sl_status status = open_with(path, &params, &allocator, out);
+    sl_status status = open_csv(path, &params, &allocator, out);
     sl_spec_free(spec);
     return status;
 }
@@ -157,7 +157,7 @@ void sl_csv_free(sl_csv *csv) {
 
 /* ---- Blocks ---- */
 
-static sl_status make_room(sl_csv *csv, size_t rows) {
+static sl_status reserve_rows(sl_csv *csv, size_t rows) {
     sl_status status = SL_OK;
     csv->lines = sl_mem_grow(&csv->allocator, csv->lines, &csv->line_room, rows, sizeof *csv->lines, &status);
     for (size_t i = 0; i < csv->column_count; i++) {
@@ -173,11 +173,11 @@ static sl_status next_block(void *ctx, size_t max_rows, sl_table *block) {
     sl_csv *csv = ctx;
     *block = (sl_table){.struct_size = sizeof *block, .origin = csv->path};
     if (max_rows == 0) return sl_fail(SL_EINVAL, "max_rows is 0; ask for at least one row");
-    if (max_rows > MOST_ROWS) max_rows = MOST_ROWS;
-    if (max_rows > MOST_CELLS / csv->column_count) max_rows = MOST_CELLS / csv->column_count;
-    SL_TRY(make_room(csv, max_rows));
+    if (max_rows > MAX_BLOCK_ROWS) max_rows = MAX_BLOCK_ROWS;
+    if (max_rows > MAX_BLOCK_CELLS / csv->column_count) max_rows = MAX_BLOCK_CELLS / csv->column_count;
+    SL_TRY(reserve_rows(csv, max_rows));
     size_t rows = 0, bytes = 0;
-    while (rows < max_rows && bytes < MOST_BYTES) {
+    while (rows < max_rows && bytes < MAX_BLOCK_BYTES) {
         size_t size;
         SL_TRY(csv_read_row(csv, rows, &size));
         if (size == 0) break;
@@ -205,6 +205,6 @@ static sl_status rewind_file(void *ctx) {
 
 sl_status sl_csv_rows(sl_csv *csv, sl_rows *out) {
     if (!csv || !out) return sl_fail(SL_EINVAL, "csv or out is NULL");
-    *out = (sl_rows){sizeof *out, csv, next_block, rewind_file};
+    *out = (sl_rows){.struct_size = sizeof *out, .ctx = csv, .next = next_block, .rewind = rewind_file};
     return SL_OK;
 }

@@ -1,5 +1,5 @@
-/* The parser: rows out of a buffer over the file. A row that the buffer cuts off is read again once more of the file
- * has come in. */
+/* The parser of rows. It reads a buffer over the file. If the buffer ends within a row, it reads more and parses the
+ * row again. */
 #define _GNU_SOURCE
 #include "ranker/features/csv.h"
 
@@ -8,35 +8,35 @@
 #include <unistd.h>
 
 #define FIRST_BUFFER ((size_t)1 << 20)
-/* The parser reads words and copies short texts in steps of 16 bytes, past their ends. */
+/* The parser reads words, and copies short texts in steps of 16 bytes. Both may pass a text's end. */
 #define SLACK 16u
 
 /* How a row ended. */
 typedef enum row_end { ROW_WHOLE, ROW_CUT, ROW_BAD } row_end;
 
-/* A row that is being read. */
+/* The row being read. */
 typedef struct row_state {
     const char *at, *end;
-    const char *error; /* of ROW_BAD, SL_EFORMAT; NULL: the message is set */
+    const char *error; /* of ROW_BAD: what SL_EFORMAT says; NULL if the message is already set */
     sl_status status;
     uint64_t breaks; /* line breaks within quotes */
-    int last;        /* the field was the row's last */
+    int last;        /* whether the last field read ends the row */
 } row_state;
 
 /* ---- The buffer ---- */
 
-/* A row's line break does not count. */
+/* The line break does not count as bytes of the row. */
 #define LINE_BREAK 2u
 
-static sl_status fail_long(const sl_csv *csv) {
+static sl_status fail_row_too_long(const sl_csv *csv) {
     return sl_fail(SL_EFORMAT, "%s: line %llu begins a row of more than %zu MB; is a quote never closed?", csv->path,
                    (unsigned long long)csv->line, SL_CSV_ROW_LIMIT >> 20);
 }
 
-/* Reads on. Unparsed bytes move to the front. The buffer grows if they fill it. */
-static sl_status fill(sl_csv *csv) {
+/* Reads more of the file. Moves unparsed bytes to the front, and grows the buffer if they fill it. */
+static sl_status fill_buffer(sl_csv *csv) {
     size_t rest = csv->end - csv->at;
-    if (rest > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_long(csv);
+    if (rest > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_row_too_long(csv);
     if (csv->at && rest) memmove(csv->buffer, csv->buffer + csv->at, rest);
     csv->at = 0;
     csv->end = rest;
@@ -52,12 +52,12 @@ static sl_status fill(sl_csv *csv) {
     if (got < 0) return sl_fail_errno("cannot read", csv->path);
     csv->at_end = got == 0;
     csv->end += (size_t)got;
-    /* A line break behind the end stops every search for one. */
+    /* This line break stops every search at the buffer's end. */
     csv->buffer[csv->end] = '\n';
     return SL_OK;
 }
 
-/* Tells files of other formats by their first bytes, which no header has. */
+/* Refuses files of other formats. Their first bytes tell them, because no header begins so. */
 static sl_status refuse_other_formats(const sl_csv *csv) {
     static const struct {
         const char *bytes, *name;
@@ -80,7 +80,7 @@ sl_status csv_start(sl_csv *csv) {
     csv->at_end = 0;
     csv->line = 1;
     while (csv->end < sizeof mark - 1 && !csv->at_end)
-        SL_TRY(fill(csv));
+        SL_TRY(fill_buffer(csv));
     if (csv->end >= sizeof mark - 1 && memcmp(csv->buffer, mark, sizeof mark - 1) == 0) csv->at = sizeof mark - 1;
     return refuse_other_formats(csv);
 }
@@ -94,12 +94,12 @@ sl_status csv_start(sl_csv *csv) {
 
 #define EACH(byte) (0x0101010101010101u * (uint8_t)(byte))
 
-/* 0x80 in every byte of x that is 0, exactly (no borrow runs from byte to byte). */
+/* Returns 0x80 in each byte of x that is 0, and 0 in the others. It is exact: no borrow runs from byte to byte. */
 static uint64_t zero_bytes(uint64_t x) {
     return ~(((x & EACH(0x7f)) + EACH(0x7f)) | x | EACH(0x7f));
 }
 
-/* Returns the first delimiter or line break from `at` on. The line break behind the buffer's end stops the search. */
+/* Returns the first delimiter or line break from `at` on. The line break at the buffer's end stops the search. */
 static const char *find_end(const char *at, char delimiter) {
     for (;; at += 8) {
         uint64_t word;
@@ -114,8 +114,8 @@ static const char *find_end(const char *at, char delimiter) {
     }
 }
 
-/* Appends bytes. SLACK more bytes can be read behind them. */
-static sl_status append(sl_csv *csv, csv_field *field, const char *text, size_t size) {
+/* Appends a text to a column. SLACK more bytes must be readable after the text. */
+static sl_status append_text(sl_csv *csv, csv_field *field, const char *text, size_t size) {
     size_t need = field->used + size + SLACK;
     if (need > field->room) {
         sl_status status = SL_OK;
@@ -131,20 +131,20 @@ static sl_status append(sl_csv *csv, csv_field *field, const char *text, size_t 
     return SL_OK;
 }
 
-static row_end bad(row_state *state, const char *error) {
+static row_end row_error(row_state *state, const char *error) {
     state->error = error;
     return ROW_BAD;
 }
 
-/* Reads on behind a closing quote: a delimiter, a line break, or the end of the file. */
+/* Reads what follows a closing quote: a delimiter, a line break, or the end of the file. */
 static row_end close_quote(const sl_csv *csv, row_state *state) {
     if (state->at == state->end && !csv->at_end) return ROW_CUT;
     if (state->at < state->end && *state->at == '\r') {
         if (state->at + 1 == state->end && !csv->at_end) return ROW_CUT;
-        if (state->at + 1 < state->end && state->at[1] == '\r') return bad(state, BROKEN_LINES);
+        if (state->at + 1 < state->end && state->at[1] == '\r') return row_error(state, BROKEN_LINES);
         if (state->at + 1 == state->end || state->at[1] == '\n') state->at++;
     }
-    if (*state->at != csv->delimiter && *state->at != '\n') return bad(state, "text follows a closing quote");
+    if (*state->at != csv->delimiter && *state->at != '\n') return row_error(state, "text follows a closing quote");
     state->last = *state->at == '\n';
     state->at++;
     return ROW_WHOLE;
@@ -155,20 +155,20 @@ static row_end read_quoted(sl_csv *csv, csv_field *field, row_state *state) {
     for (;;) {
         const char *from = state->at;
         const char *quote = memchr(from, '"', (size_t)(state->end - from));
-        if (!quote) return csv->at_end ? bad(state, "a quote is never closed") : ROW_CUT;
+        if (!quote) return csv->at_end ? row_error(state, "a quote is never closed") : ROW_CUT;
         for (const char *at = from; (at = memchr(at, '\n', (size_t)(quote - at))); at++)
             state->breaks++;
-        /* A doubled quote stands for one quote, which is copied with the text in front of it. */
+        /* A doubled quote stands for one. One copy takes it with the text in front of it. */
         int doubled = quote + 1 < state->end && quote[1] == '"';
-        state->status = append(csv, field, from, (size_t)(quote - from) + (size_t)doubled);
-        if (state->status != SL_OK) return bad(state, NULL);
+        state->status = append_text(csv, field, from, (size_t)(quote - from) + (size_t)doubled);
+        if (state->status != SL_OK) return row_error(state, NULL);
         state->at = quote + 1 + doubled;
         if (!doubled && state->at == state->end && !csv->at_end) return ROW_CUT;
         if (!doubled) return close_quote(csv, state);
     }
 }
 
-/* Reads one field. Afterwards state->at is behind its delimiter or line break. */
+/* Reads one field. state->at then is after its delimiter or line break. */
 static inline row_end read_field(sl_csv *csv, csv_field *field, row_state *state) {
     const char *from = state->at;
     if (*from == '"' && from < state->end) return read_quoted(csv, field, state);
@@ -178,10 +178,10 @@ static inline row_end read_field(sl_csv *csv, csv_field *field, row_state *state
     size_t size = (size_t)(to - from);
     state->last = *to == '\n';
     if (state->last && size && to[-1] == '\r') size--;
-    if (state->last && size && from[size - 1] == '\r') return bad(state, BROKEN_LINES);
-    state->status = append(csv, field, from, size);
+    if (state->last && size && from[size - 1] == '\r') return row_error(state, BROKEN_LINES);
+    state->status = append_text(csv, field, from, size);
     state->at = to + 1;
-    return state->status == SL_OK ? ROW_WHOLE : bad(state, NULL);
+    return state->status == SL_OK ? ROW_WHOLE : row_error(state, NULL);
 }
 
 /* ---- Rows ---- */
@@ -189,7 +189,7 @@ static inline row_end read_field(sl_csv *csv, csv_field *field, row_state *state
 static row_end read_fields(sl_csv *csv, size_t row, row_state *state) {
     size_t i = 0;
     do {
-        if (i == csv->column_count) return bad(state, "too many fields");
+        if (i == csv->column_count) return row_error(state, "too many fields");
         csv_field *field = &csv->fields[i++];
         if (row == 0) field->used = 0;
         field->offsets[row] = (int64_t)field->used;
@@ -197,31 +197,31 @@ static row_end read_fields(sl_csv *csv, size_t row, row_state *state) {
         if (ended != ROW_WHOLE) return ended;
         field->offsets[row + 1] = (int64_t)field->used;
     } while (!state->last);
-    return i == csv->column_count ? ROW_WHOLE : bad(state, "too few fields");
+    return i == csv->column_count ? ROW_WHOLE : row_error(state, "too few fields");
 }
 
-/* Reads the header: any number of fields, as rows of one column. */
-static row_end read_names(sl_csv *csv, size_t *count, row_state *state) {
+/* Reads the header into one column. A header may have any number of fields. */
+static row_end read_header_fields(sl_csv *csv, size_t *count, row_state *state) {
     csv_field *field = &csv->header;
     field->used = *count = 0;
     do {
         state->status = SL_OK;
         field->offsets = sl_mem_grow(&csv->allocator, field->offsets, &field->offset_room, *count + 2,
                                      sizeof *field->offsets, &state->status);
-        if (state->status != SL_OK) return bad(state, NULL);
+        if (state->status != SL_OK) return row_error(state, NULL);
         const int quoted = *state->at == '"';
         const size_t from = field->used;
         row_end ended = read_field(csv, field, state);
         if (ended != ROW_WHOLE) return ended;
-        if (!quoted && memchr(field->bytes + from, '\r', field->used - from)) return bad(state, LONE_RETURN);
+        if (!quoted && memchr(field->bytes + from, '\r', field->used - from)) return row_error(state, LONE_RETURN);
         field->offsets[++*count] = (int64_t)field->used;
     } while (!state->last);
     return ROW_WHOLE;
 }
 
-/* Tells whether a row begins here. Empty lines are skipped. In a file of one column, an empty line is a row whose value
- * is missing. */
-static int at_row(sl_csv *csv, int skip_empty) {
+/* Skips empty lines. Returns whether a row follows in the buffer. In a file of one column, an empty line is a row with
+ * a missing value. */
+static int skip_to_row(sl_csv *csv, int skip_empty) {
     while (csv->at < csv->end) {
         const char *at = csv->buffer + csv->at;
         size_t size = *at == '\n' ? 1 : at[0] == '\r' && at[1] == '\n' && csv->at + 1 < csv->end ? 2 : 0;
@@ -232,39 +232,39 @@ static int at_row(sl_csv *csv, int skip_empty) {
     return 0;
 }
 
-/* Takes the buffer back to the row's beginning, as if none of the row had been read. */
-static void undo(sl_csv *csv, size_t row) {
+/* Drops the texts read of a row, so that the row can be read again. */
+static void drop_row_texts(sl_csv *csv, size_t row) {
     for (size_t i = 0; i < csv->column_count && row; i++)
         csv->fields[i].used = (size_t)csv->fields[i].offsets[row];
 }
 
-static sl_status row_failure(const sl_csv *csv, const row_state *state) {
+static sl_status fail_row(const sl_csv *csv, const row_state *state) {
     if (!state->error) return state->status;
     return sl_fail(SL_EFORMAT, "%s: line %llu: %s", csv->path, (unsigned long long)csv->line, state->error);
 }
 
-/* Reads a row into the columns, or into the header's names where `names` is not NULL. */
+/* Reads a row into the columns. If `names` is not NULL, reads the header and counts its fields there. */
 static sl_status read_row(sl_csv *csv, size_t row, size_t *names, size_t *size) {
     *size = 0;
     for (;;) {
         int skip_empty = names || csv->column_count > 1;
-        if (!at_row(csv, skip_empty)) {
+        if (!skip_to_row(csv, skip_empty)) {
             if (csv->at_end) return SL_OK;
-            SL_TRY(fill(csv));
+            SL_TRY(fill_buffer(csv));
             continue;
         }
         row_state state = {.at = csv->buffer + csv->at, .end = csv->buffer + csv->end};
-        row_end ended = names ? read_names(csv, names, &state) : read_fields(csv, row, &state);
-        if (ended == ROW_BAD) return row_failure(csv, &state);
+        row_end ended = names ? read_header_fields(csv, names, &state) : read_fields(csv, row, &state);
+        if (ended == ROW_BAD) return fail_row(csv, &state);
         if (ended == ROW_CUT) {
-            if (!names) undo(csv, row);
-            SL_TRY(fill(csv));
+            if (!names) drop_row_texts(csv, row);
+            SL_TRY(fill_buffer(csv));
             continue;
         }
         size_t next = (size_t)(state.at - csv->buffer);
         if (next > csv->end) next = csv->end;
-        /* The buffer may hold more than a row may have. */
-        if (next - csv->at > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_long(csv);
+        /* The buffer can hold a row that exceeds the limit. */
+        if (next - csv->at > SL_CSV_ROW_LIMIT + LINE_BREAK) return fail_row_too_long(csv);
         *size = next - csv->at;
         if (!names) csv->lines[row] = csv->line;
         csv->at = next;

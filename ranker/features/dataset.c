@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* Rows that are prefetched ahead of the one that is copied. */
+/* Rows to prefetch ahead of the one being copied. */
 enum { AHEAD = 8 };
 
-/* From this many rows on, waking threads to gather them pays. */
+/* Gathering on several threads pays from this many rows on. */
 #define ROWS_FOR_THREADS ((size_t)1024)
 
-/* Numbers of the streams of random numbers that one seed gives. The weights' streams are the first. */
+/* Streams of random numbers of one seed. The streams below these are for weights. */
 #define STREAM_SPLIT ((uint64_t)1 << 32)
 #define STREAM_ORDER ((uint64_t)2 << 32)
 
@@ -28,11 +28,9 @@ double sl_dataset_weight(const sl_dataset *data, const uint32_t *numbers, size_t
     return sum;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Reading
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
-static sl_status read_all(sl_encoder *encoder, const sl_rows *source, sl_rows_buffer *rows) {
+static sl_status read_rows(sl_encoder *encoder, const sl_rows *source, sl_rows_buffer *rows) {
     SL_TRY(source->rewind(source->ctx));
     for (;;) {
         sl_table block;
@@ -44,8 +42,9 @@ static sl_status read_all(sl_encoder *encoder, const sl_rows *source, sl_rows_bu
     }
 }
 
-/* Makes the numbers of the training rows and of the validation rows, and room for the order. */
-static sl_status split(sl_dataset *data, size_t apart) {
+/* Splits the rows into training and validation rows, and reserves the order.
+ * Parameters: validation rows begin at row valid_from; SIZE_MAX: the seed draws them. */
+static sl_status split_rows(sl_dataset *data, size_t valid_from) {
     const sl_spec *spec = data->features->spec;
     size_t total = data->rows.rows, bytes;
     void *block;
@@ -54,10 +53,10 @@ static sl_status split(sl_dataset *data, size_t apart) {
     data->block_size = bytes;
     data->train = block;
     uint64_t seed = sl_random_at(spec->seed, STREAM_SPLIT);
-    /* Held-out rows go to the end of the same array, from behind. */
+    /* Held-out rows fill the same array from its end. */
     size_t train = 0, end = total;
     for (size_t r = 0; r < total; r++) {
-        int held_out = apart != SIZE_MAX ? r >= apart : sl_random_unit(seed, r) <= spec->validation;
+        int held_out = valid_from != SIZE_MAX ? r >= valid_from : sl_random_unit(seed, r) <= spec->validation;
         if (held_out)
             data->train[--end] = (uint32_t)r;
         else
@@ -76,7 +75,7 @@ static sl_status split(sl_dataset *data, size_t apart) {
     return SL_OK;
 }
 
-/* Scales the weights of some rows so that their mean is 1. Weights that are all 0 stay. */
+/* Scales the weights of some rows to a mean of 1. Leaves weights that are all 0. */
 static void scale_weights(sl_dataset *data, const uint32_t *numbers, size_t count) {
     double mean = sl_dataset_weight(data, numbers, count) / (double)count;
     if (mean == 1 || !(mean > 0)) return;
@@ -93,16 +92,16 @@ sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, con
     *out = data;
     SL_TRY(sl_encoder_create(features, SL_ALL_SIDES, !source->unlabelled, source->lookup, source->lookup_ctx, allocator,
                              &encoder));
-    sl_status status = read_all(encoder, train, &data.rows);
-    size_t apart = valid ? data.rows.rows : SIZE_MAX;
+    sl_status status = read_rows(encoder, train, &data.rows);
+    size_t valid_from = valid ? data.rows.rows : SIZE_MAX;
     if (status == SL_OK && valid) {
-        status = read_all(encoder, valid, &data.rows);
+        status = read_rows(encoder, valid, &data.rows);
         if (status != SL_OK) sl_fail_in(status, "validation rows");
-        if (status == SL_OK && data.rows.rows == apart)
+        if (status == SL_OK && data.rows.rows == valid_from)
             status = sl_fail(SL_EINVAL, "there are no validation rows; give some, or hold out a share of the others");
     }
     sl_encoder_free(encoder);
-    if (status == SL_OK) status = split(&data, apart);
+    if (status == SL_OK) status = split_rows(&data, valid_from);
     if (status != SL_OK) {
         sl_dataset_free(&data);
         return status;
@@ -119,12 +118,12 @@ void sl_dataset_free(sl_dataset *data) {
     data->train = NULL;
 }
 
-/* Shuffles by Fisher and Yates. Each epoch starts from the rising order, so that no epoch depends on earlier ones. */
+/* Fisher-Yates shuffle. Each epoch begins with the rising order, so that it does not depend on earlier epochs. */
 void sl_dataset_shuffle(sl_dataset *data, uint64_t seed, uint64_t epoch) {
     uint64_t own = sl_random_at(sl_random_at(seed, STREAM_ORDER), epoch);
     memcpy(data->order, data->train, data->train_count * sizeof *data->order);
     for (size_t i = data->train_count; i > 1; i--) {
-        /* The upper half of the product is uniform below i, but for a bias of 2^-32. */
+        /* The upper half of the product is uniform below i, with a bias of 2^-32. */
         size_t other = (size_t)((sl_random_at(own, i) >> 32) * i >> 32);
         uint32_t row = data->order[i - 1];
         data->order[i - 1] = data->order[other];
@@ -132,9 +131,7 @@ void sl_dataset_shuffle(sl_dataset *data, uint64_t seed, uint64_t epoch) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Facts of the whole
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Facts of the whole ---- */
 
 uint32_t sl_dataset_crc(const sl_dataset *data) {
     const sl_features *features = data->features;
@@ -178,20 +175,18 @@ void sl_dataset_class_shares(const sl_dataset *data, double *shares) {
 }
 
 int sl_dataset_has_one_label(const sl_dataset *data, float *label) {
-    size_t met = 0;
+    size_t seen = 0;
     *label = 0;
     for (size_t i = 0; i < data->train_count; i++) {
         float own = data->rows.labels[data->train[i]];
         if (weight_of(data, data->train[i]) == 0) continue;
-        if (met++ && own != *label) return 0;
+        if (seen++ && own != *label) return 0;
         *label = own;
     }
     return 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Batches
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Batches ---- */
 
 sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
                               sl_minibatch *out) {
@@ -199,7 +194,7 @@ sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, cons
     size_t per_row = features->dense_width + features->id_count + features->bag_count + 2, bytes;
     void *block;
     *out = (sl_minibatch){0};
-    /* Each part is rounded up to a cache line. */
+    /* Each array is rounded up to a cache line. */
     if (!sl_mul(max_rows, per_row * word, &bytes) || !sl_add(bytes, 6 * SL_CACHE_LINE, &bytes))
         return sl_fail(SL_ENOMEM, "a batch of %zu rows does not fit; use smaller ones", max_rows);
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
@@ -219,7 +214,7 @@ void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator) {
     *minibatch = (sl_minibatch){0};
 }
 
-/* Sets where each bag begins in the mini-batch. */
+/* Sets the start of each bag in the mini-batch. */
 static sl_status place_bags(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count) {
     size_t bags = data->features->bag_count, at = 0;
     const uint32_t *start = data->rows.bag_start;
@@ -245,7 +240,7 @@ static void copy_bags(sl_minibatch *minibatch, const sl_dataset *data, const uin
         minibatch->bag_ids[to[0] + k] = data->rows.bag_ids[from[0] + k];
 }
 
-/* Prefetches the cache lines of a row, which may begin anywhere in a line. */
+/* Prefetches the cache lines of a row. A row may begin within a line. */
 static void prefetch_row(const void *at, size_t bytes) {
     size_t offset = (uintptr_t)at % SL_PREFETCH_LINE;
     sl_prefetch((const char *)at - offset, bytes + offset);
@@ -276,8 +271,12 @@ static void copy_rows(sl_minibatch *minibatch, const sl_dataset *data, const uin
 sl_status sl_minibatch_gather(sl_minibatch *minibatch, const sl_dataset *data, const uint32_t *numbers, size_t count,
                               size_t threads) {
     if (data->features->bag_count) SL_TRY(place_bags(minibatch, data, numbers, count));
-    minibatch->rows = (sl_encoded){
-        sizeof minibatch->rows, count, minibatch->dense, minibatch->ids, minibatch->bag_start, minibatch->bag_ids};
+    minibatch->rows = (sl_encoded){.struct_size = sizeof minibatch->rows,
+                                   .rows = count,
+                                   .dense = minibatch->dense,
+                                   .ids = minibatch->ids,
+                                   .bag_start = minibatch->bag_start,
+                                   .bag_ids = minibatch->bag_ids};
     if (threads == 1 || count < ROWS_FOR_THREADS) {
         copy_rows(minibatch, data, numbers, 0, count);
         return SL_OK;

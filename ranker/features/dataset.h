@@ -1,5 +1,5 @@
-/* The encoded rows of a training, in memory: split into training and validation rows, ordered, and gathered into mini-
- * batches. */
+/* The encoded rows of a training, in memory: split into training and validation rows, shuffled, and gathered into
+ * mini-batches. */
 #ifndef SL_RANKER_FEATURES_DATASET_H
 #define SL_RANKER_FEATURES_DATASET_H
 
@@ -8,27 +8,27 @@
 
 typedef struct sl_dataset {
     const sl_features *features;
-    sl_rows_buffer rows; /* training rows, then validation rows where those came apart */
+    sl_rows_buffer rows; /* training rows, then validation rows if they have a source of their own */
     uint32_t *train;     /* numbers of the training rows, rising */
-    uint32_t *valid;     /* numbers of the validation rows; in the same block */
+    uint32_t *valid;     /* numbers of the validation rows; in the same block as `train` */
     uint32_t *order;     /* the training rows in this epoch's order; in the same block */
-    int unlabelled;      /* labels were not read; a teacher may have given some */
+    int unlabelled;      /* labels were not read; a teacher may have set them */
     size_t train_count, valid_count;
-    size_t block_size; /* bytes of the block that begins at train */
+    size_t block_size; /* bytes of the block at `train` */
 } sl_dataset;
 
-/* How rows are read. */
+/* How to read rows. */
 typedef struct sl_dataset_source {
     sl_lookup_fn lookup;
     void *lookup_ctx;
-    int unlabelled; /* neither labels nor weights are read; both arrays are NULL, and weights 1 */
+    int unlabelled; /* labels and weights are not read; both arrays are NULL, and every weight is 1 */
 } sl_dataset_source;
 
 /* Reads and encodes the rows, each source from its beginning. Scales the weights of the training rows to a mean of 1,
- * and those of the validation rows too. Only the ratios of weights count then: learning rates suit gradients of weight
- * 1. Parameters: valid may be NULL. The spec's seed then draws the spec's "validation" fraction of `train`, which is
- * held out. Errors: those of the rows; SL_EINVAL (no row is left to train on); SL_ELIMIT (more than 2^32
- * - 1 rows). */
+ * and those of the validation rows too. Then only their ratios count, and learning rates suit gradients of weight 1.
+ * Parameters: valid may be NULL. The spec's seed then draws the spec's "validation" fraction of `train` as validation
+ * rows.
+ * Errors: those of the rows; SL_EINVAL (no row left to train on); SL_ELIMIT (more than 2^32 - 1 rows). */
 sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, const sl_rows *valid,
                           const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out);
 void sl_dataset_free(sl_dataset *dataset);
@@ -36,25 +36,24 @@ void sl_dataset_free(sl_dataset *dataset);
 /* Returns the sum of the weights of some rows. */
 double sl_dataset_weight(const sl_dataset *dataset, const uint32_t *numbers, size_t count);
 
-/* Sets the order of an epoch. Only the seed and the epoch decide it. */
+/* Shuffles the training rows for an epoch. The order depends on the seed and the epoch alone. */
 void sl_dataset_shuffle(sl_dataset *dataset, uint64_t seed, uint64_t epoch);
 
-/* Returns a CRC of every encoded row, label and weight, and of the split. Labels that were not read do not count. */
+/* Returns a CRC of all encoded rows, labels and weights, and of the split. It leaves out labels that were not read. */
 uint32_t sl_dataset_crc(const sl_dataset *dataset);
 
-/* The mean label of the training rows, by their weights. For a multi-class label: the share of each class. */
+/* The mean label of the training rows, by weight. For a multi-class label: the share of each class. */
 double sl_dataset_label_mean(const sl_dataset *dataset);
 void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 
-/* Tells whether all training rows with a weight above 0 have one label. *label gets it. True also where there is no
- * such row. */
+/* Whether all training rows with a weight above 0 have the same label. *label gets it. True if there is no such row. */
 int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
 
-/* Copies of some rows, side by side. */
+/* Copies of the rows of a mini-batch, side by side. */
 typedef struct sl_minibatch {
     sl_encoded rows;
     float *labels, *weights;
-    float *dense; /* the arrays that `rows` points at */
+    float *dense; /* `rows` points at these arrays */
     uint32_t *ids, *bag_start, *bag_ids;
     size_t bag_room;
     void *block; /* holds all arrays but bag_ids */
@@ -64,7 +63,7 @@ typedef struct sl_minibatch {
 sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, const sl_allocator *allocator,
                               sl_minibatch *out);
 void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator);
-/* Gathers: copies the rows with these numbers.
+/* Copies the rows with these numbers into the mini-batch.
  * Parameters: count is at most max_rows. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_minibatch_gather(sl_minibatch *minibatch, const sl_dataset *dataset, const uint32_t *numbers, size_t count,
                               size_t threads);

@@ -1,5 +1,5 @@
-/* The encoder: from rows of a table to rows of numbers. Single values go column by column, so that a feature's type is
- * looked at once a call. Bags go row by row, because they lie by row. */
+/* Encodes rows of a table. Single values go column by column, so that a call branches on a feature's type once. Bags go
+ * row by row, because they lie by row. */
 #include "ranker/features/encode.h"
 
 #include "ranker/features/encode_ids.h"
@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* The columns of a table that hold labels and weights. */
+/* The columns of labels and weights in a table. */
 typedef struct label_columns {
     const sl_column *label;
-    const sl_column *weight; /* NULL: the spec names none, and every weight is 1 */
+    const sl_column *weight; /* NULL: the spec names none, every weight is 1 */
 } label_columns;
 
 struct sl_encoder {
@@ -20,21 +20,21 @@ struct sl_encoder {
     int with_labels;
     sl_lookup_fn lookup;
     void *lookup_ctx;
-    sl_source *sources;        /* of each feature */
-    const sl_column **columns; /* of each feature, in the table being encoded */
-    unsigned char *active;     /* for each feature: whether its side is wanted */
-    size_t *bags;              /* feature of each bag */
+    sl_column_source *sources; /* one for each feature */
+    const sl_column **columns; /* one for each feature, in the table being encoded */
+    unsigned char *active;     /* for each feature: whether to encode it */
+    size_t *bags;              /* for each bag: its feature */
     int all_active;
-    sl_source label, weight;
+    sl_column_source label, weight;
     label_columns label_columns;
 };
 
 /* The rows of one call, in the table and in the buffer. */
-typedef struct span {
+typedef struct row_span {
     const sl_table *table;
     size_t first, count;
     sl_rows_buffer *buffer;
-} span;
+} row_span;
 
 /* ---- Creation ---- */
 
@@ -45,11 +45,11 @@ static void choose_features(sl_encoder *e, unsigned sides) {
         const sl_feature *f = &features->features[i];
         e->active[i] = !(f->spec->sides & ~sides);
         e->all_active &= e->active[i];
-        e->sources[i] = (sl_source){f->spec->column, SIZE_MAX};
+        e->sources[i] = (sl_column_source){f->spec->column, SIZE_MAX};
         if (f->form == SL_FORM_BAG) e->bags[f->at] = i;
     }
-    e->label = (sl_source){features->spec->label, SIZE_MAX};
-    e->weight = (sl_source){features->spec->weight, SIZE_MAX};
+    e->label = (sl_column_source){features->spec->label, SIZE_MAX};
+    e->weight = (sl_column_source){features->spec->weight, SIZE_MAX};
 }
 
 sl_status sl_encoder_create(const sl_features *features, unsigned sides, int with_labels, sl_lookup_fn lookup,
@@ -89,18 +89,19 @@ void sl_encoder_free(sl_encoder *e) {
     sl_mem_free(&allocator, e, sizeof *e);
 }
 
-static sl_status match_labels(sl_source *label, sl_source *weight, const sl_table *table, label_columns *out) {
+static sl_status match_labels(sl_column_source *label, sl_column_source *weight, const sl_table *table,
+                              label_columns *out) {
     out->weight = NULL;
-    SL_TRY(sl_source_find(label, table, &out->label));
-    return weight->name ? sl_source_find(weight, table, &out->weight) : SL_OK;
+    SL_TRY(sl_column_source_find(label, table, &out->label));
+    return weight->name ? sl_column_source_find(weight, table, &out->weight) : SL_OK;
 }
 
 static sl_status match_columns(sl_encoder *e, const sl_table *table) {
     for (size_t i = 0; i < e->features->count; i++) {
         const sl_feature_spec *spec = e->features->features[i].spec;
         if (!e->active[i] || spec->type == SL_FEATURE_CROSS) continue;
-        SL_TRY(sl_source_find(&e->sources[i], table, &e->columns[i]));
-        SL_TRY(sl_source_check(spec, e->columns[i], table));
+        SL_TRY(sl_column_source_find(&e->sources[i], table, &e->columns[i]));
+        SL_TRY(sl_column_source_check(spec, e->columns[i], table));
     }
     return e->with_labels ? match_labels(&e->label, &e->weight, table, &e->label_columns) : SL_OK;
 }
@@ -137,8 +138,8 @@ sl_encoded sl_encoded_part(const sl_features *features, const sl_encoded *rows, 
     return part;
 }
 
-/* Makes room for `count` more rows, but not for the bags' ids. */
-static sl_status make_room(const sl_encoder *e, const span *s) {
+/* Reserves `count` more rows, but no ids of bags. */
+static sl_status reserve_rows(const sl_encoder *e, const row_span *s) {
     const sl_features *features = e->features;
     sl_rows_buffer *b = s->buffer;
     size_t rows, dense, ids, starts;
@@ -150,7 +151,7 @@ static sl_status make_room(const sl_encoder *e, const span *s) {
     b->dense = sl_mem_grow(allocator, b->dense, &b->dense_room, dense, sizeof *b->dense, &status);
     b->ids = sl_mem_grow(allocator, b->ids, &b->id_room, ids, sizeof *b->ids, &status);
     b->bag_start = sl_mem_grow(allocator, b->bag_start, &b->start_room, starts + 1, sizeof *b->bag_start, &status);
-    /* Allocated even if all bags are empty. */
+    /* The array must exist even if all bags are empty. */
     b->bag_ids = sl_mem_grow(allocator, b->bag_ids, &b->bag_room, 0, sizeof *b->bag_ids, &status);
     if (!e->with_labels) return status;
     b->labels = sl_mem_grow(allocator, b->labels, &b->label_room, rows, sizeof *b->labels, &status);
@@ -160,8 +161,8 @@ static sl_status make_room(const sl_encoder *e, const span *s) {
 
 /* ---- Single values ---- */
 
-static sl_status encode_numbers(const sl_feature *f, const sl_column *column, const span *s, float *out, size_t stride,
-                                size_t *row) {
+static sl_status encode_numbers(const sl_feature *f, const sl_column *column, const row_span *s, float *out,
+                                size_t stride, size_t *row) {
     for (size_t i = 0; i < s->count; i++, out += stride) {
         double value;
         *row = s->first + i;
@@ -173,7 +174,7 @@ static sl_status encode_numbers(const sl_feature *f, const sl_column *column, co
     return SL_OK;
 }
 
-static sl_status encode_vectors(const sl_encoder *e, const sl_feature *f, const sl_column *column, const span *s,
+static sl_status encode_vectors(const sl_encoder *e, const sl_feature *f, const sl_column *column, const row_span *s,
                                 float *out, size_t stride, size_t *row) {
     for (size_t i = 0; i < s->count; i++, out += stride) {
         *row = s->first + i;
@@ -182,8 +183,8 @@ static sl_status encode_vectors(const sl_encoder *e, const sl_feature *f, const 
     return SL_OK;
 }
 
-static sl_status encode_ids(const sl_feature *f, const sl_column *column, const span *s, uint32_t *out, size_t stride,
-                            size_t *row) {
+static sl_status encode_ids(const sl_feature *f, const sl_column *column, const row_span *s, uint32_t *out,
+                            size_t stride, size_t *row) {
     for (size_t i = 0; i < s->count; i++, out += stride) {
         *row = s->first + i;
         SL_TRY(sl_encode_id(f, column, *row, out));
@@ -198,7 +199,7 @@ void sl_cross_single(const sl_features *features, const sl_feature *cross, uint3
     ids[cross->at] = sl_cross_id(cross, parents, cross->spec->of_count);
 }
 
-static sl_status encode_single(const sl_encoder *e, size_t number, const span *s) {
+static sl_status encode_single(const sl_encoder *e, size_t number, const row_span *s) {
     const sl_features *features = e->features;
     const sl_feature *f = &features->features[number];
     const sl_column *column = e->columns[number];
@@ -222,8 +223,8 @@ static sl_status encode_single(const sl_encoder *e, size_t number, const span *s
 
 /* ---- Bags ---- */
 
-/* Makes room for `count` more ids behind those in use. */
-static sl_status room_for_ids(sl_rows_buffer *b, size_t used, size_t count) {
+/* Reserves `count` more ids after those in use. */
+static sl_status reserve_bag_ids(sl_rows_buffer *b, size_t used, size_t count) {
     if (count > UINT32_MAX - used) return sl_fail(SL_ELIMIT, "more than %u ids in bags; encode fewer rows", UINT32_MAX);
     if (used + count <= b->bag_room) return SL_OK;
     sl_status status = SL_OK;
@@ -231,23 +232,23 @@ static sl_status room_for_ids(sl_rows_buffer *b, size_t used, size_t count) {
     return status;
 }
 
-static sl_status put_bag_id(sl_rows_buffer *b, size_t *used, uint32_t id) {
-    SL_TRY(room_for_ids(b, *used, 1));
+static sl_status append_bag_id(sl_rows_buffer *b, size_t *used, uint32_t id) {
+    SL_TRY(reserve_bag_ids(b, *used, 1));
     b->bag_ids[(*used)++] = id;
     return SL_OK;
 }
 
 static sl_status encode_multi(const sl_encoder *e, size_t number, size_t row, sl_rows_buffer *b, size_t *used) {
     const sl_feature *f = &e->features->features[number];
-    sl_key_walk walk;
+    sl_key_iterator iterator;
     sl_key key;
-    SL_TRY(sl_key_walk_start(&walk, f->spec, e->columns[number], row));
+    SL_TRY(sl_key_iterator_start(&iterator, f->spec, e->columns[number], row));
     for (;;) {
         uint32_t id;
-        SL_TRY(sl_key_walk_next(&walk, &key));
+        SL_TRY(sl_key_iterator_next(&iterator, &key));
         if (key.kind == SL_KEY_MISSING) return SL_OK;
         SL_TRY(sl_encode_key(f, &key, &id));
-        SL_TRY(put_bag_id(b, used, id));
+        SL_TRY(append_bag_id(b, used, id));
     }
 }
 
@@ -261,32 +262,32 @@ size_t sl_cross_bag_parent(const sl_features *features, const sl_feature *cross)
 size_t sl_cross_bag(const sl_features *features, const sl_feature *cross, const uint32_t *ids,
                     const uint32_t *bag_start, const uint32_t *bag_ids, uint32_t *out) {
     uint32_t parents[SL_MAX_PARENTS];
-    size_t turn = 0, bag = sl_cross_bag_parent(features, cross), count = bag_start[bag + 1] - bag_start[bag];
+    size_t bag_parent = 0, bag = sl_cross_bag_parent(features, cross), count = bag_start[bag + 1] - bag_start[bag];
     for (size_t p = 0; p < cross->spec->of_count; p++) {
         const sl_feature *parent = &features->features[cross->spec->of[p]];
         if (parent->form == SL_FORM_ID)
             parents[p] = ids[parent->at];
         else
-            turn = p;
+            bag_parent = p;
     }
     for (size_t i = 0; i < count; i++) {
-        parents[turn] = bag_ids[bag_start[bag] + i];
+        parents[bag_parent] = bag_ids[bag_start[bag] + i];
         out[i] = sl_cross_id(cross, parents, cross->spec->of_count);
     }
     return count;
 }
 
-/* `to` is the row's number in the buffer. */
+/* Parameters: `to` is the row's number in the buffer. */
 static sl_status encode_bag_cross(const sl_features *features, const sl_feature *f, size_t to, sl_rows_buffer *b,
                                   size_t *used) {
     const uint32_t *start = b->bag_start + to * features->bag_count;
     size_t parent = sl_cross_bag_parent(features, f);
-    SL_TRY(room_for_ids(b, *used, start[parent + 1] - start[parent]));
+    SL_TRY(reserve_bag_ids(b, *used, start[parent + 1] - start[parent]));
     *used += sl_cross_bag(features, f, b->ids + to * features->id_count, start, b->bag_ids, b->bag_ids + *used);
     return SL_OK;
 }
 
-static sl_status encode_bags(const sl_encoder *e, const span *s) {
+static sl_status encode_bags(const sl_encoder *e, const row_span *s) {
     const sl_features *features = e->features;
     sl_rows_buffer *b = s->buffer;
     size_t bags = features->bag_count, used = b->bag_start[b->rows * bags];
@@ -304,7 +305,7 @@ static sl_status encode_bags(const sl_encoder *e, const span *s) {
             else if (e->active[number])
                 status = encode_multi(e, number, s->first + i, b, &used);
             if (status != SL_OK) return sl_fail_at(status, s->table, s->first + i, f->spec->column);
-            /* A cross of this bag reads the bag's end, which is the start of the next bag. */
+            /* A cross of this bag reads the bag's end: the start of the next bag. */
             start[bag + 1] = (uint32_t)used;
         }
     }
@@ -313,7 +314,7 @@ static sl_status encode_bags(const sl_encoder *e, const span *s) {
 
 /* ---- Labels and weights ---- */
 
-/* A row's label and weight. */
+/* Encodes a row's label and weight. */
 static sl_status encode_label(const sl_features *features, const sl_table *table, size_t row,
                               const label_columns *columns, float *label, float *weight) {
     sl_status status = sl_encode_label(features, columns->label, row, label);
@@ -324,7 +325,7 @@ static sl_status encode_label(const sl_features *features, const sl_table *table
     return status == SL_OK ? SL_OK : sl_fail_at(status, table, row, columns->weight->name);
 }
 
-/* Labels and weights of rows `first` to first + count. */
+/* Encodes the labels and weights of rows `first` to first + count. */
 static sl_status encode_labels(const sl_features *features, const sl_table *table, size_t first, size_t count,
                                const label_columns *columns, float *labels, float *weights) {
     for (size_t i = 0; i < count; i++)
@@ -333,7 +334,8 @@ static sl_status encode_labels(const sl_features *features, const sl_table *tabl
 }
 
 sl_status sl_labels_read(const sl_features *features, const sl_table *table, float *labels, float *weights) {
-    sl_source label_source = {features->spec->label, SIZE_MAX}, weight_source = {features->spec->weight, SIZE_MAX};
+    sl_column_source label_source = {features->spec->label, SIZE_MAX},
+                     weight_source = {features->spec->weight, SIZE_MAX};
     label_columns columns;
     SL_TRY(sl_table_check(table));
     SL_TRY(match_labels(&label_source, &weight_source, table, &columns));
@@ -342,11 +344,11 @@ sl_status sl_labels_read(const sl_features *features, const sl_table *table, flo
 
 /* ---- Rows ---- */
 
-/* Appends rows whose columns are matched. */
-static sl_status append(const sl_encoder *e, const span *s) {
+/* Encodes rows into the buffer's end. Their columns are matched already. */
+static sl_status append_rows(const sl_encoder *e, const row_span *s) {
     const sl_features *features = e->features;
     sl_rows_buffer *b = s->buffer;
-    SL_TRY(make_room(e, s));
+    SL_TRY(reserve_rows(e, s));
     if (b->rows == 0) b->bag_start[0] = 0;
     if (!e->all_active) {
         size_t dense = features->dense_width, ids = features->id_count;
@@ -364,8 +366,8 @@ sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, 
         return sl_fail(SL_EINVAL, "rows %zu to %zu of a table of %zu", first, first + count, table->rows);
     if (count == 0) return SL_OK;
     SL_TRY(match_columns(e, table));
-    span s = {table, first, count, buffer};
-    SL_TRY(append(e, &s));
+    row_span s = {.table = table, .first = first, .count = count, .buffer = buffer};
+    SL_TRY(append_rows(e, &s));
     if (e->with_labels)
         SL_TRY(encode_labels(e->features, table, first, count, &e->label_columns, buffer->labels + buffer->rows,
                              buffer->weights + buffer->rows));
@@ -373,7 +375,7 @@ sl_status sl_encoder_append(sl_encoder *e, const sl_table *table, size_t first, 
     return SL_OK;
 }
 
-/* Encodes a row without values. Its only column, an empty text, stands for every feature's column. */
+/* Encodes a row without values: one empty text stands for every feature's column. */
 sl_status sl_encoder_append_missing(sl_encoder *e, size_t count, sl_rows_buffer *buffer) {
     static const int64_t offsets[] = {0, 0};
     static const sl_column empty = {.name = "missing", .type = SL_COLUMN_TEXT, .values = "", .offsets = offsets};
@@ -383,7 +385,7 @@ sl_status sl_encoder_append_missing(sl_encoder *e, size_t count, sl_rows_buffer 
     size_t rows = buffer->rows;
     sl_status status = SL_OK;
     for (size_t i = 0; i < count && status == SL_OK; i++) {
-        status = append(e, &(span){&table, 0, 1, buffer});
+        status = append_rows(e, &(row_span){.table = &table, .count = 1, .buffer = buffer});
         if (status == SL_OK && e->with_labels) buffer->labels[buffer->rows] = buffer->weights[buffer->rows] = 0;
         buffer->rows += status == SL_OK;
     }

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-sl_status sl_source_find(sl_source *source, const sl_table *table, const sl_column **out) {
-    /* Names are always compared: the memory of the last table may hold another one. */
+sl_status sl_column_source_find(sl_column_source *source, const sl_table *table, const sl_column **out) {
+    /* Names are always compared, because the next table may lie at the same address. */
     if (source->at >= table->column_count || strcmp(table->columns[source->at].name, source->name) != 0) {
         source->at = sl_table_find(table, source->name);
         if (source->at == SIZE_MAX) return sl_fail_no_column(table, source->name, "");
@@ -16,14 +16,14 @@ sl_status sl_source_find(sl_source *source, const sl_table *table, const sl_colu
 #define TYPE(name) (1u << SL_COLUMN_##name)
 #define NUMBERS    (TYPE(F32) | TYPE(F64) | TYPE(I32) | TYPE(I64) | TYPE(TEXT))
 
-/* Column types that a feature can be made from. */
+/* Returns the mask of column types that suit a feature. */
 static unsigned types_of(const sl_feature_spec *spec) {
     if (spec->type == SL_FEATURE_MULTI) return NUMBERS | TYPE(TEXTS);
     if (spec->type != SL_FEATURE_VECTOR) return NUMBERS;
     return TYPE(VECTOR) | TYPE(TEXT) | (spec->from_index ? TYPE(I32) | TYPE(I64) : 0u);
 }
 
-sl_status sl_source_check(const sl_feature_spec *spec, const sl_column *column, const sl_table *table) {
+sl_status sl_column_source_check(const sl_feature_spec *spec, const sl_column *column, const sl_table *table) {
     const char *origin = table->origin ? table->origin : "table";
     if (!(types_of(spec) & 1u << column->type))
         return sl_fail(SL_ETYPE, "%s: column '%s' is of type %s, which feature '%s' cannot be made from", origin,
@@ -34,40 +34,42 @@ sl_status sl_source_check(const sl_feature_spec *spec, const sl_column *column, 
     return SL_OK;
 }
 
-sl_status sl_key_walk_start(sl_key_walk *walk, const sl_feature_spec *spec, const sl_column *column, size_t row) {
-    *walk = (sl_key_walk){.column = column, .row = row, .separator = spec->separator};
+sl_status sl_key_iterator_start(sl_key_iterator *iterator, const sl_feature_spec *spec, const sl_column *column,
+                                size_t row) {
+    *iterator = (sl_key_iterator){.column = column, .row = row, .separator = spec->separator};
     if (!sl_column_has(column, row)) return SL_OK;
     if (column->type == SL_COLUMN_TEXT && spec->type == SL_FEATURE_MULTI) {
         size_t size;
-        SL_TRY(sl_cell_text(column, (int64_t)row, &walk->at, &size));
-        walk->end = walk->at + size;
+        SL_TRY(sl_cell_text(column, (int64_t)row, &iterator->at, &size));
+        iterator->end = iterator->at + size;
     } else if (column->type == SL_COLUMN_TEXTS) {
-        walk->next = column->lists[row];
-        walk->last = column->lists[row + 1];
-        if (walk->next < 0 || walk->last < walk->next)
-            return sl_fail(SL_EINVAL, "lists fall from %lld to %lld", (long long)walk->next, (long long)walk->last);
+        iterator->next = column->lists[row];
+        iterator->last = column->lists[row + 1];
+        if (iterator->next < 0 || iterator->last < iterator->next)
+            return sl_fail(SL_EINVAL, "lists fall from %lld to %lld", (long long)iterator->next,
+                           (long long)iterator->last);
     } else {
-        walk->single = 1;
+        iterator->single = 1;
     }
     return SL_OK;
 }
 
-sl_status sl_key_walk_next(sl_key_walk *walk, sl_key *key) {
+sl_status sl_key_iterator_next(sl_key_iterator *iterator, sl_key *key) {
     key->kind = SL_KEY_MISSING;
-    if (walk->single) {
-        walk->single = 0;
-        return sl_cell_key(walk->column, walk->row, key);
+    if (iterator->single) {
+        iterator->single = 0;
+        return sl_cell_key(iterator->column, iterator->row, key);
     }
-    while (walk->at < walk->end && key->kind == SL_KEY_MISSING) {
-        const char *to = memchr(walk->at, walk->separator, (size_t)(walk->end - walk->at));
-        if (!to) to = walk->end;
-        sl_key_of_text(key, walk->at, (size_t)(to - walk->at));
-        walk->at = to + 1 > walk->end ? walk->end : to + 1;
+    while (iterator->at < iterator->end && key->kind == SL_KEY_MISSING) {
+        const char *to = memchr(iterator->at, iterator->separator, (size_t)(iterator->end - iterator->at));
+        if (!to) to = iterator->end;
+        sl_key_of_text(key, iterator->at, (size_t)(to - iterator->at));
+        iterator->at = to + 1 > iterator->end ? iterator->end : to + 1;
     }
-    while (walk->next < walk->last && key->kind == SL_KEY_MISSING) {
+    while (iterator->next < iterator->last && key->kind == SL_KEY_MISSING) {
         const char *text;
         size_t size;
-        SL_TRY(sl_cell_text(walk->column, walk->next++, &text, &size));
+        SL_TRY(sl_cell_text(iterator->column, iterator->next++, &text, &size));
         sl_key_of_text(key, text, size);
     }
     return SL_OK;

@@ -21,7 +21,7 @@ static sl_status encode_identity(const sl_feature *feature, const sl_key *key, u
     return SL_OK;
 }
 
-/* docs/FORMAT.md says how ids are made, so that others can make them too. */
+/* docs/FORMAT.md describes how ids are made, so that other programs can make them. */
 sl_status sl_encode_key(const sl_feature *feature, sl_key *key, uint32_t *out) {
     const sl_feature_spec *spec = feature->spec;
     *out = 0;
@@ -42,7 +42,7 @@ sl_status sl_encode_key(const sl_feature *feature, sl_key *key, uint32_t *out) {
     return SL_OK;
 }
 
-/* Returns the number of boundaries up to x. */
+/* Returns the number of boundaries that are at most x. */
 static uint32_t bucket_of(const sl_feature *feature, double x) {
     size_t low = 0, high = feature->boundary_count;
     while (low < high) {
@@ -81,7 +81,7 @@ uint32_t sl_cross_id(const sl_feature *cross, const uint32_t *parents, size_t co
 /* ---- Vectors ---- */
 
 static sl_status check_floats(const float *values, size_t dim) {
-    /* 0 * x is NaN if x is not finite, and so is the sum. The loop has no branch. */
+    /* 0 * x is NaN if x is not finite, and so is the sum. This loop has no branch. */
     float sum = 0;
     for (size_t i = 0; i < dim; i++)
         sum += 0 * values[i];
@@ -108,8 +108,8 @@ static sl_status read_floats(const char *at, size_t size, size_t dim, float *out
     return SL_OK;
 }
 
-static sl_status look_up(const sl_feature *feature, const sl_column *column, size_t row, sl_lookup_fn lookup,
-                         void *lookup_ctx, float *out) {
+static sl_status look_up_vector(const sl_feature *feature, const sl_column *column, size_t row, sl_lookup_fn lookup,
+                                void *lookup_ctx, float *out) {
     sl_key key;
     uint64_t id = 0;
     SL_TRY(sl_cell_key(column, row, &key));
@@ -132,7 +132,7 @@ sl_status sl_encode_vector(const sl_feature *feature, const sl_column *column, s
         memcpy(out, (const float *)column->values + row * dim, dim * sizeof *out);
         return check_floats(out, dim);
     }
-    if (feature->spec->from_index) return look_up(feature, column, row, lookup, lookup_ctx, out);
+    if (feature->spec->from_index) return look_up_vector(feature, column, row, lookup, lookup_ctx, out);
     const char *text;
     size_t size;
     SL_TRY(sl_cell_text(column, (int64_t)row, &text, &size));
@@ -148,7 +148,7 @@ static int is_word(const sl_key *key, const char *word) {
     return 1;
 }
 
-static sl_status read_binary(sl_key *key, float *out) {
+static sl_status read_binary_label(sl_key *key, float *out) {
     int64_t value = -1;
     if (key->kind == SL_KEY_INTEGER)
         value = key->integer;
@@ -171,7 +171,7 @@ static sl_status read_binary(sl_key *key, float *out) {
     return SL_OK;
 }
 
-static sl_status read_class(const sl_features *features, sl_key *key, float *out) {
+static sl_status read_class_label(const sl_features *features, sl_key *key, float *out) {
     sl_key_text(key);
     size_t number = sl_vocabulary_find(features->class_numbers, key->text, key->size);
     if (number == SIZE_MAX)
@@ -180,7 +180,7 @@ static sl_status read_class(const sl_features *features, sl_key *key, float *out
     return SL_OK;
 }
 
-static sl_status read_value(const sl_spec *spec, const sl_column *column, size_t row, float *out) {
+static sl_status read_numeric_label(const sl_spec *spec, const sl_column *column, size_t row, float *out) {
     double value;
     SL_TRY(sl_cell_number(column, row, &value));
     if (isnan(value)) return sl_fail(SL_EVALUE, "the label is missing");
@@ -190,12 +190,12 @@ static sl_status read_value(const sl_spec *spec, const sl_column *column, size_t
 
 sl_status sl_encode_label(const sl_features *features, const sl_column *column, size_t row, float *out) {
     const sl_spec *spec = features->spec;
-    if (spec->loss == SL_LOSS_SQUARED || spec->has_at_least) return read_value(spec, column, row, out);
+    if (spec->loss == SL_LOSS_SQUARED || spec->has_at_least) return read_numeric_label(spec, column, row, out);
     sl_key key;
     SL_TRY(sl_cell_key(column, row, &key));
     if (key.kind == SL_KEY_MISSING) return sl_fail(SL_EVALUE, "the label is missing");
-    if (spec->loss == SL_LOSS_MULTICLASS) return read_class(features, &key, out);
-    if (!spec->positive) return read_binary(&key, out);
+    if (spec->loss == SL_LOSS_MULTICLASS) return read_class_label(features, &key, out);
+    if (!spec->positive) return read_binary_label(&key, out);
     sl_key_text(&key);
     *out = (float)(key.size == strlen(spec->positive) && memcmp(key.text, spec->positive, key.size) == 0);
     return SL_OK;

@@ -1,4 +1,4 @@
-/* Features as a whole: made from a spec, laid out, freed. */
+/* Makes features from a spec, lays them out, frees them. */
 #include "ranker/features/features.h"
 
 #include "ranker/features/table.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_INPUTS (1u << 20) /* of the deep part */
+#define MAX_INPUTS (1u << 20) /* inputs of the deep part */
 
 static sl_feature_form form_of(const sl_feature_spec *spec) {
     switch (spec->type) {
@@ -20,7 +20,7 @@ static sl_feature_form form_of(const sl_feature_spec *spec) {
     }
 }
 
-static sl_status list_vocabulary(sl_features *features, sl_feature *f) {
+static sl_status make_listed_vocabulary(sl_features *features, sl_feature *f) {
     const sl_feature_spec *spec = f->spec;
     SL_TRY(sl_vocabulary_create(&features->allocator, &f->vocabulary));
     for (size_t i = 0; i < spec->value_count; i++) {
@@ -47,7 +47,8 @@ static sl_status make_feature(sl_features *features, size_t number) {
         memcpy(f->boundaries, spec->boundaries, f->boundary_count * sizeof *f->boundaries);
     }
     int coded = spec->type == SL_FEATURE_CATEGORICAL || spec->type == SL_FEATURE_MULTI;
-    if (coded && spec->coding == SL_CODING_LISTED && spec->shared == SIZE_MAX) return list_vocabulary(features, f);
+    if (coded && spec->coding == SL_CODING_LISTED && spec->shared == SIZE_MAX)
+        return make_listed_vocabulary(features, f);
     return SL_OK;
 }
 
@@ -135,7 +136,7 @@ sl_status sl_features_name_outputs(sl_features *features) {
 
 /* ---- Layout ---- */
 
-/* The width of an embedding, as docs/SPEC.md says. */
+/* Returns the default width of an embedding (docs/SPEC.md). */
 static size_t default_dim(size_t size) {
     double dim = round(1.6 * pow((double)size, 0.56));
     return dim > 50 ? 50 : (size_t)dim;
@@ -149,7 +150,7 @@ static size_t id_count_of(const sl_feature *f) {
     return 1 + spec->oov + sl_vocabulary_count(f->vocabulary);
 }
 
-/* Sets the fields that do not depend on the places of other features. */
+/* Sets the fields that do not depend on other features' offsets. */
 static sl_status size_feature(sl_features *features, sl_feature *f) {
     const sl_feature_spec *spec = f->spec;
     if (spec->shared != SIZE_MAX) f->vocabulary = features->features[spec->shared].vocabulary;
@@ -191,7 +192,7 @@ static void place_side(sl_features *features, size_t side) {
     features->deep_side[side + 1] = features->deep_inputs;
 }
 
-/* Returns the number of the embedding table that a feature owns. Makes the table if there is none. */
+/* Gets the number of the embedding table that a feature owns. Makes the table if it is new. */
 static sl_status table_of(sl_features *features, size_t owner, size_t size, size_t dim, size_t *out) {
     for (*out = 0; *out < features->table_count; ++*out)
         if (features->tables[*out].feature == owner) return SL_OK;
@@ -199,7 +200,7 @@ static sl_status table_of(sl_features *features, size_t owner, size_t size, size
     features->tables = sl_mem_grow(&features->allocator, features->tables, &features->table_room,
                                    features->table_count + 1, sizeof *features->tables, &status);
     SL_TRY(status);
-    features->tables[features->table_count++] = (sl_table_shape){owner, size, dim};
+    features->tables[features->table_count++] = (sl_table_shape){.feature = owner, .size = size, .dim = dim};
     return SL_OK;
 }
 
@@ -208,9 +209,9 @@ sl_status sl_features_lay_out(sl_features *features) {
         SL_TRY(size_feature(features, &features->features[i]));
     for (size_t side = 0; side < 3; side++)
         place_side(features, side);
-    if (features->deep_inputs > MOST_INPUTS)
+    if (features->deep_inputs > MAX_INPUTS)
         return sl_fail(SL_ELIMIT, "the deep part has %zu inputs; up to %u are possible: use smaller dims",
-                       features->deep_inputs, MOST_INPUTS);
+                       features->deep_inputs, MAX_INPUTS);
     for (size_t i = 0; i < features->count; i++) {
         sl_feature *f = &features->features[i];
         size_t owner = f->spec->shared == SIZE_MAX ? i : f->spec->shared;
@@ -221,7 +222,7 @@ sl_status sl_features_lay_out(sl_features *features) {
 
 /* ---- Lists ---- */
 
-/* Lists the features of the mask's sides that a part has, from *room on. */
+/* Lists a part's features of the mask's sides. Takes the list's memory from *room. */
 static sl_feature_list list_part(const sl_features *features, unsigned mask, int deep, const sl_feature ***room) {
     sl_feature_list list = {*room, 0};
     for (size_t i = 0; i < features->count; i++) {

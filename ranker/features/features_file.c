@@ -1,4 +1,5 @@
-/* Fitted features as bytes (docs/FORMAT.md). Everything else follows from the spec, which the model file has too. */
+/* Fitted features as bytes (docs/FORMAT.md). The file has the fitted values alone, because the rest follows from the
+ * spec. */
 #include "ranker/features/features.h"
 #include "ranker/features/vocabulary.h"
 
@@ -10,7 +11,7 @@
 /* ---- Writing ---- */
 
 typedef struct writer {
-    unsigned char *bytes; /* NULL: only counted */
+    unsigned char *bytes; /* NULL: counts the bytes only */
     size_t size;
 } writer;
 
@@ -62,7 +63,7 @@ static int has_fitted_classes(const sl_spec *spec) {
     return spec->loss == SL_LOSS_MULTICLASS && !spec->classes;
 }
 
-static void put_all(writer *w, const sl_features *features) {
+static void put_features(writer *w, const sl_features *features) {
     put_number(w, MARK, 4);
     put_number(w, features->count, 4);
     for (size_t i = 0; i < features->count; i++)
@@ -72,11 +73,11 @@ static void put_all(writer *w, const sl_features *features) {
 
 sl_status sl_features_write(const sl_features *features, const sl_allocator *allocator, void **data, size_t *size) {
     writer counted = {0};
-    put_all(&counted, features);
+    put_features(&counted, features);
     *size = counted.size;
     SL_TRY(sl_mem_alloc(allocator, counted.size, data));
     writer written = {.bytes = *data};
-    put_all(&written, features);
+    put_features(&written, features);
     return SL_OK;
 }
 
@@ -87,13 +88,13 @@ typedef struct reader {
     size_t left;
 } reader;
 
-static sl_status damaged(const char *what) {
+static sl_status fail_damaged(const char *what) {
     return sl_fail(SL_ECORRUPT, "the model's fitted features are damaged: %s", what);
 }
 
 static sl_status get_number(reader *r, size_t width, uint64_t *out) {
     *out = 0;
-    if (r->left < width) return damaged("they end too early");
+    if (r->left < width) return fail_damaged("they end too early");
     for (size_t i = 0; i < width; i++)
         *out |= (uint64_t)r->at[i] << 8 * i;
     r->at += width;
@@ -105,7 +106,7 @@ static sl_status get_double(reader *r, double *out) {
     uint64_t bits = 0;
     SL_TRY(get_number(r, sizeof bits, &bits));
     memcpy(out, &bits, sizeof bits);
-    return isfinite(*out) ? SL_OK : damaged("a number is not finite");
+    return isfinite(*out) ? SL_OK : fail_damaged("a number is not finite");
 }
 
 static sl_status get_text(reader *r, const char **text, size_t *size) {
@@ -113,8 +114,8 @@ static sl_status get_text(reader *r, const char **text, size_t *size) {
     *text = "";
     *size = 0;
     SL_TRY(get_number(r, 4, &length));
-    if (length > r->left) return damaged("a text reaches beyond the end");
-    if (length == 0) return damaged("a value is empty");
+    if (length > r->left) return fail_damaged("a text reaches beyond the end");
+    if (length == 0) return fail_damaged("a value is empty");
     *text = (const char *)r->at;
     *size = (size_t)length;
     r->at += length;
@@ -122,12 +123,12 @@ static sl_status get_text(reader *r, const char **text, size_t *size) {
     return SL_OK;
 }
 
-/* Reads a vocabulary's count. Each of its texts takes 5 bytes at least. */
+/* Reads a vocabulary's count. Each of its texts takes at least 5 bytes. */
 static sl_status get_count(reader *r, size_t limit, size_t *out) {
     uint64_t count = 0;
     *out = 0;
     SL_TRY(get_number(r, 4, &count));
-    if (count > limit || count > r->left / 5) return damaged("a vocabulary is larger than it can be");
+    if (count > limit || count > r->left / 5) return fail_damaged("a vocabulary is larger than it can be");
     *out = (size_t)count;
     return SL_OK;
 }
@@ -138,22 +139,22 @@ static sl_status get_number_feature(reader *r, sl_feature *f) {
     SL_TRY(get_double(r, &f->factor));
     SL_TRY(get_double(r, &missing));
     f->missing = (float)missing;
-    if (!(f->factor > 0)) return damaged("a scale is not above 0");
-    return isfinite(f->missing) ? SL_OK : damaged("a missing value is too large");
+    if (!(f->factor > 0)) return fail_damaged("a scale is not above 0");
+    return isfinite(f->missing) ? SL_OK : fail_damaged("a missing value is too large");
 }
 
 static sl_status get_boundaries(reader *r, const sl_allocator *allocator, sl_feature *f) {
     uint64_t count = 0;
     void *block;
     SL_TRY(get_number(r, 4, &count));
-    if (count >= f->spec->quantiles || count > r->left / 8) return damaged("there are too many boundaries");
+    if (count >= f->spec->quantiles || count > r->left / 8) return fail_damaged("there are too many boundaries");
     if (count == 0) return SL_OK;
     SL_TRY(sl_mem_alloc(allocator, (size_t)count * sizeof *f->boundaries, &block));
     f->boundaries = block;
     f->boundary_count = (size_t)count;
     for (size_t i = 0; i < f->boundary_count; i++) {
         SL_TRY(get_double(r, &f->boundaries[i]));
-        if (i && !(f->boundaries[i] > f->boundaries[i - 1])) return damaged("boundaries do not rise");
+        if (i && !(f->boundaries[i] > f->boundaries[i - 1])) return fail_damaged("boundaries do not rise");
     }
     return SL_OK;
 }
@@ -168,7 +169,7 @@ static sl_status get_vocabulary(reader *r, const sl_allocator *allocator, sl_fea
         size_t size = 0, number;
         SL_TRY(get_text(r, &text, &size));
         SL_TRY(sl_vocabulary_add(f->vocabulary, text, size, SIZE_MAX, &number));
-        if (number != i) return damaged("a value is listed twice");
+        if (number != i) return fail_damaged("a value is listed twice");
     }
     return SL_OK;
 }
@@ -176,13 +177,13 @@ static sl_status get_vocabulary(reader *r, const sl_allocator *allocator, sl_fea
 static sl_status get_classes(reader *r, sl_features *features) {
     size_t count;
     SL_TRY(get_count(r, SL_MAX_CLASSES, &count));
-    if (count < 2) return damaged("there are fewer than two classes");
+    if (count < 2) return fail_damaged("there are fewer than two classes");
     for (size_t i = 0; i < count; i++) {
         const char *text = NULL;
         size_t size = 0;
         SL_TRY(get_text(r, &text, &size));
         sl_status status = sl_features_add_class(features, text, size);
-        if (status != SL_OK) return status == SL_ENOMEM ? status : damaged("a class cannot be one");
+        if (status != SL_OK) return status == SL_ENOMEM ? status : fail_damaged("a class cannot be one");
     }
     return SL_OK;
 }
@@ -195,17 +196,17 @@ static sl_status get_feature(reader *r, sl_features *features, size_t number) {
     return sl_feature_is_fitted(spec) ? get_vocabulary(r, &features->allocator, f) : SL_OK;
 }
 
-static sl_status get_all(reader *r, sl_features *features) {
+static sl_status get_features(reader *r, sl_features *features) {
     uint64_t mark = 0, count = 0;
     SL_TRY(get_number(r, 4, &mark));
     SL_TRY(get_number(r, 4, &count));
-    if (mark != MARK || count != features->count) return damaged("they do not belong to the spec");
+    if (mark != MARK || count != features->count) return fail_damaged("they do not belong to the spec");
     for (size_t i = 0; i < features->count; i++) {
         sl_status status = get_feature(r, features, i);
         if (status != SL_OK) return sl_fail_in(status, "feature '%s'", features->features[i].spec->name);
     }
     if (has_fitted_classes(features->spec)) SL_TRY(get_classes(r, features));
-    if (r->left) return damaged("something follows them");
+    if (r->left) return fail_damaged("something follows them");
     SL_TRY(sl_features_name_outputs(features));
     return sl_features_lay_out(features);
 }
@@ -214,8 +215,8 @@ sl_status sl_features_read(sl_spec *spec, const void *data, size_t size, sl_feat
     sl_features *features;
     *out = NULL;
     SL_TRY(sl_features_make(spec, &features));
-    reader r = {data, size};
-    sl_status status = get_all(&r, features);
+    reader r = {.at = data, .left = size};
+    sl_status status = get_features(&r, features);
     if (status == SL_OK)
         *out = features;
     else

@@ -1,4 +1,4 @@
-/* Fitting: one pass over the training rows collects what features need; then the features are made of it. */
+/* Fits features. One pass over the training rows collects statistics, then the features are made from them. */
 #include "ranker/features/fit_collect.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 typedef struct fit {
     sl_features *features;
     sl_lookup_fn lookup;
-    const sl_features *classes_of; /* not NULL: rows have no labels */
-    sl_collector *collectors;      /* one for each feature, and the last one for the label */
-    sl_source *sources;            /* likewise, and one for the weight */
+    const sl_features *classes_of; /* not NULL: rows have no labels, and these features give the classes */
+    sl_collector *collectors;      /* one for each feature, and one for the label */
+    sl_column_source *sources;     /* one for each feature, one for the label, one for the weight */
     uint64_t rows;
 } fit;
 
@@ -17,7 +17,7 @@ static sl_collector *label_collector(const fit *f) {
     return &f->collectors[f->features->count];
 }
 
-static sl_status start(fit *f) {
+static sl_status make_collectors(fit *f) {
     const sl_features *features = f->features;
     const sl_spec *spec = features->spec;
     const sl_allocator *allocator = &features->allocator;
@@ -28,15 +28,15 @@ static sl_status start(fit *f) {
     SL_TRY(status);
     for (size_t i = 0; i < count; i++) {
         f->collectors[i] = (sl_collector){.allocator = allocator, .limit = spec->features[i].limit};
-        f->sources[i] = (sl_source){spec->features[i].column, SIZE_MAX};
+        f->sources[i] = (sl_column_source){spec->features[i].column, SIZE_MAX};
     }
     *label_collector(f) = (sl_collector){.allocator = allocator, .limit = SL_MAX_CLASSES};
-    f->sources[count] = (sl_source){spec->label, SIZE_MAX};
-    f->sources[count + 1] = (sl_source){spec->weight, SIZE_MAX};
+    f->sources[count] = (sl_column_source){spec->label, SIZE_MAX};
+    f->sources[count + 1] = (sl_column_source){spec->weight, SIZE_MAX};
     return SL_OK;
 }
 
-static void finish(fit *f) {
+static void free_collectors(fit *f) {
     const sl_allocator *allocator = &f->features->allocator;
     size_t count = f->features->count;
     for (size_t i = 0; f->collectors && i <= count; i++)
@@ -45,18 +45,18 @@ static void finish(fit *f) {
     sl_mem_free(allocator, f->sources, (count + 2) * sizeof *f->sources);
 }
 
-/* ---- While rows come ---- */
+/* ---- During the pass ---- */
 
-/* Squares of numbers up to this can be summed over any number of rows. */
-#define MOST_SCALED 1e140
+/* Squares of numbers up to this have a finite sum over any number of rows. */
+#define MAX_SCALED 1e140
 
 static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
     double value;
     SL_TRY(sl_cell_number(column, row, &value));
     if (isnan(value)) return SL_OK;
     double fitted = sl_feature_transform(spec, value);
-    /* A larger number would hide the spread. Rows would then be refused that are not at fault. */
-    if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MOST_SCALED)
+    /* A larger number would hide the spread, and later rows would be refused for it. */
+    if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MAX_SCALED)
         return sl_fail(SL_EVALUE, "%g is too large to be scaled together with others", value);
     sl_collect_number(c, fitted);
     return SL_OK;
@@ -69,17 +69,17 @@ static sl_status collect_quantile(sl_collector *c, uint64_t seed, const sl_colum
 }
 
 static sl_status collect_keys(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
-    sl_key_walk walk;
+    sl_key_iterator iterator;
     sl_key key;
-    SL_TRY(sl_key_walk_start(&walk, spec, column, row));
+    SL_TRY(sl_key_iterator_start(&iterator, spec, column, row));
     for (;;) {
-        SL_TRY(sl_key_walk_next(&walk, &key));
+        SL_TRY(sl_key_iterator_next(&iterator, &key));
         if (key.kind == SL_KEY_MISSING) return SL_OK;
         SL_TRY(sl_collect_key(c, &key));
     }
 }
 
-/* Collects one feature over a block. The encoder reads every cell of features that need no fitting. */
+/* Collects one feature over a block. Features without fitting need no pass: the encoder checks their cells. */
 static sl_status collect_feature(fit *f, size_t number, const sl_table *block, const sl_column *column) {
     const sl_feature_spec *spec = &f->features->spec->features[number];
     sl_collector *c = &f->collectors[number];
@@ -112,8 +112,8 @@ static sl_status collect_block(fit *f, const sl_table *block) {
     for (size_t i = 0; i < f->features->count; i++) {
         const sl_feature_spec *feature = &spec->features[i];
         if (feature->type == SL_FEATURE_CROSS) continue;
-        SL_TRY(sl_source_find(&f->sources[i], block, &column));
-        SL_TRY(sl_source_check(feature, column, block));
+        SL_TRY(sl_column_source_find(&f->sources[i], block, &column));
+        SL_TRY(sl_column_source_check(feature, column, block));
         int ids = column->type == SL_COLUMN_I32 || column->type == SL_COLUMN_I64;
         if (feature->type == SL_FEATURE_VECTOR && ids && !f->lookup)
             return sl_fail(SL_EINVAL, "column '%s' holds ids; give `lookup` to find their vectors", column->name);
@@ -121,13 +121,13 @@ static sl_status collect_block(fit *f, const sl_table *block) {
     }
     size_t count = f->features->count;
     if (f->classes_of) return SL_OK;
-    if (spec->weight) SL_TRY(sl_source_find(&f->sources[count + 1], block, &column));
-    SL_TRY(sl_source_find(&f->sources[count], block, &column));
+    if (spec->weight) SL_TRY(sl_column_source_find(&f->sources[count + 1], block, &column));
+    SL_TRY(sl_column_source_find(&f->sources[count], block, &column));
     int classes = spec->loss == SL_LOSS_MULTICLASS && !spec->classes;
     return classes ? collect_classes(f, block, column) : SL_OK;
 }
 
-/* ---- Afterwards ---- */
+/* ---- After the pass ---- */
 
 static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
     const sl_feature_spec *spec = feature->spec;
@@ -139,13 +139,13 @@ static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
         feature->mean = c->low;
         spread = c->high - c->low;
     }
-    /* A column of one value has no spread to divide by. Numbers near the largest have too much. */
+    /* A column of one value has no spread to divide by. Numbers near the largest double overflow it. */
     feature->factor = isnormal(spread) && isnormal(1 / spread) ? 1 / spread : 1;
     if (!isfinite(feature->mean)) feature->mean = 0;
     double missing = spec->missing_is_mean ? c->mean : sl_feature_transform(spec, spec->missing);
     float encoded = (float)((missing - feature->mean) * feature->factor);
     feature->missing = isfinite(encoded) ? encoded : 0;
-    /* A mean that no double can hold is as good as none. A number that was asked for is not. */
+    /* A mean that overflows counts as none. A number that the user gave is refused. */
     if (isfinite(encoded) || spec->missing_is_mean) return SL_OK;
     return sl_fail(SL_EVALUE, "feature '%s': missing, %g, is too large to be scaled to a float", spec->name,
                    spec->missing);
@@ -157,7 +157,7 @@ static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *featu
     if (!c->texts) return SL_OK;
     uint32_t *order;
     size_t count, number;
-    SL_TRY(sl_collected_order(c, spec->min_count, spec->keep, &order, &count));
+    SL_TRY(sl_collector_texts_by_count(c, spec->min_count, spec->keep, &order, &count));
     sl_status status = SL_OK;
     for (size_t i = 0; i < count && status == SL_OK; i++) {
         size_t size;
@@ -177,7 +177,7 @@ static sl_status fit_feature(fit *f, size_t number) {
         return fit_number(feature, c);
     case SL_FEATURE_BUCKET:
         if (!feature->spec->quantiles) return SL_OK;
-        return sl_collected_boundaries(c, feature->spec->quantiles, &feature->boundaries, &feature->boundary_count);
+        return sl_collector_boundaries(c, feature->spec->quantiles, &feature->boundaries, &feature->boundary_count);
     default:
         break;
     }
@@ -190,7 +190,7 @@ static sl_status fit_classes(fit *f) {
     size_t count = sl_vocabulary_count(c->texts);
     if (count < 2) return sl_fail(SL_EVALUE, "the label '%s' has one class only", f->features->spec->label);
     uint32_t *order;
-    SL_TRY(sl_collected_values(c, &order));
+    SL_TRY(sl_collector_texts_by_value(c, &order));
     sl_status status = SL_OK;
     for (size_t i = 0; i < count && status == SL_OK; i++) {
         size_t size;
@@ -201,7 +201,7 @@ static sl_status fit_classes(fit *f) {
     return status;
 }
 
-/* Takes the classes of a model that is there. */
+/* Copies the classes of an existing model. */
 static sl_status copy_classes(fit *f) {
     const sl_features *from = f->classes_of;
     if (f->features->spec->loss != SL_LOSS_MULTICLASS || f->features->spec->classes) return SL_OK;
@@ -212,7 +212,7 @@ static sl_status copy_classes(fit *f) {
 
 static sl_status fit_rows(fit *f, const sl_rows *rows) {
     sl_table block;
-    SL_TRY(start(f));
+    SL_TRY(make_collectors(f));
     for (;;) {
         SL_TRY(sl_rows_next(rows, SL_BLOCK_ROWS, &block));
         if (block.rows == 0) break;
@@ -227,13 +227,13 @@ static sl_status fit_rows(fit *f, const sl_rows *rows) {
     return sl_features_lay_out(f->features);
 }
 
-/* Takes the spec over. Vectors are not fitted, but a lookup must be there. */
+/* Takes over the spec. Vectors are not fitted, but their lookup must be there. */
 static sl_status fit_spec(sl_spec *spec, const sl_rows *rows, fit *f, sl_features **out) {
     *out = NULL;
     SL_TRY(sl_features_make(spec, &f->features));
     sl_status status = sl_rows_check(rows);
     if (status == SL_OK) status = fit_rows(f, rows);
-    finish(f);
+    free_collectors(f);
     if (status == SL_OK)
         *out = f->features;
     else

@@ -13,7 +13,7 @@ void sl_collector_free(sl_collector *c) {
     sl_vocabulary_free(c->texts);
 }
 
-/* ---- While rows come ---- */
+/* ---- During the pass ---- */
 
 void sl_collect_number(sl_collector *c, double value) {
     if (c->count == 0 || value < c->low) c->low = value;
@@ -25,15 +25,15 @@ void sl_collect_number(sl_collector *c, double value) {
 }
 
 sl_status sl_collect_quantile(sl_collector *c, uint64_t seed, double value) {
-    uint64_t met = c->count++;
-    if (met < SL_QUANTILE_SAMPLE) {
+    uint64_t seen = c->count++;
+    if (seen < SL_QUANTILE_SAMPLE) {
         sl_status status = SL_OK;
         c->sample =
             sl_mem_grow(c->allocator, c->sample, &c->sample_room, c->sample_count + 1, sizeof *c->sample, &status);
         if (status == SL_OK) c->sample[c->sample_count++] = value;
         return status;
     }
-    uint64_t place = sl_random_at(seed, met) % c->count;
+    uint64_t place = sl_random_at(seed, seen) % c->count;
     if (place < c->sample_count) c->sample[place] = value;
     return SL_OK;
 }
@@ -55,23 +55,23 @@ sl_status sl_collect_key(sl_collector *c, sl_key *key) {
     return SL_OK;
 }
 
-/* ---- Afterwards ---- */
+/* ---- After the pass ---- */
 
-static int by_value(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-sl_status sl_collected_boundaries(sl_collector *c, size_t quantiles, double **out, size_t *count) {
+sl_status sl_collector_boundaries(sl_collector *c, size_t quantiles, double **out, size_t *count) {
     void *block;
     *out = NULL;
     *count = 0;
     if (c->sample_count == 0) return SL_OK;
-    qsort(c->sample, c->sample_count, sizeof *c->sample, by_value);
+    qsort(c->sample, c->sample_count, sizeof *c->sample, compare_doubles);
     SL_TRY(sl_mem_alloc(c->allocator, quantiles * sizeof **out, &block));
     double *found = block;
-    /* A boundary at the least value would leave the bucket below it empty. So would a boundary that is there
-     * already. */
+    /* A boundary at the least value would leave the first bucket empty. A repeated boundary would leave its bucket
+     * empty. */
     double last = c->sample[0];
     size_t kept = 0;
     for (size_t k = 1; k < quantiles; k++) {
@@ -89,18 +89,18 @@ sl_status sl_collected_boundaries(sl_collector *c, size_t quantiles, double **ou
     return SL_OK;
 }
 
-static int by_bytes(const sl_vocabulary *texts, uint32_t a, uint32_t b) {
+static int compare_texts(const sl_vocabulary *texts, uint32_t a, uint32_t b) {
     size_t a_size, b_size;
     const char *a_text = sl_vocabulary_text(texts, a, &a_size), *b_text = sl_vocabulary_text(texts, b, &b_size);
     int order = memcmp(a_text, b_text, a_size < b_size ? a_size : b_size);
     return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-static int by_count(const void *a, const void *b, void *ctx) {
+static int compare_counts(const void *a, const void *b, void *ctx) {
     const sl_collector *c = ctx;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     if (c->counts[x] != c->counts[y]) return c->counts[x] < c->counts[y] ? 1 : -1;
-    return by_bytes(c->texts, x, y);
+    return compare_texts(c->texts, x, y);
 }
 
 static double number_of(const sl_vocabulary *texts, uint32_t i) {
@@ -110,14 +110,14 @@ static double number_of(const sl_vocabulary *texts, uint32_t i) {
     return sl_number_read(text, size, &value) ? value : (double)NAN;
 }
 
-static int by_number(const void *a, const void *b, void *ctx) {
+static int compare_as_numbers(const void *a, const void *b, void *ctx) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     double p = number_of(ctx, x), q = number_of(ctx, y);
-    return p != q ? (p > q) - (p < q) : by_bytes(ctx, x, y);
+    return p != q ? (p > q) - (p < q) : compare_texts(ctx, x, y);
 }
 
-static int by_text(const void *a, const void *b, void *ctx) {
-    return by_bytes(ctx, *(const uint32_t *)a, *(const uint32_t *)b);
+static int compare_as_texts(const void *a, const void *b, void *ctx) {
+    return compare_texts(ctx, *(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 static sl_status number_texts(const sl_collector *c, uint32_t **out) {
@@ -130,22 +130,22 @@ static sl_status number_texts(const sl_collector *c, uint32_t **out) {
     return SL_OK;
 }
 
-sl_status sl_collected_order(sl_collector *c, size_t min_count, size_t keep, uint32_t **out, size_t *count) {
+sl_status sl_collector_texts_by_count(sl_collector *c, size_t min_count, size_t keep, uint32_t **out, size_t *count) {
     SL_TRY(number_texts(c, out));
     size_t all = sl_vocabulary_count(c->texts);
-    qsort_r(*out, all, sizeof **out, by_count, c);
+    qsort_r(*out, all, sizeof **out, compare_counts, c);
     *count = keep && keep < all ? keep : all;
     while (*count && c->counts[(*out)[*count - 1]] < min_count)
         --*count;
     return SL_OK;
 }
 
-sl_status sl_collected_values(const sl_collector *c, uint32_t **out) {
+sl_status sl_collector_texts_by_value(const sl_collector *c, uint32_t **out) {
     SL_TRY(number_texts(c, out));
     size_t all = sl_vocabulary_count(c->texts);
     int numbers = 1;
     for (size_t i = 0; i < all; i++)
         numbers &= !isnan(number_of(c->texts, (uint32_t)i));
-    qsort_r(*out, all, sizeof **out, numbers ? by_number : by_text, c->texts);
+    qsort_r(*out, all, sizeof **out, numbers ? compare_as_numbers : compare_as_texts, c->texts);
     return SL_OK;
 }

@@ -6,10 +6,10 @@
 #include <locale.h>
 #include <string.h>
 
-/* cJSON takes some 100 bytes of stack for each bracket within a bracket. A spec needs five. */
-enum { DEEPEST = 64 };
+/* cJSON needs some 100 bytes of stack a nesting level. A spec needs five levels. */
+enum { MAX_DEPTH = 64 };
 
-/* JSON may write a NUL as \u0000. A C text would silently end there. */
+/* JSON can write a NUL as \u0000. As a C text, the value would silently end there. */
 static int has_nul(const char *text) {
     for (; *text; text++) {
         if (*text != '\\') continue;
@@ -20,15 +20,15 @@ static int has_nul(const char *text) {
     return 0;
 }
 
-/* The place of the first bracket that is nested too deep, or NULL. */
-static const char *too_deep(const char *text) {
+/* Returns the first bracket that is nested too deep, or NULL. */
+static const char *find_too_deep(const char *text) {
     size_t depth = 0;
     int quoted = 0;
     for (; *text; text++) {
         if (*text == '"') quoted = !quoted;
         if (quoted && *text == '\\' && text[1]) text++;
         if (quoted) continue;
-        if ((*text == '[' || *text == '{') && ++depth > DEEPEST) return text;
+        if ((*text == '[' || *text == '{') && ++depth > MAX_DEPTH) return text;
         if ((*text == ']' || *text == '}') && depth) depth--;
     }
     return NULL;
@@ -41,43 +41,45 @@ static size_t line_of(const char *text, const char *end) {
     return line;
 }
 
-/* cJSON reads and writes numbers by the locale, and knows no decimal point of several bytes. JSON's is a dot. So this
- * thread, and no other, is in the "C" locale while cJSON works. Asking for that locale allocates nothing. */
-typedef struct plain_locale {
-    locale_t plain, before;
-} plain_locale;
+/* cJSON reads and writes numbers by the locale, and can't handle a decimal point of several bytes. JSON's point is a
+ * dot. So this thread, and no other, switches to the "C" locale while cJSON works. newlocale gives that locale without
+ * an allocation. */
+typedef struct locale_switch {
+    locale_t c, before;
+} locale_switch;
 
-static int enter(plain_locale *l) {
-    l->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (l->plain) l->before = uselocale(l->plain);
-    return l->plain != (locale_t)0;
+static int enter_c_locale(locale_switch *l) {
+    l->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (l->c) l->before = uselocale(l->c);
+    return l->c != (locale_t)0;
 }
 
-static void leave(const plain_locale *l) {
+static void leave_c_locale(const locale_switch *l) {
     uselocale(l->before);
-    freelocale(l->plain);
+    freelocale(l->c);
 }
 
 sl_status sl_json_parse(const char *text, cJSON **out) {
     *out = NULL;
     if (has_nul(text)) return sl_fail(SL_EINVAL, "the spec: a text has a NUL character");
-    const char *end = too_deep(text);
+    const char *end = find_too_deep(text);
     if (end)
         return sl_fail(SL_EINVAL, "the spec: more than %d brackets within each other at line %zu; leave some out",
-                       DEEPEST, line_of(text, end));
-    plain_locale locale;
-    if (!enter(&locale)) return sl_fail(SL_ENOMEM, "the spec: no memory for the locale that numbers are read in");
+                       MAX_DEPTH, line_of(text, end));
+    locale_switch locale;
+    if (!enter_c_locale(&locale))
+        return sl_fail(SL_ENOMEM, "the spec: no memory for the locale that numbers are read in");
     *out = cJSON_ParseWithLengthOpts(text, strlen(text) + 1, &end, 1);
-    leave(&locale);
+    leave_c_locale(&locale);
     if (*out) return SL_OK;
     return sl_fail(SL_EINVAL, "the spec: not JSON at line %zu, near '%s'", line_of(text, end),
                    sl_show(end, strlen(end)).text);
 }
 
 char *sl_json_print(const cJSON *root) {
-    plain_locale locale;
-    if (!enter(&locale)) return NULL;
+    locale_switch locale;
+    if (!enter_c_locale(&locale)) return NULL;
     char *text = cJSON_Print(root);
-    leave(&locale);
+    leave_c_locale(&locale);
     return text;
 }

@@ -7,20 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No two doubles, and no number halfway between two, differ in fewer digits than these. */
+/* Two doubles, or a double and the middle between two, differ within this many digits. */
 #define MOST_DIGITS 800u
 
-/* Powers of ten that a double holds exactly. */
-static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+/* The exact_powers of ten that a double holds exactly. */
+static const double exact_powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 #define EXACT_POWER  22
 #define EXACT_DIGITS 15
 
-/* A decimal number as read: digits * 10^exponent. */
+/* A decimal number: digits * 10^exponent. */
 typedef struct decimal {
     int negative;
-    uint64_t digits; /* the first 18; meaningless where there are more */
-    size_t count;    /* digits from the first one that is not 0 */
+    uint64_t digits; /* the first 18; not used if there are more */
+    size_t count;    /* digits, counted from the first that is not 0 */
     int exponent;
 } decimal;
 
@@ -28,8 +28,8 @@ static int is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Reads digits from *at on. Returns how many there were. */
-static size_t take_digits(const char **at, const char *end, decimal *number) {
+/* Reads digits from *at on. Returns their number. */
+static size_t read_digits(const char **at, const char *end, decimal *number) {
     const char *start = *at;
     for (; *at < end && is_digit(**at); ++*at) {
         number->count += number->count || **at != '0';
@@ -38,7 +38,7 @@ static size_t take_digits(const char **at, const char *end, decimal *number) {
     return (size_t)(*at - start);
 }
 
-static int take_exponent(const char **at, const char *end, decimal *number) {
+static int read_exponent(const char **at, const char *end, decimal *number) {
     int negative = 0, value = 0;
     ++*at;
     if (*at < end && (**at == '-' || **at == '+')) negative = *(*at)++ == '-';
@@ -49,19 +49,19 @@ static int take_exponent(const char **at, const char *end, decimal *number) {
     return *at > start;
 }
 
-/* Returns false if the text is no decimal number. */
-static int take_apart(const char *text, size_t size, decimal *number) {
+/* Splits the text into sign, digits and exponent. Returns false if it is not a decimal number. */
+static int read_decimal(const char *text, size_t size, decimal *number) {
     const char *at = text, *end = text + size;
     *number = (decimal){0};
     if (at < end && (*at == '-' || *at == '+')) number->negative = *at++ == '-';
-    size_t whole = take_digits(&at, end, number), part = 0;
+    size_t whole = read_digits(&at, end, number), part = 0;
     if (at < end && *at == '.') {
         at++;
-        part = take_digits(&at, end, number);
+        part = read_digits(&at, end, number);
         number->exponent = -(int)part;
     }
     if (whole + part == 0) return 0;
-    if (at < end && (*at == 'e' || *at == 'E') && !take_exponent(&at, end, number)) return 0;
+    if (at < end && (*at == 'e' || *at == 'E') && !read_exponent(&at, end, number)) return 0;
     return at == end;
 }
 
@@ -69,8 +69,8 @@ static int is_nan_text(const char *text, size_t size) {
     return size == 3 && (text[0] | 32) == 'n' && (text[1] | 32) == 'a' && (text[2] | 32) == 'n';
 }
 
-/* Writes the digits that count, without a point, and the exponent. The digits left out are one 1 behind the others
- * where one of them is not 0. */
+/* Writes the significant digits without a point, and the exponent. If digits are left out and one of them is not 0, a 1
+ * stands for all of them. */
 static void write_digits(const char *text, const decimal *number, char *out, size_t size) {
     size_t kept = 0, seen = 0;
     int rest = 0;
@@ -87,9 +87,8 @@ static void write_digits(const char *text, const decimal *number, char *out, siz
     snprintf(out + kept, size - kept, "e%ld", number->exponent + left_out - (rest != 0));
 }
 
-/* The C library's own conversion rounds correctly. Here it runs in the "C" locale, and asking for that one allocates
- * nothing. */
-static double read_slowly(const char *text, const decimal *number) {
+/* The C library's strtod rounds correctly. It runs in the "C" locale, which newlocale gives without an allocation. */
+static double read_by_strtod(const char *text, const decimal *number) {
     char digits[MOST_DIGITS + 32];
     write_digits(text, number, digits, sizeof digits);
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -105,17 +104,17 @@ int sl_number_read(const char *text, size_t size, double *out) {
         return 1;
     }
     decimal number;
-    if (!take_apart(text, size, &number)) return 0;
-    /* Up to 15 digits and a power of ten up to 10^22 are both exact. The one operation then rounds correctly (Clinger
-     * 1990). */
+    if (!read_decimal(text, size, &number)) return 0;
+    /* Up to 15 digits are exact, and a power of ten up to 10^22 too. One operation on both then rounds correctly
+     * (Clinger 1990). */
     if (!number.count) number.exponent = 0;
     if (number.count <= EXACT_DIGITS && number.exponent >= -EXACT_POWER && number.exponent <= EXACT_POWER) {
         double value = (double)number.digits;
-        value = number.exponent < 0 ? value / powers[-number.exponent] : value * powers[number.exponent];
+        value = number.exponent < 0 ? value / exact_powers[-number.exponent] : value * exact_powers[number.exponent];
         *out = number.negative ? -value : value;
         return 1;
     }
-    double value = read_slowly(text, &number);
+    double value = read_by_strtod(text, &number);
     if (!isfinite(value)) return 0;
     *out = value;
     return 1;
@@ -165,9 +164,9 @@ size_t sl_integer_write(int64_t value, char *out) {
     return 1 + sl_digits_write(0 - (uint64_t)value, out + 1);
 }
 
-/* printf writes the locale's decimal point, which has any number of bytes. Bytes that no number has become one
- * point. */
-static size_t put_point(char *text, size_t length) {
+/* printf writes the locale's decimal point, which can have several bytes. Replaces each run of bytes that no number has
+ * by one point. */
+static size_t replace_point(char *text, size_t length) {
     size_t to = 0;
     for (size_t i = 0; i < length; i++) {
         int own = is_digit(text[i]) || text[i] == '-' || text[i] == '+' || text[i] == 'e';
@@ -183,7 +182,7 @@ size_t sl_number_write(double value, char *out) {
     int64_t integer;
     if (sl_number_is_integer(value, &integer)) return sl_integer_write(integer, out);
     for (int digits = 15;; digits++) {
-        size_t length = put_point(out, (size_t)snprintf(out, SL_NUMBER_TEXT, "%.*g", digits, value));
+        size_t length = replace_point(out, (size_t)snprintf(out, SL_NUMBER_TEXT, "%.*g", digits, value));
         double back;
         if (digits == 17 || (sl_number_read(out, length, &back) && back == value)) return length;
     }
@@ -193,7 +192,7 @@ size_t sl_number_write_f32(float value, char *out) {
     int64_t integer;
     if (sl_number_is_integer((double)value, &integer)) return sl_integer_write(integer, out);
     for (int digits = 6;; digits++) {
-        size_t length = put_point(out, (size_t)snprintf(out, SL_NUMBER_TEXT, "%.*g", digits, (double)value));
+        size_t length = replace_point(out, (size_t)snprintf(out, SL_NUMBER_TEXT, "%.*g", digits, (double)value));
         double back;
         if (digits == 9 || (sl_number_read(out, length, &back) && (float)back == value)) return length;
     }

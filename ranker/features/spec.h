@@ -1,4 +1,4 @@
-/* The spec of a model: JSON text, read and checked. docs/SPEC.md says what each key means. */
+/* The spec of a model, parsed from JSON and checked. docs/SPEC.md describes each key. */
 #ifndef SL_RANKER_FEATURES_SPEC_H
 #define SL_RANKER_FEATURES_SPEC_H
 
@@ -10,7 +10,7 @@
 #define SL_MAX_FEATURES    4096u
 #define SL_MAX_CLASSES     4096u
 #define SL_MAX_CARDINALITY 0x7fffffffu
-#define SL_MAX_PARENTS     16u /* of a cross */
+#define SL_MAX_PARENTS     16u /* of one cross */
 
 typedef enum sl_feature_type {
     SL_FEATURE_NUMERIC,
@@ -29,13 +29,13 @@ typedef enum sl_activation { SL_RELU, SL_GELU, SL_TANH, SL_LINEAR } sl_activatio
 typedef enum sl_optimizer { SL_ADAGRAD, SL_ADAM } sl_optimizer;
 typedef enum sl_schedule { SL_SCHEDULE_CONSTANT, SL_SCHEDULE_LINEAR, SL_SCHEDULE_COSINE } sl_schedule;
 
-/* One entry of "features". Texts and arrays belong to the spec. */
+/* One entry of "features". The spec owns its texts and arrays. */
 typedef struct sl_feature_spec {
     const char *name, *column;
     sl_feature_type type;
-    sl_side side;   /* a cross has its parents' side; PAIR if they differ */
-    unsigned sides; /* mask of the sides that its values come from; a cross has all of its parents' sides */
-    int is_bag;     /* whether a row has any number of its ids: multi, and crosses of one */
+    sl_side side;   /* a cross has the side of its parents; PAIR if they differ */
+    unsigned sides; /* mask of the sides its values come from; a cross has those of all its parents */
+    int is_bag;     /* whether a row can have any number of its ids: multi, and crosses of one */
     sl_scale scale;
     int log, indicator, missing_is_mean;
     double missing;
@@ -45,26 +45,26 @@ typedef struct sl_feature_spec {
     const char *const *values;
     size_t value_count;
     size_t size;                        /* hash buckets or identity N */
-    size_t min_count, keep, limit, oov; /* keep 0: all */
+    size_t min_count, keep, limit, oov; /* keep 0 keeps all */
     char separator;
     sl_combine combine;
-    const size_t *of; /* cross: numbers of earlier features */
+    const size_t *of; /* cross: numbers of its parents, which are earlier features */
     size_t of_count;
     int from_index; /* vector: "source": "index" */
-    size_t dim;     /* of the embedding or the vector; 0: docs/SPEC.md gives it */
-    size_t shared;  /* number of the feature whose vocabulary and embedding it uses; SIZE_MAX: its own */
+    size_t dim;     /* of the embedding or the vector; 0: the default of docs/SPEC.md */
+    size_t shared;  /* number of the feature whose vocabulary and embedding it shares; SIZE_MAX: it has its own */
     int in_wide, in_deep;
 } sl_feature_spec;
 
 typedef struct sl_spec {
     sl_allocator allocator;
-    char *text; /* as given */
+    char *text; /* as the caller gave it */
     size_t text_size;
     char delimiter;
     int header;
-    const char *const *columns; /* "csv": {"columns"}; NULL: from the header */
+    const char *const *columns; /* "csv": {"columns"}; NULL: the header names them */
     size_t column_count;
-    const char *label, *weight; /* weight NULL: 1 */
+    const char *label, *weight; /* weight NULL: every weight is 1 */
     sl_loss loss;
     const char *positive; /* NULL: none */
     int has_at_least;
@@ -84,17 +84,18 @@ typedef struct sl_spec {
     double validation, forget;
     sl_schedule schedule;
     uint64_t seed;
-    void *arena; /* the pointers above point into it */
+    void *arena; /* holds what the pointers above point at */
     size_t arena_size;
 } sl_spec;
 
-/* Errors: SL_EINVAL naming the key ("features[3].dim: ..."), SL_ENOMEM. */
+/* Parses and checks a spec. The caller frees *out.
+ * Errors: SL_EINVAL naming the key ("features[3].dim: ..."), SL_ENOMEM. */
 sl_status sl_spec_read(const char *json, const sl_allocator *allocator, sl_spec **out);
 void sl_spec_free(sl_spec *spec);
 
-/* Tells whether two texts of specs have the same "label" and "features". Errors: SL_ENOMEM. */
+/* Whether two specs have the same "label" and "features". Errors: SL_ENOMEM. */
 sl_status sl_spec_same_features(const char *json, const char *other, int *same);
-/* Writes a spec again with other widths in "deep.hidden". *out is the C library's: free() it. Errors: SL_ENOMEM. */
+/* Writes a spec with other widths in "deep.hidden". The caller frees *out by free(). Errors: SL_ENOMEM. */
 sl_status sl_spec_with_hidden(const char *json, const size_t *hidden, size_t count, char **out);
 
 #endif

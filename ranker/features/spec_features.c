@@ -34,7 +34,7 @@ static sl_status read_boundaries(spec_reader *r, const cJSON *value, void *targe
     sl_feature_spec *f = target;
     if (!cJSON_IsArray(value) || !value->child) return spec_fail(r, "takes a list of rising numbers");
     size_t count = (size_t)cJSON_GetArraySize(value), i = 0;
-    double *boundaries = spec_take(r, count, sizeof *boundaries);
+    double *boundaries = spec_alloc(r, count, sizeof *boundaries);
     for (const cJSON *element = value->child; element; element = element->next, i++) {
         size_t outside = spec_enter_at(r, i);
         SL_TRY(spec_read_real(r, element, -HUGE_VAL, HUGE_VAL, &boundaries[i]));
@@ -100,8 +100,7 @@ static const spec_key feature_keys[] = {
     {.name = "shared", .kind = SPEC_OTHER, .forms = CODED},
 };
 
-/* Keys that stand for the same thing. A feature has at most one of each line. The last column says what the key goes
- * with. */
+/* The keys of a line exclude each other. The last column names the features that a key is for. */
 static sl_status check_coding(spec_reader *r, const cJSON *object) {
     static const char *const codings[] = {"vocabulary", "hash", "identity", "shared"};
     static const char *const fitted[] = {"min_count", "keep", "limit"};
@@ -144,7 +143,7 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
                            .combine = SL_COMBINE_MEAN,
                            .shared = SIZE_MAX};
     if (!cJSON_IsObject(object)) return spec_fail(r, "takes an object: {...}");
-    /* The type decides which keys there may be, wherever the type stands in the object. */
+    /* The type decides which keys are allowed. It may stand anywhere in the object. */
     const cJSON *type = spec_member(object, "type");
     if (!type) return spec_fail(r, "has no type");
     int number;
@@ -156,10 +155,10 @@ static sl_status read_feature(spec_reader *r, const cJSON *object, sl_feature_sp
     return check_needs(r, object, f);
 }
 
-/* ---- What one feature says of others ---- */
+/* ---- References between features ---- */
 
-/* Parents stand in front of their cross, so that their own parents are known. Asking them again would take twice as
- * long for each further cross of two crosses. */
+/* A parent must come before its cross, so that its own fields are set already. Computing them anew would take twice as
+ * long for each level of crosses of two crosses. */
 static sl_status check_parent(spec_reader *r, size_t parent, size_t cross, int *bags) {
     const sl_feature_spec *p = &r->spec->features[parent];
     const sl_shown name = sl_show(p->name, strlen(p->name));
@@ -176,7 +175,7 @@ static sl_status read_parents(spec_reader *r, const cJSON *of, size_t number) {
     int elements = cJSON_GetArraySize(of), bags = 0;
     if (elements < 2 || elements > (int)SL_MAX_PARENTS)
         return spec_fail(r, "takes a list of 2 to %u features' names", SL_MAX_PARENTS);
-    size_t *parents = spec_take(r, (size_t)elements, sizeof *parents);
+    size_t *parents = spec_alloc(r, (size_t)elements, sizeof *parents);
     SL_TRY(spec_read_feature_list(r, of, parents, &f->of_count));
     f->of = parents;
     for (size_t i = 0; i < f->of_count; i++)
@@ -191,7 +190,7 @@ static sl_status read_parents(spec_reader *r, const cJSON *of, size_t number) {
     return SL_OK;
 }
 
-/* The owner's coding is copied to the feature that shares it, so that both are encoded alike. */
+/* Copies the owner's coding to the feature that shares it. Both then encode alike. */
 static sl_status read_shared(spec_reader *r, const cJSON *array, const cJSON *shared, sl_feature_spec *f) {
     size_t owner;
     if (!cJSON_IsString(shared)) return spec_fail(r, "takes a feature's name");
@@ -209,7 +208,7 @@ static sl_status read_shared(spec_reader *r, const cJSON *array, const cJSON *sh
     return SL_OK;
 }
 
-static sl_status read_relations(spec_reader *r, const cJSON *array, const cJSON *object, size_t number) {
+static sl_status read_references(spec_reader *r, const cJSON *array, const cJSON *object, size_t number) {
     sl_feature_spec *f = &r->spec->features[number];
     for (size_t i = 0; i < number; i++)
         if (strcmp(r->spec->features[i].name, f->name) == 0)
@@ -243,7 +242,7 @@ sl_status spec_read_features(spec_reader *r, const cJSON *array) {
     i = 0;
     for (const cJSON *object = array->child; object; object = object->next, i++) {
         size_t outside = spec_enter_at(r, i);
-        SL_TRY(read_relations(r, array, object, i));
+        SL_TRY(read_references(r, array, object, i));
         spec_leave(r, outside);
     }
     return SL_OK;

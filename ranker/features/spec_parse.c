@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define MAX_WIDTH 65536
-#define MAX_SEED  ((size_t)1 << 53) /* whole numbers that JSON's doubles keep */
+#define MAX_SEED  ((size_t)1 << 53) /* a double holds every whole number up to this */
 
 /* ---- csv, label, train ---- */
 
@@ -104,7 +104,7 @@ static const spec_key train_keys[] = {
     {.name = "seed", .kind = SPEC_OTHER, .read = read_seed},
 };
 
-/* A section that may be left out. */
+/* Reads a section. A spec may leave it out. */
 #define READ_SECTION(r, root, name, keys) read_section((r), (root), (name), (keys), sizeof(keys) / sizeof *(keys))
 static sl_status read_section(spec_reader *r, const cJSON *root, const char *name, const spec_key *keys, size_t count) {
     const cJSON *section = spec_member(root, name);
@@ -143,29 +143,29 @@ static sl_status read_label(spec_reader *r, const cJSON *root) {
 
 /* ---- wide, deep ---- */
 
-static int is_default(const sl_feature_spec *f, int deep) {
+static int is_in_part_by_default(const sl_feature_spec *f, int deep) {
     if (deep) return f->type != SL_FEATURE_CROSS;
     return f->type != SL_FEATURE_VECTOR && f->type != SL_FEATURE_SCORE;
 }
 
-static void put_in(sl_feature_spec *f, int deep) {
+static void add_to_part(sl_feature_spec *f, int deep) {
     *(deep ? &f->in_deep : &f->in_wide) = 1;
 }
 
-/* Reads the part's features: those listed, or by default all that the part can take. */
-static sl_status read_members(spec_reader *r, const cJSON *section, int deep) {
+/* Reads the features of the wide or deep part. By default, a part has all features that it can have. */
+static sl_status read_part_features(spec_reader *r, const cJSON *section, int deep) {
     sl_spec *spec = r->spec;
     const cJSON *list = section ? spec_member(section, "features") : NULL;
     if (!list) {
         for (size_t i = 0; i < spec->feature_count; i++)
-            if (is_default(&spec->features[i], deep)) put_in(&spec->features[i], deep);
+            if (is_in_part_by_default(&spec->features[i], deep)) add_to_part(&spec->features[i], deep);
         return SL_OK;
     }
     size_t outside = spec_enter(r, "features");
-    size_t count, *members = spec_take(r, (size_t)cJSON_GetArraySize(list), sizeof *members);
+    size_t count, *members = spec_alloc(r, (size_t)cJSON_GetArraySize(list), sizeof *members);
     SL_TRY(spec_read_feature_list(r, list, members, &count));
     for (size_t i = 0; i < count; i++)
-        put_in(&spec->features[members[i]], deep);
+        add_to_part(&spec->features[members[i]], deep);
     spec_leave(r, outside);
     return SL_OK;
 }
@@ -177,7 +177,7 @@ static sl_status read_part(spec_reader *r, const cJSON *root, int deep, int *has
     if (!*has) return SL_OK;
     SL_TRY(deep ? READ_SECTION(r, root, name, deep_keys) : READ_SECTION(r, root, name, wide_keys));
     size_t outside = spec_enter(r, name), members = 0;
-    SL_TRY(read_members(r, section, deep));
+    SL_TRY(read_part_features(r, section, deep));
     for (size_t i = 0; i < r->spec->feature_count; i++)
         members += (size_t)(deep ? r->spec->features[i].in_deep : r->spec->features[i].in_wide);
     *has = section || members;
@@ -235,8 +235,8 @@ static sl_status read_root(spec_reader *r, const cJSON *root) {
     return READ_SECTION(r, root, "train", train_keys);
 }
 
-/* An upper bound of the bytes that reading takes of the arena. A node is at most one text, one number's text and one
- * element of a list. */
+/* Returns an upper bound of the bytes that reading takes from the arena. A node takes at most one text, one number's
+ * text and one element of a list. */
 static size_t arena_size(const cJSON *node) {
     size_t size = 0;
     for (; node; node = node->next) {
@@ -262,7 +262,7 @@ sl_status sl_spec_same_features(const char *json, const char *text, int *same) {
     return status;
 }
 
-static int put_hidden(cJSON *root, const size_t *hidden, size_t count) {
+static int set_hidden(cJSON *root, const size_t *hidden, size_t count) {
     cJSON *deep = cJSON_GetObjectItemCaseSensitive(root, "deep"), *list = cJSON_CreateArray();
     if (!deep) deep = cJSON_AddObjectToObject(root, "deep");
     for (size_t i = 0; i < count && list; i++)
@@ -281,7 +281,7 @@ sl_status sl_spec_with_hidden(const char *json, const size_t *hidden, size_t cou
     cJSON *root;
     *out = NULL;
     SL_TRY(sl_json_parse(json, &root));
-    if (put_hidden(root, hidden, count)) *out = sl_json_print(root);
+    if (set_hidden(root, hidden, count)) *out = sl_json_print(root);
     cJSON_Delete(root);
     return *out ? SL_OK : sl_fail(SL_ENOMEM, "the spec of the smaller model does not fit in memory");
 }

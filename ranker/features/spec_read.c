@@ -11,7 +11,7 @@
 
 /* ---- Paths and errors ---- */
 
-static size_t extend(spec_reader *r, int added) {
+static size_t extend_path(spec_reader *r, int added) {
     size_t before = r->path_length, room = sizeof r->path - 1 - before;
     r->path_length += (size_t)added < room ? (size_t)added : room;
     return before;
@@ -19,12 +19,12 @@ static size_t extend(spec_reader *r, int added) {
 
 size_t spec_enter(spec_reader *r, const char *key) {
     const char *dot = r->path_length ? "." : "";
-    return extend(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "%s%s", dot,
-                              sl_show(key, strlen(key)).text));
+    return extend_path(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "%s%s", dot,
+                                   sl_show(key, strlen(key)).text));
 }
 
 size_t spec_enter_at(spec_reader *r, size_t index) {
-    return extend(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "[%zu]", index));
+    return extend_path(r, snprintf(r->path + r->path_length, sizeof r->path - r->path_length, "[%zu]", index));
 }
 
 void spec_leave(spec_reader *r, size_t length) {
@@ -43,14 +43,14 @@ sl_status spec_fail(const spec_reader *r, const char *format, ...) {
 
 /* ---- The arena ---- */
 
-void *spec_take(spec_reader *r, size_t count, size_t size) {
+void *spec_alloc(spec_reader *r, size_t count, size_t size) {
     unsigned char *block = (unsigned char *)r->spec->arena + r->used;
     r->used += sl_round_up(count * size, sizeof(max_align_t));
     return block;
 }
 
-static const char *take_text(spec_reader *r, const char *text, size_t size) {
-    char *copy = spec_take(r, size + 1, 1);
+static const char *copy_text(spec_reader *r, const char *text, size_t size) {
+    char *copy = spec_alloc(r, size + 1, 1);
     memcpy(copy, text, size);
     return copy;
 }
@@ -64,7 +64,7 @@ const cJSON *spec_member(const cJSON *object, const char *key) {
 static sl_status read_text(spec_reader *r, const cJSON *value, const char **out) {
     if (!cJSON_IsString(value)) return spec_fail(r, "takes a text");
     if (!*value->valuestring) return spec_fail(r, "is an empty text");
-    *out = take_text(r, value->valuestring, strlen(value->valuestring));
+    *out = copy_text(r, value->valuestring, strlen(value->valuestring));
     return SL_OK;
 }
 
@@ -94,11 +94,11 @@ sl_status spec_read_value(spec_reader *r, const cJSON *value, const char **out) 
     }
     if (!cJSON_IsNumber(value) || !isfinite(value->valuedouble))
         return spec_fail(r, "takes a text, a number, true or false");
-    /* A double holds larger whole numbers as others. */
+    /* A double may have rounded a larger whole number. */
     if (fabs(value->valuedouble) >= 0x1p53)
         return spec_fail(r, "has a number of 2^53 or more, of which JSON may lose digits; give it as a text");
     char text[SL_NUMBER_TEXT];
-    *out = take_text(r, text, sl_number_write(value->valuedouble, text));
+    *out = copy_text(r, text, sl_number_write(value->valuedouble, text));
     return SL_OK;
 }
 
@@ -109,7 +109,7 @@ static sl_status read_array(spec_reader *r, const cJSON *array,
     size_t elements = 0;
     for (const cJSON *element = array->child; element; element = element->next)
         elements++;
-    const char **texts = spec_take(r, elements, sizeof *texts);
+    const char **texts = spec_alloc(r, elements, sizeof *texts);
     size_t i = 0;
     for (const cJSON *element = array->child; element; element = element->next, i++) {
         size_t outside = spec_enter_at(r, i);

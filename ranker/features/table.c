@@ -24,7 +24,7 @@ static sl_status check_column(const sl_column *column, size_t number, size_t row
     if (rows && texts && !column->offsets) return sl_fail(SL_EINVAL, "text column '%s' has no offsets", column->name);
     if (rows && column->type == SL_COLUMN_TEXTS && !column->lists)
         return sl_fail(SL_EINVAL, "column '%s' of lists of texts has no lists", column->name);
-    /* Texts that are all empty need no bytes. */
+    /* A column of empty texts needs no bytes. */
     if (rows && !texts && !column->values) return sl_fail(SL_EINVAL, "column '%s' has no values", column->name);
     if (column->type == SL_COLUMN_VECTOR && (column->dim == 0 || column->dim > SL_MAX_DIM))
         return sl_fail(SL_EINVAL, "vector column '%s' has dim %zu; it takes 1 to %u", column->name, column->dim,
@@ -66,27 +66,27 @@ size_t sl_table_find(const sl_table *table, const char *name) {
 
 /* ---- Texts of messages ---- */
 
-/* Returns the bytes of the UTF-8 character that a text begins with; 0: of none. */
+/* Returns the length of the UTF-8 character at the start of a text; 0 if there is none. */
 static size_t utf8_bytes(const char *text, size_t size) {
     const unsigned char *t = (const unsigned char *)text;
     const size_t bytes = t[0] < 0x80 ? 1 : t[0] < 0xc2 ? 0 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : t[0] < 0xf5 ? 4 : 0;
     if (bytes > size) return 0;
     for (size_t i = 1; i < bytes; i++)
         if ((t[i] & 0xc0) != 0x80) return 0;
-    /* Longer than need be, a half of a pair of UTF-16, or beyond the last character. */
+    /* Overlong, a surrogate, or above U+10FFFF. */
     if ((t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xed && t[1] > 0x9f)) return 0;
     return (t[0] == 0xf0 && t[1] < 0x90) || (t[0] == 0xf4 && t[1] > 0x8f) ? 0 : bytes;
 }
 
-/* Returns the bytes of the character that a text begins with; 0: it is none, or a control character. */
-static size_t shown_as_is(const char *text, size_t size) {
+/* Returns the length of the character at the start of a text; 0 if it is a control character or not UTF-8. */
+static size_t printable_bytes(const char *text, size_t size) {
     const unsigned char first = (unsigned char)text[0];
     const int controls = first < 32 || first == 127 || (first == 0xc2 && size > 1 && (unsigned char)text[1] < 0xa0);
     return controls ? 0 : utf8_bytes(text, size);
 }
 
-/* Writes a byte that no message shows as it is, and returns the length. */
-static size_t show_byte(char byte, char *out) {
+/* Writes an escape for a byte that messages do not show as it is. Returns the length. */
+static size_t escape_byte(char byte, char *out) {
     static const char controls[] = "\0\a\b\t\n\v\f\r", letters[] = "0abtnvfr";
     const char *control = memchr(controls, byte, sizeof letters - 1);
     if (control) return (size_t)sprintf(out, "\\%c", letters[control - controls]);
@@ -98,23 +98,23 @@ sl_shown sl_show(const char *text, size_t size) {
     sl_shown shown;
     size_t used = 0, i = 0;
     while (i < size && used < sizeof shown.text - DOTS - CHARACTER) {
-        const size_t bytes = shown_as_is(text + i, size - i);
+        const size_t bytes = printable_bytes(text + i, size - i);
         memcpy(shown.text + used, text + i, bytes);
-        used += bytes ? bytes : show_byte(text[i], shown.text + used);
+        used += bytes ? bytes : escape_byte(text[i], shown.text + used);
         i += bytes ? bytes : 1;
     }
     snprintf(shown.text + used, sizeof shown.text - used, "%s", i < size ? "..." : "");
     return shown;
 }
 
-/* The last bytes of the text are for the number of names left out. */
+/* The last bytes of the text hold the number of names left out. */
 #define MORE_BYTES 32
 
-/* The name itself where a message can show it as it is. */
+/* Returns the name itself if all of it is printable, else its escaped form. */
 static const char *show_name(const char *name, sl_shown *shown) {
     const size_t size = strlen(name);
     for (size_t i = 0, bytes; i < size; i += bytes) {
-        bytes = shown_as_is(name + i, size - i);
+        bytes = printable_bytes(name + i, size - i);
         if (bytes) continue;
         *shown = sl_show(name, size);
         return shown->text;
@@ -161,7 +161,7 @@ sl_status sl_fail_at(sl_status status, const sl_table *table, size_t row, const 
 
 /* ---- A table in memory as a source ---- */
 
-/* Behind the cursor's columns lies a byte for each column: its validity bits if a block does not begin at a whole
+/* A byte for each column follows the cursor's columns. It holds the column's validity bits if a block begins within a
  * byte. */
 static uint8_t *shifted_bits(sl_table_cursor *cursor) {
     sl_column *columns = cursor->columns;
@@ -181,19 +181,19 @@ static int has_validity(const sl_table *table) {
     return 0;
 }
 
-/* Makes the column from row `at` on. Validity has no offset. At a whole byte its pointer moves; else the rest of the
- * byte is handed out as a byte of the cursor's own. */
-static void move_column(const sl_column *from, size_t at, uint8_t *bits, sl_column *to) {
+/* Makes a column that begins at row `first`. Validity has no offset: if the row begins a byte, the pointer moves; else
+ * the rest of that byte is copied to *bits. */
+static void column_from_row(const sl_column *from, size_t first, uint8_t *bits, sl_column *to) {
     static const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(int32_t), sizeof(int64_t), 0, 0,
                                    sizeof(float)};
     *to = *from;
     size_t step = sizes[from->type] * (from->type == SL_COLUMN_VECTOR ? from->dim : 1);
-    if (step) to->values = (const char *)from->values + step * at;
-    if (from->type == SL_COLUMN_TEXT) to->offsets = from->offsets + at;
-    if (from->type == SL_COLUMN_TEXTS) to->lists = from->lists + at;
+    if (step) to->values = (const char *)from->values + step * first;
+    if (from->type == SL_COLUMN_TEXT) to->offsets = from->offsets + first;
+    if (from->type == SL_COLUMN_TEXTS) to->lists = from->lists + first;
     if (!from->valid) return;
-    *bits = (uint8_t)(from->valid[at / 8] >> (at % 8));
-    to->valid = at % 8 ? bits : from->valid + at / 8;
+    *bits = (uint8_t)(from->valid[first / 8] >> (first % 8));
+    to->valid = first % 8 ? bits : from->valid + first / 8;
 }
 
 static sl_status cursor_next(void *ctx, size_t max_rows, sl_table *block) {
@@ -210,7 +210,7 @@ static sl_status cursor_next(void *ctx, size_t max_rows, sl_table *block) {
     if (rows == 0) return SL_OK;
     sl_column *columns = cursor->columns;
     for (size_t i = 0; i < table->column_count; i++)
-        move_column(&table->columns[i], at, shifted_bits(cursor) + i, &columns[i]);
+        column_from_row(&table->columns[i], at, shifted_bits(cursor) + i, &columns[i]);
     block->rows = rows;
     block->column_count = table->column_count;
     block->columns = columns;
@@ -230,7 +230,7 @@ sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows 
     if (!cursor || !out) return sl_fail(SL_EINVAL, "cursor or out is NULL");
     cursor->table = table;
     cursor->at = 0;
-    *out = (sl_rows){sizeof *out, cursor, cursor_next, cursor_rewind};
+    *out = (sl_rows){.struct_size = sizeof *out, .ctx = cursor, .next = cursor_next, .rewind = cursor_rewind};
     return SL_OK;
 }
 
@@ -248,7 +248,7 @@ sl_status sl_cell_text(const sl_column *column, int64_t t, const char **text, si
     return SL_OK;
 }
 
-static sl_status text_number(const sl_column *column, size_t row, double *out) {
+static sl_status parse_cell(const sl_column *column, size_t row, double *out) {
     const char *text = NULL;
     size_t size = 0;
     SL_TRY(sl_cell_text(column, (int64_t)row, &text, &size));
@@ -278,7 +278,7 @@ sl_status sl_cell_number(const sl_column *column, size_t row, double *out) {
         *out = (double)((const int64_t *)column->values)[row];
         return SL_OK;
     case SL_COLUMN_TEXT:
-        return text_number(column, row, out);
+        return parse_cell(column, row, out);
     default:
         return sl_fail(SL_ETYPE, "a column of type %s has no numbers", sl_column_type_name(column->type));
     }
@@ -286,8 +286,8 @@ sl_status sl_cell_number(const sl_column *column, size_t row, double *out) {
     return SL_OK;
 }
 
-/* A float that is an integer is the same category as the integer. */
-static sl_status float_key(const sl_column *column, size_t row, sl_key *key) {
+/* A float with an integer value is the same category as the integer. */
+static sl_status key_of_float(const sl_column *column, size_t row, sl_key *key) {
     int single = column->type == SL_COLUMN_F32;
     float narrow = single ? ((const float *)column->values)[row] : 0;
     double value = single ? (double)narrow : ((const double *)column->values)[row];
@@ -317,7 +317,7 @@ sl_status sl_cell_key(const sl_column *column, size_t row, sl_key *key) {
         break;
     case SL_COLUMN_F32:
     case SL_COLUMN_F64:
-        return float_key(column, row, key);
+        return key_of_float(column, row, key);
     case SL_COLUMN_TEXT: {
         const char *text;
         size_t size;

@@ -6,34 +6,34 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* An open-addressed table, at most half full. `number` is a text's number + 1; 0: the entry is free. The first bytes of
- * the text stand in the entry. They tell short texts apart without two more cache misses. */
+/* An entry of an open-addressed table, which is at most half full. The first bytes of the text are in the entry. They
+ * tell short texts apart without two more cache misses. */
 typedef struct text_entry {
-    uint32_t number;
-    uint16_t tag;  /* of the hash */
-    uint16_t size; /* or LONG */
-    char head[8];  /* zeros behind a shorter text */
+    uint32_t number; /* the text's number + 1; 0: the entry is free */
+    uint16_t tag;    /* upper bits of the hash */
+    uint16_t size;   /* LONG_TEXT for a longer text */
+    char head[8];    /* zeros after a shorter text */
 } text_entry;
-#define LONG UINT16_MAX
+#define LONG_TEXT UINT16_MAX
 
 typedef struct integer_entry {
     int64_t value;
-    uint64_t number; /* of its text, + 1; 0: the entry is free */
+    uint64_t number; /* number of its text + 1; 0: the entry is free */
 } integer_entry;
 
 #define FIRST_ENTRIES 64u
-#define MOST          0x7ffffffeu /* texts: their numbers + 1 fit into an entry, and twice as many entries into a size_t */
+#define MAX_TEXTS     0x7ffffffeu /* limit on texts: number + 1 fits into an entry, 2 * MAX_TEXTS entries into a size_t */
 
 struct sl_vocabulary {
     sl_allocator allocator;
     size_t count;
-    char *bytes; /* text i is bytes starts[i] to starts[i + 1] */
+    char *bytes; /* text i is bytes[starts[i]] to bytes[starts[i + 1]] */
     size_t byte_room;
     uint64_t *starts;
     size_t start_room;
     text_entry *texts;
     integer_entry *integers;
-    size_t text_entries, integer_entries, integer_count; /* entries: powers of two */
+    size_t text_entries, integer_entries, integer_count; /* numbers of entries: powers of two */
 };
 
 uint64_t sl_text_hash(const char *text, size_t size) {
@@ -88,8 +88,8 @@ const char *sl_vocabulary_text(const sl_vocabulary *v, size_t i, size_t *size) {
     return v->bytes + v->starts[i];
 }
 
-static text_entry entry_for(const char *text, size_t size, uint64_t hash, size_t number) {
-    text_entry entry = {(uint32_t)number, (uint16_t)(hash >> 48), (uint16_t)(size < LONG ? size : LONG), {0}};
+static text_entry make_text_entry(const char *text, size_t size, uint64_t hash, size_t number) {
+    text_entry entry = {(uint32_t)number, (uint16_t)(hash >> 48), (uint16_t)(size < LONG_TEXT ? size : LONG_TEXT), {0}};
     if (size >= sizeof entry.head)
         memcpy(entry.head, text, sizeof entry.head);
     else if (size)
@@ -104,9 +104,9 @@ static int same_text(const sl_vocabulary *v, const text_entry *entry, const char
     return own_size == size && memcmp(own, text, size) == 0;
 }
 
-/* Returns the text's entry, or the free one where it would go. */
-static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_t size, uint64_t hash) {
-    const text_entry wanted = entry_for(text, size, hash, 0);
+/* Returns the text's entry, or the free entry that a new text gets. */
+static text_entry *find_text_entry(const sl_vocabulary *v, const char *text, size_t size, uint64_t hash) {
+    const text_entry wanted = make_text_entry(text, size, hash, 0);
     SL_PROBE(at, hash, v->text_entries) {
         text_entry *entry = &v->texts[at];
         if (!entry->number) return entry;
@@ -115,7 +115,7 @@ static text_entry *text_entry_of(const sl_vocabulary *v, const char *text, size_
     }
 }
 
-static integer_entry *integer_entry_of(const sl_vocabulary *v, int64_t value) {
+static integer_entry *find_integer_entry(const sl_vocabulary *v, int64_t value) {
     SL_PROBE(at, integer_hash(value), v->integer_entries) {
         integer_entry *entry = &v->integers[at];
         if (!entry->number || entry->value == value) return entry;
@@ -123,11 +123,11 @@ static integer_entry *integer_entry_of(const sl_vocabulary *v, int64_t value) {
 }
 
 size_t sl_vocabulary_find(const sl_vocabulary *v, const char *text, size_t size) {
-    return (size_t)text_entry_of(v, text, size, sl_text_hash(text, size))->number - 1;
+    return (size_t)find_text_entry(v, text, size, sl_text_hash(text, size))->number - 1;
 }
 
 size_t sl_vocabulary_find_integer(const sl_vocabulary *v, int64_t value) {
-    return (size_t)integer_entry_of(v, value)->number - 1;
+    return (size_t)find_integer_entry(v, value)->number - 1;
 }
 
 static sl_status grow_texts(sl_vocabulary *v) {
@@ -142,7 +142,7 @@ static sl_status grow_texts(sl_vocabulary *v) {
         size_t size;
         const char *text = sl_vocabulary_text(v, i, &size);
         uint64_t hash = sl_text_hash(text, size);
-        *text_entry_of(v, text, size, hash) = entry_for(text, size, hash, i + 1);
+        *find_text_entry(v, text, size, hash) = make_text_entry(text, size, hash, i + 1);
     }
     sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
     return SL_OK;
@@ -157,15 +157,15 @@ static sl_status grow_integers(sl_vocabulary *v) {
     v->integers = block;
     v->integer_entries = 2 * old_entries;
     for (size_t i = 0; i < old_entries; i++)
-        if (old[i].number) *integer_entry_of(v, old[i].value) = old[i];
+        if (old[i].number) *find_integer_entry(v, old[i].value) = old[i];
     sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
     return SL_OK;
 }
 
 sl_status sl_vocabulary_add(sl_vocabulary *v, const char *text, size_t size, size_t limit, size_t *number) {
     uint64_t hash = sl_text_hash(text, size);
-    *number = (size_t)text_entry_of(v, text, size, hash)->number - 1;
-    if (*number != SIZE_MAX || v->count >= limit || v->count >= MOST) return SL_OK;
+    *number = (size_t)find_text_entry(v, text, size, hash)->number - 1;
+    if (*number != SIZE_MAX || v->count >= limit || v->count >= MAX_TEXTS) return SL_OK;
     size_t used = (size_t)v->starts[v->count], need;
     int64_t value;
     int is_integer = sl_integer_read(text, size, &value);
@@ -178,9 +178,9 @@ sl_status sl_vocabulary_add(sl_vocabulary *v, const char *text, size_t size, siz
     if (is_integer) SL_TRY(grow_integers(v));
     if (size) memcpy(v->bytes + used, text, size);
     v->starts[v->count + 1] = need;
-    *text_entry_of(v, text, size, hash) = entry_for(text, size, hash, v->count + 1);
+    *find_text_entry(v, text, size, hash) = make_text_entry(text, size, hash, v->count + 1);
     if (is_integer) {
-        *integer_entry_of(v, value) = (integer_entry){value, v->count + 1};
+        *find_integer_entry(v, value) = (integer_entry){value, v->count + 1};
         v->integer_count++;
     }
     *number = v->count++;

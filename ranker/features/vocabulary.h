@@ -1,4 +1,4 @@
-/* Texts, numbered in the order in which they were added. They are found by text; decimal integers also by number. */
+/* Texts, numbered in the order of their addition. Lookups take a text, or the number that a decimal text stands for. */
 #ifndef SL_RANKER_FEATURES_VOCABULARY_H
 #define SL_RANKER_FEATURES_VOCABULARY_H
 
@@ -13,15 +13,16 @@ size_t sl_vocabulary_bytes(const sl_vocabulary *vocabulary); /* of memory */
 /* The text does not end in NUL. It is valid until the next add. */
 const char *sl_vocabulary_text(const sl_vocabulary *vocabulary, size_t i, size_t *size);
 
-/* Return SIZE_MAX if the vocabulary lacks it. An integer is found as its decimal text is. */
+/* Return the text's number, or SIZE_MAX if the vocabulary lacks it. An integer is found as its decimal text is. */
 size_t sl_vocabulary_find(const sl_vocabulary *vocabulary, const char *text, size_t size);
 size_t sl_vocabulary_find_integer(const sl_vocabulary *vocabulary, int64_t value);
 
-/* Gets the number of the text. Adds the text if it is new and there are fewer than `limit`. *number is SIZE_MAX, with
- * SL_OK, if there are as many. Errors: SL_ENOMEM; the vocabulary is then unchanged. */
+/* Gets the number of the text. Adds a new text if the vocabulary has fewer than `limit` texts. If it is full, *number
+ * is SIZE_MAX with SL_OK.
+ * Errors: SL_ENOMEM; the vocabulary is then unchanged. */
 sl_status sl_vocabulary_add(sl_vocabulary *vocabulary, const char *text, size_t size, size_t limit, size_t *number);
 
-/* The hash that gives the ids of unseen and of hashed values (docs/FORMAT.md): XXH3, 64 bits, seed 0. */
+/* The hash behind the ids of unseen and hashed values (docs/FORMAT.md): XXH3, 64 bits, seed 0. */
 uint64_t sl_text_hash(const char *text, size_t size);
 
 #endif

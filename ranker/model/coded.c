@@ -126,9 +126,7 @@ void sl_coded_free(sl_coded *coded, const sl_allocator *allocator) {
     *coded = (sl_coded){.block = NULL};
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Numbers
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Numbers ---- */
 
 /* Tells whether a number can be divided by: a smaller one may have no inverse. */
 static int is_scale(float scale) {
@@ -165,9 +163,7 @@ sl_status sl_coded_check(const sl_coded *coded, const sl_net_shape *shape, size_
     return sl_fail(SL_EVALUE, "layer dense.%zu in INT8: %s; keep the layer in F32", layer, fault);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Blocks of files
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Blocks of files ---- */
 
 static sl_status check_record(const sl_coded_record *record, size_t layer) {
     if (record->type > SL_LAYER_BF16 || record->reserved)

@@ -40,9 +40,7 @@ static void simple_row(const measure *m, size_t row, double *score, double *labe
     *label = m->loss == SL_LOSS_MULTICLASS ? (double)(best == (size_t)m->labels[row]) : (double)m->labels[row];
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Input
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Input ---- */
 
 static sl_status check_label(const measure *m, size_t row) {
     float label = m->labels[row];
@@ -89,9 +87,7 @@ static sl_status check_input(const measure *m) {
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Means over the rows
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Means over the rows ---- */
 
 /* The negative logarithm of a probability, which a float may have rounded to 0. */
 static double surprise(double probability) {
@@ -143,9 +139,7 @@ static void measure_means(const measure *m, sl_metrics *out) {
     out->normalized_entropy = most > 0 ? out->logloss / most : none;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Rows in order of their scores
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows in order of their scores ---- */
 
 static void measure_deciles(const measure *m, sl_metrics *out) {
     double score, label;
@@ -170,9 +164,7 @@ static void measure_deciles(const measure *m, sl_metrics *out) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Groups
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Groups ---- */
 
 /* Orders the rows by group, and within a group by the values' keys. The second sort keeps the order of the first. The
  * keys are the values' in the end. */
@@ -255,9 +247,7 @@ static void measure_groups(const measure *m, size_t k, sl_metrics *out) {
     if (ndcg_groups > 0) out->ndcg = ndcg_sum / ndcg_groups;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * The public calls
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- The public calls ---- */
 
 static sl_status measure_all(measure *m, size_t ndcg_k, sl_metrics *out) {
     size_t bytes, shares;
@@ -311,9 +301,7 @@ sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, 
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Lists
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Lists ---- */
 
 static int contains(const uint64_t *ids, size_t count, uint64_t id) {
     for (size_t i = 0; i < count; i++)

@@ -14,9 +14,7 @@ void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Writing
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 static void put(sl_section_source *sections, size_t *count, uint32_t kind, const void *data, size_t size) {
     if (size) sections[(*count)++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, size, 0, NULL};
@@ -60,9 +58,7 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Reading
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 /* Copies a section's bytes into memory, verified, with a NUL behind them. An absent section has none. */
 static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *allocator, void **out, size_t *size) {

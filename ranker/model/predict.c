@@ -30,9 +30,7 @@ void sl_predictor_params_init_sized(sl_predictor_params *params, size_t struct_s
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Life
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Life ---- */
 
 static sl_status create_worker(const sl_predictor *predictor, const sl_predictor_params *params, worker *out) {
     const sl_ranker *ranker = predictor->ranker;
@@ -82,9 +80,7 @@ void sl_predictor_free(sl_predictor *predictor) {
     sl_mem_free(&predictor->allocator, predictor, sizeof *predictor);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Rows to scores
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows to scores ---- */
 
 /* Computes the logits of encoded rows, at most max_rows. */
 static sl_status logit_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
@@ -194,9 +190,7 @@ sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Rows that others encoded
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows that others encoded ---- */
 
 /* Checked before anything is read by the starts. If no start falls, none lies behind the last one. */
 static sl_status check_starts(const sl_encoded *rows, size_t bag_count) {

@@ -12,9 +12,7 @@ static const sl_feature_spec *table_spec(const sl_features *features, size_t tab
     return features->features[features->tables[table].feature].spec;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Weights by name
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Weights by name ---- */
 
 typedef struct naming {
     sl_ranker *ranker;
@@ -76,9 +74,7 @@ static sl_status make_names(sl_ranker *ranker) {
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Coded tables as floats
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Coded tables as floats ---- */
 
 static size_t float_bytes(const sl_table_shape *shape) {
     return shape->size * shape->dim * sizeof(float);
@@ -112,9 +108,7 @@ static sl_status decode_table(const sl_ranker *ranker, size_t table, const float
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Life
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Life ---- */
 
 static void destroy(sl_ranker *ranker) {
     sl_allocator allocator = ranker->allocator;
@@ -176,9 +170,7 @@ void sl_ranker_free(sl_ranker *ranker) {
     if (ranker && __atomic_sub_fetch(&ranker->references, 1, __ATOMIC_ACQ_REL) == 0) destroy(ranker);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * What it is
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- What it is ---- */
 
 sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
     if (!ranker) return sl_fail(SL_EINVAL, "ranker is NULL");
@@ -281,9 +273,7 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Other weights
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Other weights ---- */
 
 sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out) {
     void *data = NULL;

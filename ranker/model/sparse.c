@@ -22,9 +22,7 @@ static inline void copy_floats(float *to, const float *from, size_t n) {
         to[i] = from[i];
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * The deep part's inputs
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- The deep part's inputs ---- */
 
 /* A table to read: floats, or rows of codes. */
 typedef struct reader {
@@ -133,9 +131,7 @@ void sl_deep_inputs(const sl_features *features, const float *const *embeddings,
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * The wide part's sums
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- The wide part's sums ---- */
 
 static void prefetch_wide(const sl_features *features, const sl_feature_list *list, const float *wide,
                           const sl_encoded *rows, size_t row) {

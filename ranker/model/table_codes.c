@@ -29,9 +29,7 @@ static void extremes(const float *row, size_t dim, float *least, float *most) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Steps of a table
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Steps of a table ---- */
 
 const char *sl_table_codes_fault(const sl_table_codes *table) {
     if (table->type != SL_TABLE_F32 && table->type != SL_TABLE_I8 && table->type != SL_TABLE_I4)
@@ -67,9 +65,7 @@ sl_status sl_table_codes_fit(const float *weights, size_t size, size_t dim, sl_t
     return fault ? sl_fail(SL_EVALUE, "%s for codes; train the model again with smaller rates", fault) : SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Range of a row
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Range of a row ---- */
 
 static uint32_t clamp_head(double code, uint32_t top) {
     return code > 0 ? code < top ? (uint32_t)code : top : 0;
@@ -151,9 +147,7 @@ static row_head least_error(const sl_table_codes *table, const float *row, size_
     return best;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Codes of a row
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Codes of a row ---- */
 
 static void write_row(const sl_table_codes *table, const float *row, size_t dim, row_head head, uint8_t *to) {
     row_map map = map_of(table, head);

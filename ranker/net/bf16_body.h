@@ -20,9 +20,7 @@
 #define ROW_REGS TILE_REGS
 #endif
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Lanes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Lanes ---- */
 
 static AI U lane_u32(const void *from) {
     U value;
@@ -79,9 +77,7 @@ static AI void lane_store_relu(uint16_t *to, F value) {
 
 #endif
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Products
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Products ---- */
 
 /* Stores the outputs of one register of sums of row r. `at` is the first output's number. */
 static AI void finish(const sl_bf16_product *p, size_t r, size_t at, F sum) {

@@ -133,9 +133,7 @@ sl_range_rule sl_range_rule_of(sl_calibration method, int symmetric) {
         .method = method, .quantile = SL_RANGE_QUANTILE_DEFAULT, .symmetric = symmetric, .levels = 256};
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * From the ends of a range to codes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- From the ends of a range to codes ---- */
 
 static sl_status check_rule(const sl_range_rule *rule) {
     if (rule->levels < 4 || rule->levels > SL_RANGE_MOST_LEVELS || rule->levels % 2)
@@ -188,9 +186,7 @@ sl_status sl_quant_range_of(double low, double high, const sl_range_rule *rule, 
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Quantile
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Quantile ---- */
 
 static double bin_width(const sl_observer *observer) {
     return ldexp(1, observer->exponent - BITS);
@@ -308,9 +304,7 @@ static sl_status find_entropy(const sl_observer *observer, const sl_range_rule *
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Mean squared error
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Mean squared error ---- */
 
 /* A filled bin: its middle and its count. */
 typedef struct mass {

@@ -13,9 +13,7 @@
 /* Bytes of a register. */
 #define LANE_BYTES (LANE_BITS / 8u)
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Lanes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Lanes ---- */
 
 static AI I lane_i32(const void *from) {
     I value;
@@ -84,9 +82,7 @@ static AI void lane_store_u8(uint8_t *to, I codes, size_t n) {
     memcpy(to, &bytes, n);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Products
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Products ---- */
 
 /* Stores the outputs of one register of sums of row r. `at` is the first output's number. */
 static AI void finish(const sl_int8_product *p, size_t r, size_t at, I sum) {
@@ -159,9 +155,7 @@ static void product(const sl_int8_product *p) {
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Inputs
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Inputs ---- */
 
 static void quantise(const float *values, size_t n, const sl_int8_range *range, uint8_t *codes) {
     const F unit = lane_splat(1 / range->scale), zero = lane_splat((float)range->zero);

@@ -25,9 +25,7 @@ static AI F lane_abs(F a) {
     return (F)((I)a & 0x7fffffff);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Activations
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Activations ---- */
 
 /* Gives e^x for x <= 0, within 2 ulp, and e^-87 for x below -87. With x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial
  * gives e^r, and 2^n goes into the exponent. NaN gives NaN. */
@@ -206,9 +204,7 @@ static void backward(const float *out, float *gradient, size_t rows, size_t n, s
     WITH_ACTIVATION(activation, backward_rows, out, gradient, rows, n, unscale, column_sums)
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Sums
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Sums ---- */
 
 static void add(float *to, const float *from, size_t n) {
     size_t i = 0;
@@ -240,9 +236,7 @@ static float dot(const float *a, const float *b, size_t n) {
     return lane_sum(s + t);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Codes of embeddings
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Codes of embeddings ---- */
 
 static AI F decode_lanes(F codes, F scale, F offset, const float *out, size_t n, sl_decode how) {
     F x = lane_fma(codes, scale, offset);
@@ -290,9 +284,8 @@ static void decode4(const uint8_t *codes, float scale, float offset, size_t n, s
     decode_bits(codes, scale, offset, n, how, out, 4);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Matrix products: blocks of 4 rows by 2 registers, or 1 row by 8, whose sums stay in registers over all of `in`
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Matrix products: blocks of 4 rows by 2 registers, or 1 row by 8, whose sums stay in registers over all of `in`
+ * ---- */
 
 enum { BLOCK_ROWS = 4, BLOCK_WIDTH = 2, ROW_WIDTH = 8 };
 
@@ -359,9 +352,7 @@ static void product(const sl_plain_product *p) {
         product_rows(p, row, 1, ROW_WIDTH);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Training
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Training ---- */
 
 /* One hash decides four elements, by 16 bits each. */
 static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop) {

@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-/* ---------------------------------------------------------------------------------------------------------------
- * A layer
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- A layer ---- */
 
 sl_status sl_bf16_layer_create(const sl_net_shape *shape, size_t number, const sl_layer_codes *codes, const float *bias,
                                const sl_layer_codes *next, const sl_allocator *allocator, sl_bf16_layer **out) {
@@ -37,9 +35,7 @@ void sl_bf16_layer_free(sl_bf16_layer *layer, const sl_allocator *allocator) {
     sl_mem_free(allocator, layer, sizeof *layer);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Scratch
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Scratch ---- */
 
 sl_status sl_bf16_run_create(const sl_net_shape *shape, size_t rows, const sl_allocator *allocator, sl_bf16_run *out) {
     const size_t widest = sl_net_widest(shape, 0);
@@ -66,9 +62,7 @@ void sl_bf16_run_free(sl_bf16_run *run, const sl_allocator *allocator) {
     *run = (sl_bf16_run){0};
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Products
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Products ---- */
 
 void sl_bf16_take(sl_bf16_run *run, const sl_layer_inputs *inputs, size_t turn, size_t first_row) {
     const sl_loops *loops = sl_loops_get();

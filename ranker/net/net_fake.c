@@ -62,9 +62,7 @@ void sl_net_fake_free(sl_net_fake *fake) {
     sl_mem_free(&allocator, fake, sizeof *fake);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Forward
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Forward ---- */
 
 /* Tells whether a layer's sums become the next layer's codes without floats in between, as net_int8.c has it. */
 static int gives_steps(const sl_net_fake *fake, size_t layer) {
@@ -135,9 +133,7 @@ void sl_net_fake_outputs(const sl_net_fake *fake, size_t layer, float *sums, siz
     fake->loops->scale(sums, rows, out, fake->factor[layer], fake->bias[layer], sums);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Backward
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Backward ---- */
 
 void sl_net_fake_gradient(const sl_net_fake *fake, size_t layer, const float *by_outputs, size_t rows, float *operand) {
     size_t out = fake->shape.width[layer + 1];

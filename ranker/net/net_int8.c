@@ -5,9 +5,7 @@
 /* Inputs whose weights' sum is a whole number in a float. */
 enum { MOST_EXACT = 1 << 16 };
 
-/* ---------------------------------------------------------------------------------------------------------------
- * A layer
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- A layer ---- */
 
 /* Codes of the next layer have no zero point behind a ReLU: what is below zero is cut off by the code 0. */
 static int gives_codes(const sl_net_shape *shape, const sl_layer_codes *next) {
@@ -74,9 +72,7 @@ void sl_int8_layer_free(sl_int8_layer *layer, const sl_allocator *allocator) {
     sl_mem_free(allocator, layer, sizeof *layer);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Scratch
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Scratch ---- */
 
 sl_status sl_int8_run_create(const sl_net_shape *shape, size_t rows, const sl_allocator *allocator, sl_int8_run *out) {
     sl_status status;
@@ -113,9 +109,7 @@ void sl_int8_run_free(sl_int8_run *run, const sl_allocator *allocator) {
     *run = (sl_int8_run){0};
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Products
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Products ---- */
 
 /* Groups that the inputs from `from` on lie in, and the bytes of the first group in front of them. */
 typedef struct groups {

@@ -71,9 +71,7 @@ static int use_threads(size_t threads) {
 #endif
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Making a primitive
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Making a primitive ---- */
 
 static dnnl_data_type_t data_type(sl_dtype type) {
     return type == SL_BF16 ? dnnl_bf16 : type == SL_F16 ? dnnl_f16 : dnnl_f32;
@@ -189,9 +187,7 @@ done:
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Packed weights
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Packed weights ---- */
 
 static sl_status reorder(dnnl_engine_t engine, dnnl_stream_t stream, const float *weights, size_t in, size_t out,
                          sl_packed *packed) {
@@ -269,9 +265,7 @@ void sl_packed_free(sl_packed *packed) {
     sl_mem_free(&allocator, packed, sizeof *packed);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Products by their shapes
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Products by their shapes ---- */
 
 sl_status sl_products_create(const sl_allocator *allocator, sl_products **out) {
     *out = NULL;

@@ -101,9 +101,7 @@ sl_status sl_net_trainer_create(const sl_net_shape *shape, size_t max_rows, size
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Operands of 16 bits
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands of 16 bits ---- */
 
 /* Numbers of the widest gradient by a layer's outputs. */
 static size_t gradient_count(const sl_net_trainer *trainer) {
@@ -232,9 +230,7 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer) {
     return trainer->gradients[0];
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * What is not a product
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- What is not a product ---- */
 
 /* Some rows of the mini-batch, and the number of the thread that takes them. */
 typedef struct span {
@@ -358,9 +354,7 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
         trainer->loops->add(bias_gradient, trainer->bias_parts + t * trainer->part_stride, width);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * A step
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- A step ---- */
 
 /* Fake quantisation of the first layer's inputs, or of the gradient by them. */
 static void fake_first(sl_net_trainer *trainer, int backward) {

@@ -375,7 +375,7 @@ START_TEST(quantiles_of_many_values) {
     ck_assert_uint_eq(collector.sample_count, SL_QUANTILE_SAMPLE);
     double *boundaries;
     size_t found;
-    ck_ok(sl_collected_boundaries(&collector, 10, &boundaries, &found));
+    ck_ok(sl_collector_boundaries(&collector, 10, &boundaries, &found));
     ck_assert_uint_eq(found, 9);
     for (size_t i = 0; i < found; i++)
         ck_assert_double_eq_tol(boundaries[i], (double)(i + 1) / 10, 0.003);
