@@ -1,4 +1,4 @@
-/* How a checkpoint is written (sl_checkpoint_write), read and checked. */
+/* Writes, reads and checks checkpoints. */
 #define _GNU_SOURCE
 #include "ranker/train/checkpoint.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Section TRAINER begins with this record. Floats follow it: the block of the present weights, the states of the
- * layers' optimiser, the states of the sparse parts. */
+/* Section TRAINER begins with this record. Then come floats: the block of present weights, the states of the layers'
+ * optimiser, the states of the sparse parts. */
 typedef struct trainer_record {
     uint32_t spec_crc;
     uint32_t rows_crc;
@@ -21,23 +21,23 @@ typedef struct trainer_record {
     double loss_sum, weight_sum;
     double best_train_loss, best_valid_loss, best_valid_auc;
     uint64_t weights, dense_states, sparse_states; /* floats */
-    uint8_t precision;                             /* one of saved_precisions; 0 in files of before there were others */
+    uint8_t precision; /* sl_train_precision - SL_TRAIN_F32; 0 in files written before there were others */
     uint8_t static_scale;
     uint16_t good_steps;
-    uint32_t course_crc; /* of the trainer */
+    uint32_t settings_crc; /* the trainer's */
     double loss_scale;
     uint64_t skipped;
 } trainer_record;
 static_assert(sizeof(trainer_record) == 128, "trainer_record");
 
-/* Section RANGES begins with this record. Floats follow it: the present numbers, the best ones, the states of their
+/* Section RANGES begins with this record. Then come floats: the present numbers, the best ones, the states of their
  * optimiser. */
 typedef struct ranges_record {
     uint32_t kind;    /* sl_train_ranges */
     uint32_t started; /* 0 or 1 */
     uint32_t layers;  /* bit i: layer i is in INT8 */
     uint32_t reserved;
-    uint64_t size, states; /* floats of the numbers; states of each */
+    uint64_t size, states; /* floats of the numbers; states per number */
 } ranges_record;
 static_assert(sizeof(ranges_record) == 32, "ranges_record");
 
@@ -45,14 +45,14 @@ struct sl_checkpoint {
     sl_allocator allocator;
     const sl_train_params *params;
     const char *path;
-    void *features_data; /* the features' bytes, as sl_features_write makes them */
-    void *record;        /* section TRAINER is put together and read here */
-    void *ranges;        /* section RANGES likewise; NULL for layers of floats */
+    void *features_data; /* the features' bytes, from sl_features_write */
+    void *record;        /* section TRAINER, to write or just read */
+    void *ranges;        /* section RANGES, the same; NULL without layers in INT8 */
     size_t features_size, record_size, ranges_size;
     uint32_t spec_crc, rows_crc;
 };
 
-/* The parts of the record, and how many floats each has. */
+/* The parts of the record, and their sizes in floats. */
 typedef struct record_parts {
     trainer_record *head;
     float *weights, *dense, *sparse;
@@ -79,8 +79,8 @@ static sl_status size_record(const sl_trainer *trainer, size_t *bytes) {
     return sl_fail(SL_ENOMEM, "a checkpoint does not fit the address space");
 }
 
-/* A fingerprint of the training, without its rows and its seed. The number of epochs counts only if the rates depend on
- * it. The default of `forget` is not in the text. */
+/* Fingerprint of the training without its rows and its seed. The number of epochs counts only if the rates depend on
+ * it. `forget` counts on its own, because the text may lack it. */
 static uint32_t spec_crc(const sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     uint64_t epochs = spec->schedule == SL_SCHEDULE_CONSTANT ? 0 : trainer->epochs;
@@ -93,7 +93,7 @@ static size_t range_floats(const sl_ranges *ranges) {
     return (2 + ranges->states) * ranges->size;
 }
 
-static sl_status prepare(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+static sl_status prepare_sections(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     const sl_allocator *allocator = &checkpoint->allocator;
     size_t bytes = 0;
     SL_TRY(size_record(trainer, &bytes));
@@ -117,7 +117,7 @@ sl_status sl_checkpoint_create(const sl_train_params *params, const sl_trainer *
     checkpoint->allocator = trainer->allocator;
     checkpoint->params = params;
     checkpoint->path = params->checkpoint;
-    sl_status status = prepare(checkpoint, trainer);
+    sl_status status = prepare_sections(checkpoint, trainer);
     if (status == SL_OK)
         *out = checkpoint;
     else
@@ -145,7 +145,7 @@ static void fill_record(const sl_checkpoint *checkpoint, const sl_trainer *train
     const sl_precision_state *precision = &trainer->precision;
     *parts.head = (trainer_record){.spec_crc = checkpoint->spec_crc,
                                    .rows_crc = checkpoint->rows_crc,
-                                   .course_crc = trainer->course_crc,
+                                   .settings_crc = trainer->settings_crc,
                                    .seed = trainer->spec->seed,
                                    .epoch = position->epoch,
                                    .minibatch = position->minibatch,
@@ -175,7 +175,7 @@ static uint32_t layers_of(const sl_ranges *ranges) {
     return layers;
 }
 
-/* Puts section RANGES together. */
+/* Assembles section RANGES. */
 static sl_status fill_ranges(sl_checkpoint *checkpoint, const sl_ranges *ranges) {
     ranges_record *head = checkpoint->ranges;
     *head = (ranges_record){.kind = (uint32_t)ranges->kind,
@@ -202,10 +202,10 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
     if (trainer->ranges) {
         SL_TRY(fill_ranges(checkpoint, trainer->ranges));
         sections[count++] =
-            (sl_section_source){SL_SECTION_RANGES, 0, checkpoint->ranges, checkpoint->ranges_size, 0, NULL};
+            (sl_section_source){.kind = SL_SECTION_RANGES, .data = checkpoint->ranges, .size = checkpoint->ranges_size};
     }
     sections[count++] =
-        (sl_section_source){SL_SECTION_TRAINER, 0, checkpoint->record, checkpoint->record_size, 0, NULL};
+        (sl_section_source){.kind = SL_SECTION_TRAINER, .data = checkpoint->record, .size = checkpoint->record_size};
     return sl_store_save(checkpoint->path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL,
                          NULL);
 }
@@ -214,7 +214,7 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
  * Reading
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status other_training(const char *path, const char *what) {
+static sl_status fail_other_training(const char *path, const char *what) {
     return sl_fail(SL_EFORMAT, "%s is the checkpoint of a training with %s; name another file, or remove it", path,
                    what);
 }
@@ -233,11 +233,11 @@ static int has_plain_numbers(const trainer_record *head, const float *numbers, s
            isfinite(head->weight_sum) && sl_precision_is_sound(&precision, UINT64_MAX) && sl_all_finite(numbers, count);
 }
 
-static sl_status no_training(const char *path) {
+static sl_status fail_bad_state(const char *path) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is not one a training has; remove it", path);
 }
 
-static sl_status other_precision(const sl_checkpoint *checkpoint, const sl_precision_state *found) {
+static sl_status fail_other_precision(const sl_checkpoint *checkpoint, const sl_precision_state *found) {
     const sl_train_params *params = checkpoint->params;
     if (params->precision != found->precision)
         return sl_fail(SL_EFORMAT,
@@ -253,80 +253,80 @@ static sl_status other_precision(const sl_checkpoint *checkpoint, const sl_preci
 
 static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer *trainer, const record_parts *parts) {
     const trainer_record *head = parts->head;
-    if (head->spec_crc != checkpoint->spec_crc) return other_training(checkpoint->path, "another spec");
-    if (head->seed != trainer->spec->seed) return other_training(checkpoint->path, "another seed");
-    if (head->course_crc != trainer->course_crc)
-        return other_training(checkpoint->path, "another teacher, start model, pruning or rate scale");
-    if (head->rows_crc != checkpoint->rows_crc) return other_training(checkpoint->path, "other rows");
+    if (head->spec_crc != checkpoint->spec_crc) return fail_other_training(checkpoint->path, "another spec");
+    if (head->seed != trainer->spec->seed) return fail_other_training(checkpoint->path, "another seed");
+    if (head->settings_crc != trainer->settings_crc)
+        return fail_other_training(checkpoint->path, "another teacher, start model, pruning or rate scale");
+    if (head->rows_crc != checkpoint->rows_crc) return fail_other_training(checkpoint->path, "other rows");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;
     size_t count = parts->weight_count + parts->dense_count + parts->sparse_count;
     uint64_t minibatches = sl_trainer_minibatches(trainer);
     if (unlike || head->minibatch > minibatches || !has_plain_numbers(head, parts->weights, count))
-        return no_training(checkpoint->path);
+        return fail_bad_state(checkpoint->path);
     sl_precision_state precision = precision_of(head);
     if (!sl_precision_is_sound(&precision, head->epoch * minibatches + head->minibatch) ||
         (precision.precision != SL_TRAIN_F32 && !trainer->net))
-        return no_training(checkpoint->path);
+        return fail_bad_state(checkpoint->path);
     if (!sl_precision_fits(checkpoint->params, trainer->net != NULL, &precision))
-        return other_precision(checkpoint, &precision);
+        return fail_other_precision(checkpoint, &precision);
     return SL_OK;
 }
 
-/* Refuses the checkpoint of a training whose layers are of other numbers, or get their ranges in another way. */
+/* Refuses a checkpoint whose layers have other types, or get their ranges in another way. */
 static sl_status check_kind(const sl_checkpoint *checkpoint, const sl_trainer *trainer, const sl_store *store) {
     static const char *const names[] = {"layers in INT8 and observed ranges", "layers in INT8 and learned ranges"};
     const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
     const sl_ranges *ranges = trainer->ranges;
     ranges_record head;
     if (!section && !ranges) return SL_OK;
-    if (!section) return other_training(checkpoint->path, "layers in F32");
-    if (!ranges) return other_training(checkpoint->path, "layers in INT8");
-    if (section->size < sizeof head) return no_training(checkpoint->path);
+    if (!section) return fail_other_training(checkpoint->path, "layers in F32");
+    if (!ranges) return fail_other_training(checkpoint->path, "layers in INT8");
+    if (section->size < sizeof head) return fail_bad_state(checkpoint->path);
     SL_TRY(sl_store_verify(store, section, NULL));
     memcpy(&head, store->base + section->offset, sizeof head);
-    if (head.kind > SL_TRAIN_RANGES_LEARNED) return no_training(checkpoint->path);
-    if (head.kind != ranges->kind) return other_training(checkpoint->path, names[head.kind]);
-    if (head.layers != layers_of(ranges)) return other_training(checkpoint->path, "other layers in INT8");
+    if (head.kind > SL_TRAIN_RANGES_LEARNED) return fail_bad_state(checkpoint->path);
+    if (head.kind != ranges->kind) return fail_other_training(checkpoint->path, names[head.kind]);
+    if (head.layers != layers_of(ranges)) return fail_other_training(checkpoint->path, "other layers in INT8");
     return SL_OK;
 }
 
-/* Takes the ranges up. The record of the training has been checked. */
+/* Reads the ranges. check_record has accepted the checkpoint. */
 static sl_status read_ranges(sl_checkpoint *checkpoint, sl_trainer *trainer, const sl_store *store) {
     sl_ranges *ranges = trainer->ranges;
     const ranges_record *head = checkpoint->ranges;
     if (!ranges) return SL_OK;
     const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
-    if (section->size != checkpoint->ranges_size) return no_training(checkpoint->path);
+    if (section->size != checkpoint->ranges_size) return fail_bad_state(checkpoint->path);
     SL_TRY(sl_store_copy(store, section, checkpoint->ranges, NULL));
     const float *numbers = (const float *)(const void *)(head + 1);
     if (head->kind != ranges->kind || head->size != ranges->size || head->states != ranges->states ||
         head->started > 1 || !sl_all_finite(numbers, range_floats(ranges)) ||
         (head->started && !sl_ranges_are_sound(ranges, numbers)) ||
         (trainer->position.best_epoch && !sl_ranges_are_sound(ranges, numbers + ranges->size)))
-        return no_training(checkpoint->path);
+        return fail_bad_state(checkpoint->path);
     memcpy(ranges->numbers, numbers, range_floats(ranges) * sizeof(float));
     ranges->started = (int)head->started;
     return sl_trainer_use_ranges(trainer);
 }
 
-static sl_status cut_off(const sl_store *store) {
+static sl_status fail_cut_off(const sl_store *store) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
 }
 
-/* Tells whether the record is followed by as many numbers as it says. */
+/* Whether the record's counts match the section's size. */
 static int counts_agree(const trainer_record *head, uint64_t size) {
     uint64_t left = (size - sizeof *head) / sizeof(float);
     if (size % sizeof(float) || head->weights > left || head->dense_states > left - head->weights) return 0;
     return head->sparse_states == left - head->weights - head->dense_states;
 }
 
-/* Checks section RANGES, if there is one, without a trainer. */
+/* Checks section RANGES, if it exists, without a trainer. */
 static sl_status check_ranges(const sl_store *store, const sl_allocator *allocator) {
     const sl_file_section *section = sl_store_section(store, SL_SECTION_RANGES);
     void *block;
     if (!section) return SL_OK;
-    if (section->size < sizeof(ranges_record) || section->size > SIZE_MAX) return cut_off(store);
+    if (section->size < sizeof(ranges_record) || section->size > SIZE_MAX) return fail_cut_off(store);
     size_t size = (size_t)section->size, floats = (size - sizeof(ranges_record)) / sizeof(float);
     SL_TRY(sl_mem_alloc(allocator, size, &block));
     const ranges_record *head = block;
@@ -335,14 +335,14 @@ static sl_status check_ranges(const sl_store *store, const sl_allocator *allocat
         (head->kind > SL_TRAIN_RANGES_LEARNED || head->started > 1 || head->reserved || head->states > 2 ||
          size % sizeof(float) || head->size > floats || (2 + head->states) * head->size != floats ||
          !sl_all_finite((const float *)(const void *)(head + 1), floats)))
-        status = no_training(store->path);
+        status = fail_bad_state(store->path);
     sl_mem_free(allocator, block, size);
     return status;
 }
 
 sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *section, const sl_allocator *allocator) {
     void *block;
-    if (section->size < sizeof(trainer_record) || section->size > SIZE_MAX) return cut_off(store);
+    if (section->size < sizeof(trainer_record) || section->size > SIZE_MAX) return fail_cut_off(store);
     size_t size = (size_t)section->size;
     SL_TRY(sl_mem_alloc(allocator, size, &block));
     const trainer_record *head = block;
@@ -350,12 +350,12 @@ sl_status sl_checkpoint_check(const sl_store *store, const sl_file_section *sect
     if (status == SL_OK &&
         (!counts_agree(head, size) ||
          !has_plain_numbers(head, (const float *)(const void *)(head + 1), (size - sizeof *head) / sizeof(float))))
-        status = no_training(store->path);
+        status = fail_bad_state(store->path);
     sl_mem_free(allocator, block, size);
     return status == SL_OK ? check_ranges(store, allocator) : status;
 }
 
-/* Reads the best weights, which are the file's model. */
+/* Reads the best weights: the file's model. */
 static sl_status read_best(sl_trainer *trainer, const sl_store *store) {
     sl_weights_layout layout;
     if (!trainer->best.block || !trainer->position.best_epoch) return SL_OK;
@@ -367,10 +367,10 @@ static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, cons
     const sl_file_section *section = sl_store_section(store, SL_SECTION_TRAINER);
     if (!section)
         return sl_fail(SL_EFORMAT, "%s is a finished model, not a checkpoint; name another file", store->path);
-    if (section->size < sizeof(trainer_record)) return cut_off(store);
+    if (section->size < sizeof(trainer_record)) return fail_cut_off(store);
     SL_TRY(check_kind(checkpoint, trainer, store));
-    /* A training of other features has a record of another size. */
-    if (section->size != checkpoint->record_size) return other_training(store->path, "another spec or other rows");
+    /* Other features make a record of another size. */
+    if (section->size != checkpoint->record_size) return fail_other_training(store->path, "another spec or other rows");
     record_parts parts = parts_of(trainer, checkpoint->record);
     SL_TRY(sl_store_copy(store, section, checkpoint->record, NULL));
     SL_TRY(check_record(checkpoint, trainer, &parts));
@@ -398,7 +398,7 @@ sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int
     if (!*found) return SL_OK;
     SL_TRY(sl_store_open(checkpoint->path, &sl_ranker_file, SL_PLACE_DRAM, &checkpoint->allocator, &store));
     sl_status status = read_store(checkpoint, trainer, store);
-    /* The next checkpoint is written over it. */
+    /* The next checkpoint replaces this file. */
     if (status == SL_OK) status = sl_store_verify_gaps(store, NULL);
     sl_store_close(store, &checkpoint->allocator);
     return status;

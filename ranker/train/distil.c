@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows that the teacher scores at a time. A tile of them is one thread's. */
+/* Rows that the teacher scores at a time. Each thread scores one tile of them. */
 #define TEACHER_ROWS 512u
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -30,18 +30,18 @@ static sl_status check_teacher(const sl_features *teacher, const sl_features *st
     return SL_OK;
 }
 
-static sl_status other_rows(void) {
+static sl_status fail_other_rows(void) {
     return sl_fail(SL_EVALUE, "the rows are others at another reading; give a source whose rows stay the same");
 }
 
-/* Writes the teacher's logits of a source's rows from row *at on. */
+/* Writes the teacher's logits of a source's rows, from row *at on. */
 static sl_status read_logits(sl_distil *distil, sl_predictor *teacher, const sl_rows *source, size_t rows, size_t *at) {
     SL_TRY(source->rewind(source->ctx));
     for (;;) {
         sl_table block;
         SL_TRY(sl_rows_next(source, SL_BLOCK_ROWS, &block));
         if (block.rows == 0) return SL_OK;
-        if (block.rows > rows - *at) return other_rows();
+        if (block.rows > rows - *at) return fail_other_rows();
         SL_TRY(sl_predictor_logits(teacher, &block, distil->targets + *at * distil->outputs));
         *at += block.rows;
     }
@@ -62,13 +62,13 @@ static sl_status ask_teacher(sl_distil *distil, const sl_train_params *params, c
     sl_status status = read_logits(distil, predictor, train, rows, &at);
     if (status == SL_OK && valid) status = read_logits(distil, predictor, valid, rows, &at);
     sl_predictor_free(predictor);
-    if (status == SL_OK && at != rows) status = other_rows();
+    if (status == SL_OK && at != rows) status = fail_other_rows();
     if (status == SL_OK && !sl_all_finite(distil->targets, distil->target_count))
         status = sl_fail(SL_EVALUE, "a score is not finite: its weights, or huge values in the columns, overflow F32");
     return status == SL_OK ? SL_OK : sl_fail_in(status, "the teacher");
 }
 
-/* Gives the rows the teacher's labels, from its logits. */
+/* Sets the rows' labels from the teacher's logits. */
 static sl_status label_rows(const sl_distil *distil, sl_dataset *data) {
     sl_rows_buffer *rows = &data->rows;
     size_t outputs = distil->outputs;
@@ -90,7 +90,7 @@ static sl_status label_rows(const sl_distil *distil, sl_dataset *data) {
  * Life
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status floats(const sl_distil *distil, size_t rows, size_t columns, float **out, size_t *count) {
+static sl_status alloc_floats(const sl_distil *distil, size_t rows, size_t columns, float **out, size_t *count) {
     size_t floats, bytes;
     void *block;
     if (!sl_mul(rows, columns, &floats) || !sl_mul(floats, sizeof **out, &bytes))
@@ -101,12 +101,12 @@ static sl_status floats(const sl_distil *distil, size_t rows, size_t columns, fl
     return SL_OK;
 }
 
-static sl_status set_up(sl_distil *distil, const sl_train_params *params, const sl_rows *train, const sl_rows *valid,
-                        sl_dataset *data, size_t minibatch_rows) {
+static sl_status set_up_distil(sl_distil *distil, const sl_train_params *params, const sl_rows *train,
+                               const sl_rows *valid, sl_dataset *data, size_t minibatch_rows) {
     sl_loss loss = data->features->spec->loss;
     size_t rows = data->rows.rows;
-    SL_TRY(floats(distil, rows, distil->outputs, &distil->targets, &distil->target_count));
-    SL_TRY(floats(distil, minibatch_rows, 3 * distil->outputs, &distil->room, &distil->room_count));
+    SL_TRY(alloc_floats(distil, rows, distil->outputs, &distil->targets, &distil->target_count));
+    SL_TRY(alloc_floats(distil, minibatch_rows, 3 * distil->outputs, &distil->room, &distil->room_count));
     SL_TRY(ask_teacher(distil, params, train, valid, rows));
     if (!data->rows.labels) SL_TRY(label_rows(distil, data));
     if (loss == SL_LOSS_SQUARED) return SL_OK;
@@ -131,7 +131,7 @@ sl_status sl_distil_create(const sl_train_params *params, const sl_rows *train, 
     distil->temperature = features->spec->loss == SL_LOSS_SQUARED ? 1 : params->temperature;
     distil->outputs = features->outputs;
     *out = distil;
-    return set_up(distil, params, train, valid, data, minibatch_rows);
+    return set_up_distil(distil, params, train, valid, data, minibatch_rows);
 }
 
 void sl_distil_free(sl_distil *distil) {
@@ -146,8 +146,8 @@ void sl_distil_free(sl_distil *distil) {
  * The loss
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The cross entropy of softmax with the targets. `logits` become probabilities, `gradient` gets the derivative by them
- * times weight * scale. */
+/* Returns the cross entropy of softmax with the targets. `logits` become probabilities. `gradient` gets the derivative
+ * by the logits times weight * scale. */
 static double multiclass_sum(const sl_loss_rows *rows, float *logits, const float *targets, float scale,
                              float *gradient) {
     size_t outputs = rows->outputs;
@@ -178,9 +178,10 @@ double sl_distil_sum(sl_distil *distil, sl_loss loss, const sl_loss_rows *rows, 
         logits[i] = rows->logits[i] * (float)(1 / temperature);
     for (size_t r = 0; r < rows->rows; r++)
         memcpy(targets + r * outputs, distil->targets + numbers[r] * outputs, outputs * sizeof *targets);
-    /* temperature^2 times the derivative of logit / temperature. */
+    /* The factor temperature^2 times 1 / temperature, the derivative of logit / temperature. */
     float by = (float)(share * temperature) * scale;
-    const sl_loss_rows softened = {rows->rows, outputs, logits, targets, rows->weights};
+    const sl_loss_rows softened = {
+        .rows = rows->rows, .outputs = outputs, .logits = logits, .labels = targets, .weights = rows->weights};
     double sum = loss == SL_LOSS_MULTICLASS ? multiclass_sum(rows, logits, targets, by, soft)
                                             : sl_loss_sum(loss, &softened, by, soft);
     distil->loops->add(gradient, soft, count);

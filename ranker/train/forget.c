@@ -1,6 +1,6 @@
-/* Training forgets a share of the values of a mini-batch: they become what a missing or an unseen value is encoded to.
- * Dropout does so to inputs (Hinton et al. 2012). A share of users and items is forgotten whole, as by DropoutNet
- * (Volkovs et al. 2017). So the model learns what to say about a value, user or item that it does not know. */
+/* Forgetting replaces a value by the encoding of a missing or an unseen value. Dropout does this to inputs (Hinton et
+ * al. 2012). DropoutNet forgets whole users and items (Volkovs et al. 2017). So the model learns what to predict for an
+ * unknown value, user or item. */
 #include "ranker/train/forget.h"
 
 #include "base/random.h"
@@ -8,14 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Number of the stream of random numbers. dataset.c and weights.c have the streams before it. */
+/* Number of this stream of random numbers. dataset.c and weights.c use the lower numbers. */
 #define STREAM_FORGET ((uint64_t)3 << 32)
 
-/* From this many rows on, waking threads for them pays. */
+/* With fewer rows, waking threads costs more than it saves. */
 #define ROWS_FOR_THREADS ((size_t)1024)
 
-/* A draw has sixteen bits. The first draws of a row are for sides: the user's, the item's, both. Then each feature has
- * one. */
+/* A draw has 16 bits. A row's first draws decide about sides: user, item, both. Then each feature has one draw. */
 enum { SIDE_DRAWS = 3, DRAWS = 4 };
 
 typedef enum fate { KEPT, MISSING, UNSEEN } fate;
@@ -56,17 +55,17 @@ void sl_forgetter_free(sl_forgetter *forgetter) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What is forgotten
+ * Choosing what to forget
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The draws of one row, made four at a time. */
+/* The draws of one row, four per 64-bit word. */
 typedef struct draws {
     uint64_t seed, first; /* number of the row's first word */
     size_t word;          /* number of the word in `bits`; SIZE_MAX: none yet */
     uint64_t bits;
 } draws;
 
-static uint32_t draw(draws *d, size_t number) {
+static uint32_t draw_bits(draws *d, size_t number) {
     if (number / DRAWS != d->word) {
         d->word = number / DRAWS;
         d->bits = sl_random_at(d->seed, d->first + d->word);
@@ -74,8 +73,8 @@ static uint32_t draw(draws *d, size_t number) {
     return (uint32_t)(d->bits >> 16 * (number % DRAWS)) & 0xffff;
 }
 
-/* Chooses among a feature's unseen ids. The draw that forgot the value is below the share and would choose only the
- * first ids. */
+/* Random number that chooses among a feature's unseen ids. The draw that forgot the value would not do: it is below the
+ * share, so it would choose only the first ids. */
 static uint64_t bucket_of(const draws *d, size_t number) {
     return sl_random_at(~d->seed, d->first * DRAWS + number);
 }
@@ -91,26 +90,26 @@ static size_t unseen_ids(const sl_feature *feature) {
     return coded && (spec->coding == SL_CODING_FITTED || spec->coding == SL_CODING_LISTED) ? spec->oov : 0;
 }
 
-/* The whole sides that a row forgets: a mask of those without any value, and one of those with unseen categories. */
-typedef struct lost {
+/* The sides that a row forgets, as masks: sides without any value, and sides with unseen categories. */
+typedef struct forgotten_sides {
     unsigned missing, unseen;
-} lost;
+} forgotten_sides;
 
-static lost lost_sides(const sl_forgetter *forgetter, draws *d) {
+static forgotten_sides draw_forgotten_sides(const sl_forgetter *forgetter, draws *d) {
     static const unsigned sides[SIDE_DRAWS] = {1u << SL_SIDE_USER, 1u << SL_SIDE_ITEM,
                                                1u << SL_SIDE_USER | 1u << SL_SIDE_ITEM};
-    lost out = {0, 0};
+    forgotten_sides out = {0, 0};
     for (size_t i = 0; i < SIDE_DRAWS; i++) {
-        uint32_t drawn = draw(d, i);
+        uint32_t drawn = draw_bits(d, i);
         if (drawn < forgetter->share) *(drawn % 2 ? &out.unseen : &out.missing) |= sides[i];
     }
     return out;
 }
 
-/* Decides what becomes of a value. A missing number is encoded as its mean, which needs no training. An indicator does
- * need it.
+/* Decides what happens to a value. A missing number is encoded as the mean, which needs no training. Its indicator
+ * does.
  * Parameters: `drawn` is the feature's draw. */
-static fate fate_of(const sl_forgetter *forgetter, const sl_feature *feature, lost sides, uint32_t drawn) {
+static fate fate_of(const sl_forgetter *forgetter, const sl_feature *feature, forgotten_sides sides, uint32_t drawn) {
     int unseen = unseen_ids(feature) > 0;
     if (sides.missing >> feature->side & 1) return MISSING;
     if (feature->spec->type == SL_FEATURE_VECTOR || feature->spec->type == SL_FEATURE_SCORE) return KEPT;
@@ -121,7 +120,7 @@ static fate fate_of(const sl_forgetter *forgetter, const sl_feature *feature, lo
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Forgetting it
+ * Forgetting single values
  * ------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t unseen_id(const sl_feature *feature, uint64_t bucket) {
@@ -137,7 +136,7 @@ static void forget_single(const sl_forgetter *forgetter, const sl_feature *featu
         memcpy(dense + feature->at, missing->dense + feature->at, feature->width * sizeof *dense);
 }
 
-/* Makes the crosses anew, in the order of the spec: a cross may be of another cross. */
+/* Computes the crosses again, in the order of the spec, because a cross may contain a cross. */
 static void cross_again(const sl_features *features, uint32_t *ids) {
     for (size_t f = 0; f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
@@ -150,14 +149,14 @@ static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
     const sl_features *features = forgetter->features;
     for (size_t r = from; r < to; r++) {
         draws d = draws_of(forgetter, seed, r);
-        lost sides = lost_sides(forgetter, &d);
+        forgotten_sides sides = draw_forgotten_sides(forgetter, &d);
         float *dense = minibatch->dense + r * features->dense_width;
         uint32_t *ids = minibatch->ids + r * features->id_count;
         int changed = 0;
         for (size_t f = 0; f < features->count; f++) {
             const sl_feature *feature = &features->features[f];
             if (feature->spec->type == SL_FEATURE_CROSS) continue;
-            fate how = fate_of(forgetter, feature, sides, draw(&d, SIDE_DRAWS + f));
+            fate how = fate_of(forgetter, feature, sides, draw_bits(&d, SIDE_DRAWS + f));
             if (how == KEPT) continue;
             forget_single(forgetter, feature, how, bucket_of(&d, SIDE_DRAWS + f), dense, ids);
             changed = 1;
@@ -167,10 +166,10 @@ static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Bags, which are moved towards the front as others are emptied
+ * Forgetting bags, and closing the gaps they leave
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Moves a bag's ids from `from` on to `to`, which is not behind `from`. Returns how many ids are left. */
+/* Moves a bag's ids from place `from` to place `to`, which is not behind `from`. Returns how many ids are left. */
 static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size_t from, size_t count, fate how,
                        uint64_t bucket) {
     if (how == MISSING) return 0;
@@ -179,16 +178,16 @@ static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size
     return count;
 }
 
-/* The bags of a mini-batch while they are moved towards the front, one after the other. */
-typedef struct packing {
+/* Moves the bags of a mini-batch to the front, one after the other, as some become shorter. */
+typedef struct bag_packing {
     const sl_forgetter *forgetter;
     sl_minibatch *minibatch;
-    size_t from, end; /* the old place of the next bag's ids */
-    size_t used;      /* ids in front of the place that the bag moves to */
-} packing;
+    size_t from, end; /* place of the next bag's ids before the move */
+    size_t used;      /* ids moved so far: the next bag moves here */
+} bag_packing;
 
-/* Moves the next bag, with what is left of it. Returns how many ids that are. */
-static size_t forget_bag(const packing *p, size_t row, size_t bag, lost sides, draws *d) {
+/* Moves the rest of the next bag. Returns how many ids are left of it. */
+static size_t forget_bag(const bag_packing *p, size_t row, size_t bag, forgotten_sides sides, draws *d) {
     const sl_features *features = p->forgetter->features;
     sl_minibatch *minibatch = p->minibatch;
     size_t number = p->forgetter->bags[bag];
@@ -197,7 +196,7 @@ static size_t forget_bag(const packing *p, size_t row, size_t bag, lost sides, d
         return sl_cross_bag(features, feature, minibatch->ids + row * features->id_count,
                             minibatch->bag_start + row * features->bag_count, minibatch->bag_ids,
                             minibatch->bag_ids + p->used);
-    fate how = fate_of(p->forgetter, feature, sides, draw(d, SIDE_DRAWS + number));
+    fate how = fate_of(p->forgetter, feature, sides, draw_bits(d, SIDE_DRAWS + number));
     uint64_t bucket = bucket_of(d, SIDE_DRAWS + number);
     return move_bag(feature, minibatch->bag_ids, p->used, p->from, p->end - p->from, how, bucket);
 }
@@ -205,15 +204,15 @@ static size_t forget_bag(const packing *p, size_t row, size_t bag, lost sides, d
 static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed) {
     size_t bags = forgetter->features->bag_count;
     uint32_t *start = minibatch->bag_start;
-    packing p = {.forgetter = forgetter, .minibatch = minibatch, .from = start[0]};
+    bag_packing p = {.forgetter = forgetter, .minibatch = minibatch, .from = start[0]};
     for (size_t r = 0; r < minibatch->rows.rows; r++, start += bags) {
         draws d = draws_of(forgetter, seed, r);
-        lost sides = lost_sides(forgetter, &d);
+        forgotten_sides sides = draw_forgotten_sides(forgetter, &d);
         for (size_t b = 0; b < bags; b++) {
             p.end = start[b + 1];
             start[b] = (uint32_t)p.used;
             p.used += forget_bag(&p, r, b, sides, &d);
-            /* A cross of this bag reads the bag's new end there. The next bag's old start is kept in p.from. */
+            /* A cross of this bag reads the bag's new end in start[b + 1]. p.from keeps the next bag's old start. */
             start[b + 1] = (uint32_t)p.used;
             p.from = p.end;
         }

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* A magnitude is compared by the bits of the float, which rise with it: by the upper half first, then by the lower. */
+/* The bits of a positive float rise with its value. So magnitudes compare by their bits: by the upper 16 first, then by
+ * the lower 16. */
 #define HALF ((size_t)1 << 16)
 #define SIGN 0x7fffffffu
 
@@ -45,7 +46,7 @@ static uint32_t bits_of(float weight) {
     return bits & SIGN;
 }
 
-/* Some layers: those from `from` on, before `to`. */
+/* Layers `from` to `to` - 1. */
 typedef struct span {
     size_t from, to;
 } span;
@@ -57,7 +58,8 @@ static size_t weights_of(const sl_net_shape *shape, span layers) {
     return count;
 }
 
-/* Counts the weights by the upper half of their bits; with `upper` given, by the lower half those with that one. */
+/* Counts the weights by the upper half of their bits. With `upper`, it counts only weights with that upper half, by
+ * their lower half. */
 static void count_weights(sl_magnitude *magnitude, const float *dense, span layers, const uint32_t *upper) {
     memset(magnitude->counts, 0, HALF * sizeof *magnitude->counts);
     for (size_t l = layers.from; l < layers.to; l++) {
@@ -72,7 +74,7 @@ static void count_weights(sl_magnitude *magnitude, const float *dense, span laye
     }
 }
 
-/* Returns the half in which the weight lies that `*before` others come before; *before falls to those of its half. */
+/* Finds the half of the weight with rank *before (from 0). *before becomes the rank within that half. */
 static uint32_t find_half(const sl_magnitude *magnitude, size_t *before) {
     uint32_t half = 0;
     while (*before >= magnitude->counts[half])
@@ -80,7 +82,7 @@ static uint32_t find_half(const sl_magnitude *magnitude, size_t *before) {
     return half;
 }
 
-/* Sets the `count` smallest weights of the layers to 0. Equal ones are taken in their order. */
+/* Sets the `count` smallest weights of the layers to 0. Of equal weights, the first ones go. */
 static void cut_smallest(sl_magnitude *magnitude, float *dense, span layers, size_t count) {
     if (!count) return;
     size_t equal = count - 1;
@@ -88,7 +90,7 @@ static void cut_smallest(sl_magnitude *magnitude, float *dense, span layers, siz
     uint32_t upper = find_half(magnitude, &equal);
     count_weights(magnitude, dense, layers, &upper);
     uint32_t limit = upper << 16 | find_half(magnitude, &equal);
-    /* All below the limit go, and so do equal + 1 that are at it. */
+    /* All weights below the limit go, and equal + 1 of the weights at the limit. */
     for (size_t l = layers.from; l < layers.to; l++) {
         size_t begin = sl_net_weight_at(&magnitude->shape, l), end = sl_net_bias_at(&magnitude->shape, l);
         for (size_t i = begin; i < end; i++) {

@@ -1,9 +1,9 @@
-/* Tells whether a file holds the model that was written to it. */
+/* Checks that a file still holds the model that was written to it. */
 #include "base/params.h"
 #include "ranker/model/model_file.h"
 #include "ranker/train/checkpoint.h"
 
-/* Checks the model by opening it: opening asks everything that a model must hold to. */
+/* Checks the model by opening it, because opening checks every property of a model. */
 static sl_status check_model(const sl_store *store, const sl_allocator *allocator, sl_ranker_check_report *report) {
     sl_ranker *ranker;
     sl_ranker_info info = {.struct_size = sizeof info};

@@ -1,30 +1,30 @@
-/* Applying: each touched weight is stepped once, by its collected gradient. */
+/* Applying: one step per touched weight, by its collected gradient. */
 #include "base/prefetch.h"
 #include "base/thread.h"
 #include "ranker/train/sparse_train.h"
 
 #include <math.h>
 
-/* Touched rows whose weights and states are prefetched ahead of their step. */
+/* Touched rows between the prefetch of weights and states and their step. */
 enum { ROWS_AHEAD = 4 };
 
 /* ---------------------------------------------------------------------------------------------------------------
  * The wide part
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One weight's step of FTRL-proximal (McMahan et al. 2013, Algorithm 1). The schedule's share scales the gradient that
- * z takes. Scaling the rate that z is divided by would draw weights back to 0 as the share falls. A weight that did not
- * begin at 0 gets the z that stands for it. */
+/* One weight's step of FTRL-proximal (McMahan et al. 2013, Algorithm 1). The schedule's factor scales the gradient that
+ * is added to z. If it scaled the rate that divides z, it would pull weights to 0 as the factor falls. A weight that
+ * did not start at 0 gets the z that yields this weight. */
 typedef struct ftrl {
     float rate, beta, l1, l2;
-    float share; /* the schedule's share of the rate */
+    float share; /* the schedule's factor of the rate */
 } ftrl;
 
 static void ftrl_step(const ftrl *by, float *weight, float *z, float *n, float gradient) {
     float w = *weight, squared = gradient * gradient;
     if (*n == 0 && *z == 0 && w != 0) *z = -w * (by->beta / by->rate + by->l2) - copysignf(by->l1, w);
     float root_before = sqrtf(*n), root = sqrtf(*n + squared);
-    /* (root - root_before) / rate, without the cancellation. */
+    /* (root - root_before) / rate, without cancellation. */
     float sigma = squared > 0 ? squared / ((root + root_before) * by->rate) : 0;
     *z += by->share * gradient - sigma * w;
     *n += squared;
@@ -62,8 +62,11 @@ static void apply_bias(sl_sparse_trainer *trainer, const ftrl *by, float *bias) 
 
 void sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate) {
     const sl_spec *spec = trainer->features->spec;
-    ftrl by = {(float)spec->wide_rate, (float)spec->wide_beta, (float)spec->wide_l1, (float)spec->wide_l2,
-               (float)(rate / spec->wide_rate)};
+    ftrl by = {.rate = (float)spec->wide_rate,
+               .beta = (float)spec->wide_beta,
+               .l1 = (float)spec->wide_l1,
+               .l2 = (float)spec->wide_l2,
+               .share = (float)(rate / spec->wide_rate)};
     apply_wide(trainer, &by, wide);
     apply_bias(trainer, &by, bias);
 }
@@ -94,8 +97,8 @@ static void apply_table(sl_sparse_trainer *trainer, size_t table, float *weights
     }
 }
 
-/* Floats of the sums that are to be applied. */
-static size_t work(const sl_sparse_trainer *trainer) {
+/* Floats of the sums to apply. */
+static size_t floats_to_apply(const sl_sparse_trainer *trainer) {
     size_t floats = 0;
     for (size_t t = 0; t < trainer->features->table_count; t++)
         floats += trainer->gradients.tables[t].count * trainer->gradients.tables[t].width;
@@ -103,9 +106,9 @@ static size_t work(const sl_sparse_trainer *trainer) {
 }
 
 void sl_embedding_apply(sl_sparse_trainer *trainer, float *const *embeddings, const sl_step *step) {
-    size_t count = trainer->features->table_count, threads = sl_sparse_threads(trainer, work(trainer));
+    size_t count = trainer->features->table_count, threads = sl_sparse_threads(trainer, floats_to_apply(trainer));
     sl_step by = *step;
-    by.l2 = 0; /* l2 decays dense weights only: untouched rows would be spared */
+    by.l2 = 0; /* l2 decays dense weights only: it would miss untouched rows */
     if (threads <= 1) {
         for (size_t t = 0; t < count; t++)
             apply_table(trainer, t, embeddings[t], &by);

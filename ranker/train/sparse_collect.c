@@ -1,19 +1,19 @@
-/* Collecting: the gradients of a mini-batch, summed by weight. */
+/* Collecting: the gradients of a mini-batch, summed per weight. */
 #include "base/prefetch.h"
 #include "base/thread.h"
 #include "ranker/train/sparse_train.h"
 
 #include <string.h>
 
-/* Rows whose tags are prefetched ahead of their use. */
+/* Rows between the prefetch of a tag and its use. */
 enum { IDS_AHEAD = 8 };
 
 /* ---------------------------------------------------------------------------------------------------------------
  * The wide part
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The gradients by one feature's weights. A weight belongs to one feature, so that its sum goes in the order of rows. A
- * feature at a time keeps its tags and sums in a near cache. */
+/* Adds the gradients by one feature's weights. A weight belongs to one feature, so its sum follows the order of rows.
+ * One feature at a time keeps its tags and sums in the L1 or L2 cache. */
 static void add_wide_feature(sl_row_sums *sums, const sl_features *features, const sl_feature *feature,
                              const sl_encoded *rows, const float *gradient) {
     size_t outputs = features->outputs;
@@ -72,7 +72,7 @@ static inline void add_scaled(const sl_loops *loops, sl_row_sums *to, uint32_t r
     }
 }
 
-/* Each dimension's gradient goes to the first id that had the largest value. */
+/* Adds each dimension's gradient to the first id with the largest value. */
 static void add_max(sl_row_sums *to, const uint32_t *ids, size_t count, const float *table, const float *gradient) {
     size_t dim = to->width;
     for (size_t d = 0; d < dim; d++) {

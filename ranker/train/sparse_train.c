@@ -1,28 +1,28 @@
-/* The optimisers' states of the wide part and the embeddings: made, freed, written for a checkpoint. */
+/* Optimiser states of the wide part and the embeddings: memory, and bytes for a checkpoint. */
 #include "ranker/train/sparse_train.h"
 
 #include "base/thread.h"
 
 #include <string.h>
 
-/* Floats of gradients below which a second thread costs more than it saves. */
+/* Floats of gradients per thread: with fewer, a thread costs more than it saves. */
 #define WORK_OF_A_THREAD ((size_t)1 << 15)
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Floats of optimiser state for each weight of a table. */
-static size_t moments(const sl_features *features) {
+/* Floats of optimiser state per weight of a table. */
+static size_t states_per_weight(const sl_features *features) {
     return features->spec->optimizer == SL_ADAM ? 2 : 1;
 }
 
 static size_t state_floats(const sl_features *features, size_t table) {
-    return moments(features) * sl_table_floats(features, table);
+    return states_per_weight(features) * sl_table_floats(features, table);
 }
 
-/* The most rows of a table that a mini-batch can touch. A bag has any number of ids. A table of bags has room for all
- * of its rows, so that collecting cannot fail. */
+/* Upper bound of the table's rows that a mini-batch touches. A bag has any number of ids, so a table of bags gets room
+ * for all of its rows. Collecting then cannot fail. */
 static size_t table_room(const sl_features *features, size_t table, size_t max_rows) {
     size_t size = features->tables[table].size, most = 0;
     for (size_t f = 0; f < features->count; f++) {
@@ -33,7 +33,8 @@ static size_t table_room(const sl_features *features, size_t table, size_t max_r
     return most < size ? most : size;
 }
 
-/* The most rows of wide weights that a mini-batch can touch. A dense feature touches the same ones in every row. */
+/* Upper bound of the rows of wide weights that a mini-batch touches. A dense feature touches the same weights in every
+ * row. */
 static size_t wide_room(const sl_features *features, size_t max_rows) {
     size_t most = 0;
     for (size_t f = 0; f < features->count; f++) {
@@ -45,7 +46,7 @@ static size_t wide_room(const sl_features *features, size_t max_rows) {
     return most < features->wide_size ? most : features->wide_size;
 }
 
-static sl_status make_table(sl_sparse_trainer *trainer, size_t table, size_t max_rows) {
+static sl_status make_table_state(sl_sparse_trainer *trainer, size_t table, size_t max_rows) {
     const sl_features *features = trainer->features;
     const sl_table_shape *shape = &features->tables[table];
     void *block;
@@ -55,7 +56,7 @@ static sl_status make_table(sl_sparse_trainer *trainer, size_t table, size_t max
                               &trainer->gradients.tables[table]);
 }
 
-static sl_status make_tables(sl_sparse_trainer *trainer, size_t max_rows) {
+static sl_status make_table_states(sl_sparse_trainer *trainer, size_t max_rows) {
     size_t count = trainer->features->table_count;
     void *block;
     SL_TRY(sl_mem_alloc(&trainer->allocator, count * sizeof *trainer->table_states, &block));
@@ -63,7 +64,7 @@ static sl_status make_tables(sl_sparse_trainer *trainer, size_t max_rows) {
     SL_TRY(sl_mem_alloc(&trainer->allocator, count * sizeof *trainer->gradients.tables, &block));
     trainer->gradients.tables = block;
     for (size_t t = 0; t < count; t++)
-        SL_TRY(make_table(trainer, t, max_rows));
+        SL_TRY(make_table_state(trainer, t, max_rows));
     return SL_OK;
 }
 
@@ -71,7 +72,7 @@ static size_t wide_state_floats(const sl_sparse_trainer *trainer) {
     return 2 * trainer->wide_count + 2 * trainer->features->outputs;
 }
 
-static sl_status make_wide(sl_sparse_trainer *trainer, size_t max_rows) {
+static sl_status make_wide_state(sl_sparse_trainer *trainer, size_t max_rows) {
     const sl_features *features = trainer->features;
     void *block;
     SL_TRY(sl_mem_alloc(&trainer->allocator, wide_state_floats(trainer) * sizeof(float), &block));
@@ -93,8 +94,8 @@ sl_status sl_sparse_trainer_create(const sl_features *features, size_t max_rows,
     trainer->loops = sl_loops_get();
     trainer->threads = sl_thread_count(threads);
     trainer->wide_count = features->wide_size * features->outputs;
-    sl_status status = make_wide(trainer, max_rows);
-    if (status == SL_OK) status = make_tables(trainer, max_rows);
+    sl_status status = make_wide_state(trainer, max_rows);
+    if (status == SL_OK) status = make_table_states(trainer, max_rows);
     if (status == SL_OK)
         *out = trainer;
     else
@@ -128,8 +129,8 @@ size_t sl_sparse_threads(const sl_sparse_trainer *trainer, size_t floats) {
 int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row) {
     const sl_features *features = trainer->features;
     size_t dim = features->tables[table].dim;
-    /* Sums of squares or second moments: no step takes them back to 0. */
-    size_t squares = (moments(features) - 1) * sl_table_floats(features, table);
+    /* Squares only add up here, so no step makes them 0 again. */
+    size_t squares = (states_per_weight(features) - 1) * sl_table_floats(features, table);
     const float *state = trainer->table_states[table] + squares + row * dim;
     for (size_t d = 0; d < dim; d++)
         if (state[d] != 0) return 1;

@@ -1,10 +1,10 @@
-/* Training of the parts of the model that a row touches a few weights of: the wide part and the embeddings.
+/* Training of the wide part and the embeddings: a row touches only a few of their weights.
  *
  *     collect                      reduce                            apply
  *     gradients summed by weight   sums of other machines added up   weights stepped by the sums
  *
- * Collecting changes no weight and applying reads no row. One machine has nothing to reduce. A reducer for several
- * adds to `gradients` between the two calls. */
+ * Collecting changes no weight, and applying reads no row. One machine has nothing to reduce. A reducer for several
+ * machines adds to `gradients` between the two calls. */
 #ifndef SL_RANKER_TRAIN_SPARSE_TRAIN_H
 #define SL_RANKER_TRAIN_SPARSE_TRAIN_H
 
@@ -16,7 +16,7 @@
 typedef struct sl_sparse_gradients {
     sl_row_sums wide;    /* rows of `outputs` weights */
     float *bias;         /* outputs */
-    sl_row_sums *tables; /* one for each embedding table: rows of its dim */
+    sl_row_sums *tables; /* one per embedding table: rows of its dim */
 } sl_sparse_gradients;
 
 typedef struct sl_sparse_trainer {
@@ -26,55 +26,55 @@ typedef struct sl_sparse_trainer {
     size_t threads;
     size_t wide_count;    /* weights of the wide part: wide_size * outputs */
     float *wide_state;    /* FTRL's z, then n, of the wide weights; then z and n of the bias */
-    float **table_states; /* one for each table. AdaGrad: sums of squares. Adam: first moments, then second ones */
+    float **table_states; /* one per table. AdaGrad: sums of squares. Adam: first moments, then second moments */
     sl_sparse_gradients gradients;
 } sl_sparse_trainer;
 
-/* Makes the optimisers' states, and room for the gradients of max_rows rows: collecting and applying allocate nothing.
- */
+/* Makes the optimisers' states, and memory for the gradients of max_rows rows. Collecting and applying allocate
+ * nothing. */
 sl_status sl_sparse_trainer_create(const sl_features *features, size_t max_rows, size_t threads,
                                    const sl_allocator *allocator, sl_sparse_trainer **out);
 void sl_sparse_trainer_free(sl_sparse_trainer *trainer);
 
-/* ---- sparse_collect.c. Sums go in the order of features and rows, whatever the number of threads. ---- */
+/* ---- sparse_collect.c. Sums follow the order of features and rows, whatever the number of threads. ---- */
 
 /* Sums the gradients by the wide weights and the bias.
  * Parameters: gradient is by the logits, (rows, outputs). */
 void sl_wide_collect(sl_sparse_trainer *trainer, const sl_encoded *rows, const float *gradient);
 /* Sums the gradients by the embeddings.
- * Parameters: input_gradient is by the deep part's inputs, (rows, deep_inputs). The embeddings tell which id of a bag
- * gave its largest value.
- * Threads: each table is one thread's. */
+ * Parameters: input_gradient is by the deep part's inputs, (rows, deep_inputs). The embeddings show which id of a bag
+ * gave its maximum.
+ * Threads: one thread per table. */
 void sl_embedding_collect(sl_sparse_trainer *trainer, const float *const *embeddings, const sl_encoded *rows,
                           const float *input_gradient);
 
-/* ---- sparse_apply.c. Weights that no gradient touches, and their states, stay as they are. ---- */
+/* ---- sparse_apply.c. Untouched weights and their states do not change. ---- */
 
 /* Steps the touched wide weights and the bias by FTRL-proximal. The bias has neither L1 nor L2.
- * Parameters: rate is the spec's times the schedule's share, from 1 to 0. The share scales the gradient, so that
- * weights stand still in the end. */
+ * Parameters: rate is the spec's rate times the schedule's factor, which falls from 1 to 0. The factor scales the
+ * gradient, so the weights stop moving at the end. */
 void sl_wide_apply(sl_sparse_trainer *trainer, float *wide, float *bias, double rate);
-/* Steps the touched embeddings by AdaGrad or Adam. step->l2 decays dense weights only and is not applied.
- * Threads: each table is one thread's. */
+/* Steps the touched embeddings by AdaGrad or Adam. It ignores step->l2, which decays dense weights only.
+ * Threads: one thread per table. */
 void sl_embedding_apply(sl_sparse_trainer *trainer, float *const *embeddings, const sl_step *step);
 
 /* ---- sparse_train.c ---- */
 
-/* Tells whether any step has had a gradient for this row of a table. */
+/* Whether any step had a gradient for this row of a table. */
 int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row);
 
-/* The states as one run of floats, for a checkpoint: wide_state, then the tables' states. */
+/* All states as consecutive floats, for a checkpoint: wide_state, then the tables' states. */
 size_t sl_sparse_state_size(const sl_sparse_trainer *trainer);
 void sl_sparse_state_write(const sl_sparse_trainer *trainer, float *out);
 void sl_sparse_state_read(sl_sparse_trainer *trainer, const float *in);
 
 /* ---- For the files above ---- */
 
-/* Floats of a table's weights. */
+/* Number of weights of a table. */
 static inline size_t sl_table_floats(const sl_features *features, size_t table) {
     return features->tables[table].size * features->tables[table].dim;
 }
-/* Threads that are worth waking for this many floats of gradients. */
+/* Number of threads that pay off for this many floats of gradients. */
 size_t sl_sparse_threads(const sl_sparse_trainer *trainer, size_t floats);
 
 #endif

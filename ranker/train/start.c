@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Tells whether a part of the model has the same features. */
+/* Whether both models' wide and deep parts have the same features in the same places. */
 static int same_places(const sl_features *features, const sl_features *other) {
     for (size_t i = 0; i < features->count; i++) {
         const sl_feature *a = &features->features[i], *b = &other->features[i];
@@ -11,8 +11,9 @@ static int same_places(const sl_features *features, const sl_features *other) {
     return features->wide_size == other->wide_size && features->deep_inputs == other->deep_inputs;
 }
 
-/* Copies the features by their bytes, as a model's file has them. Takes the spec over, on failure too. */
-static sl_status copy(sl_spec *spec, const sl_features *from, sl_features **out) {
+/* Copies the features by writing and reading their bytes, as in a model file. Owns the spec, and frees it on failure
+ * too. */
+static sl_status copy_features(sl_spec *spec, const sl_features *from, sl_features **out) {
     sl_allocator allocator = spec->allocator;
     void *data;
     size_t size;
@@ -44,7 +45,7 @@ sl_status sl_start_features(const char *text, const sl_features *from, const sl_
     }
     if (params->epochs) spec->epochs = params->epochs;
     if (params->seed) spec->seed = params->seed;
-    SL_TRY(copy(spec, from, out));
+    SL_TRY(copy_features(spec, from, out));
     if (same_places(*out, from)) return SL_OK;
     sl_features_free(*out);
     *out = NULL;

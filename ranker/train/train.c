@@ -26,7 +26,7 @@ sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *m
     if (!(mine->rate_scale > 0 && isfinite(mine->rate_scale)))
         return sl_fail(SL_EINVAL, "rate_scale is %g; give a number above 0", mine->rate_scale);
     if (!mine->teacher) return SL_OK;
-    /* Beyond these, its square or its inverse takes logits and gradients out of what floats hold. */
+    /* Outside these bounds, temperature^2 or its inverse makes logits and gradients overflow floats. */
     if (!(mine->temperature >= 0.001 && mine->temperature <= 1000))
         return sl_fail(SL_EINVAL, "temperature is %g; give a number from 0.001 to 1000", mine->temperature);
     if (!(mine->soft >= 0 && mine->soft <= 1))
@@ -70,9 +70,9 @@ static void write_report(const sl_train_loop *loop, double read_s, sl_train_repo
     sl_params_out(out, &report, sizeof report);
 }
 
-/* Takes up the checkpoint if one is asked for and there is one. Otherwise the training begins anew. Its first
- * checkpoint is written at once, so that a path that cannot be written is told before the work. */
-static sl_status start(sl_train_loop *loop) {
+/* Goes on from the checkpoint if params asks for it and the file exists. Otherwise writes the first checkpoint, so a
+ * bad path fails before the work. */
+static sl_status resume_or_begin(sl_train_loop *loop) {
     const sl_train_params *params = loop->params;
     const sl_train_position *position = &loop->trainer->position;
     int found = 0;
@@ -87,7 +87,7 @@ static sl_status start(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Tells the precision, where one was asked for. */
+/* Logs the precision if the caller chose one. */
 static void log_precision(const sl_train_loop *loop) {
     const sl_train_params *params = loop->params;
     const sl_trainer *trainer = loop->trainer;
@@ -102,7 +102,7 @@ static void log_precision(const sl_train_loop *loop) {
 static sl_status train_to_the_end(sl_train_loop *loop) {
     const char *path = loop->params->checkpoint;
     if (path) SL_TRY(sl_checkpoint_create(loop->params, loop->trainer, &loop->checkpoint));
-    sl_status status = start(loop);
+    sl_status status = resume_or_begin(loop);
     if (status == SL_OK) log_precision(loop);
     return status == SL_OK ? sl_train_loop_run(loop) : status;
 }
@@ -119,7 +119,7 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
         return status;
     }
     if (report) write_report(&loop, read_s, report);
-    /* The training's memory goes before the ranker is made. */
+    /* Frees the training's memory before it makes the ranker. */
     sl_allocator allocator = trainer->allocator;
     sl_net_shape shape = trainer->shape;
     sl_features *features;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static sl_status not_finite(const sl_trainer *trainer, const char *which) {
+static sl_status fail_not_finite(const sl_trainer *trainer, const char *which) {
     const char *fp16 =
         trainer->precision.precision == SL_TRAIN_FP16 ? "; fp16 holds no number above 65,504: bf16 and f32 do" : "";
     return sl_fail(SL_EVALUE,
@@ -20,7 +20,7 @@ static sl_status not_finite(const sl_trainer *trainer, const char *which) {
                    (unsigned long long)trainer->position.minibatch + 1, fp16);
 }
 
-/* Leaves out the step of a mini-batch whose gradients overflow. */
+/* Skips the step of a mini-batch whose gradients overflow. */
 static sl_status skip_step(sl_train_loop *loop) {
     const sl_trainer *trainer = loop->trainer;
     char line[160];
@@ -33,8 +33,8 @@ static sl_status skip_step(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Tells that a static loss scale leaves no step to make. */
-static sl_status all_skipped(const sl_trainer *trainer) {
+/* Fails because a static loss scale skipped every step. */
+static sl_status fail_all_skipped(const sl_trainer *trainer) {
     return sl_fail(
         SL_EVALUE,
         "every step so far was skipped, because the gradients overflow fp16 at a loss scale of %g: lower the "
@@ -42,8 +42,8 @@ static sl_status all_skipped(const sl_trainer *trainer) {
         trainer->precision.loss_scale);
 }
 
-/* Steps by the collected gradients, or skips the step. */
-static sl_status step(sl_train_loop *loop) {
+/* Applies the collected gradients, or skips the step. */
+static sl_status step_or_skip(sl_train_loop *loop) {
     sl_trainer *trainer = loop->trainer;
     if (trainer->overflowed) return skip_step(loop);
     sl_trainer_apply(trainer);
@@ -51,23 +51,24 @@ static sl_status step(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Tells whether a checkpoint within the epoch is due before this mini-batch. */
+/* Whether a checkpoint within the epoch is due before this mini-batch. */
 static int checkpoint_due(const sl_train_loop *loop) {
     size_t steps = loop->params->checkpoint_steps;
     uint64_t minibatch = loop->trainer->position.minibatch;
     return loop->checkpoint && steps && minibatch && minibatch % steps == 0;
 }
 
-/* Trains on one mini-batch. The loss shows whether the weights are still good, so a checkpoint of them waits for it. */
+/* Trains on one mini-batch. Writes a due checkpoint only after the loss, because a finite loss shows that the weights
+ * are still good. */
 static sl_status train_minibatch(sl_train_loop *loop) {
     sl_trainer *trainer = loop->trainer;
     double loss, weight;
     SL_TRY(sl_trainer_start_ranges(trainer));
     SL_TRY(sl_trainer_forward(trainer, &loss, &weight));
-    if (!isfinite(loss)) return not_finite(trainer, "training");
+    if (!isfinite(loss)) return fail_not_finite(trainer, "training");
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
     SL_TRY(sl_trainer_collect(trainer));
-    SL_TRY(step(loop));
+    SL_TRY(step_or_skip(loop));
     trainer->position.loss_sum += loss;
     trainer->position.weight_sum += weight;
     trainer->position.minibatch++;
@@ -83,7 +84,7 @@ static sl_status train_epoch(sl_train_loop *loop) {
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, trainer->position.epoch);
     while (trainer->position.minibatch < minibatches)
         SL_TRY(train_minibatch(loop));
-    if (trainer->precision.skipped == (trainer->position.epoch + 1) * minibatches) return all_skipped(trainer);
+    if (trainer->precision.skipped == (trainer->position.epoch + 1) * minibatches) return fail_all_skipped(trainer);
     return SL_OK;
 }
 
@@ -98,23 +99,27 @@ sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
         size_t rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
         float *logits = trainer->valid_logits + at * outputs;
         SL_TRY(sl_trainer_logits(trainer, data->valid + at, rows, logits));
-        const sl_loss_rows judged = {rows, outputs, logits, trainer->minibatch.labels, trainer->minibatch.weights};
+        const sl_loss_rows judged = {.rows = rows,
+                                     .outputs = outputs,
+                                     .logits = logits,
+                                     .labels = trainer->minibatch.labels,
+                                     .weights = trainer->minibatch.weights};
         loss_sum += sl_loss_sum(loss, &judged, 1, NULL);
         for (size_t r = 0; r < rows; r++)
             weight_sum += (double)trainer->minibatch.weights[r];
     }
-    if (!isfinite(loss_sum)) return not_finite(trainer, "validation");
+    if (!isfinite(loss_sum)) return fail_not_finite(trainer, "validation");
     epoch->valid_loss = weight_sum > 0 ? loss_sum / weight_sum : 0;
     if (loss != SL_LOSS_LOGISTIC || data->unlabelled) return SL_OK;
     return sl_auc(trainer->valid_logits, data->rows.labels, data->rows.weights, data->valid, count, &trainer->allocator,
                   &epoch->valid_auc);
 }
 
-/* Keeps the weights if the epoch is the best. Without validation rows the last epoch is the best. */
+/* Keeps the weights if the epoch is the best. Without validation rows, the last epoch is the best. */
 static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     sl_train_position *position = &trainer->position;
     epoch->best = !trainer->best.block || !position->best_epoch || epoch->valid_loss < position->best_valid_loss;
-    /* While weights are still to be cut or quantised, none is the model that was asked for. */
+    /* Before the last cut, or before INT8 begins, the weights are not the model that the caller asked for. */
     if (!sl_trainer_is_whole(trainer)) epoch->best = 0;
     if (!epoch->best) return;
     position->best_epoch = epoch->epoch;
@@ -125,7 +130,7 @@ static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     if (trainer->ranges) sl_ranges_keep(trainer->ranges);
 }
 
-static int finished(const sl_trainer *trainer) {
+static int is_training_over(const sl_trainer *trainer) {
     const sl_train_position *position = &trainer->position;
     size_t patience = trainer->spec->patience;
     if (position->epoch >= trainer->epochs) return 1;
@@ -171,8 +176,8 @@ sl_status sl_train_loop_run(sl_train_loop *loop) {
     sl_progress_start(&loop->progress, loop->params->progress, loop->params->progress_ctx, trainer->epochs * rows);
     sl_progress_step(&loop->progress,
                      trainer->position.epoch * rows + trainer->position.minibatch * trainer->minibatch_rows);
-    if (loop->checkpoint && !finished(trainer)) SL_TRY(sl_replace_try(loop->params->checkpoint, NULL));
-    while (!finished(trainer))
+    if (loop->checkpoint && !is_training_over(trainer)) SL_TRY(sl_replace_try(loop->params->checkpoint, NULL));
+    while (!is_training_over(trainer))
         SL_TRY(run_epoch(loop));
     if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size))
         return sl_fail(SL_EVALUE, "a weight is not finite after the last epoch: lower deep.rate or wide.rate");

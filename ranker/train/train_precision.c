@@ -33,14 +33,14 @@ sl_status sl_precision_check(const sl_train_params *params) {
     return SL_OK;
 }
 
-static sl_train_precision taken(sl_train_precision asked, int has_deep) {
+static sl_train_precision precision_for(sl_train_precision asked, int has_deep) {
     if (!has_deep || asked == SL_TRAIN_DEFAULT) return SL_TRAIN_F32;
     if (asked == SL_TRAIN_AUTO) return sl_net_multiplies(SL_BF16) ? SL_TRAIN_BF16 : SL_TRAIN_F32;
     return asked;
 }
 
 sl_precision_state sl_precision_start(const sl_train_params *params, int has_deep) {
-    sl_precision_state state = {.precision = taken(params->precision, has_deep)};
+    sl_precision_state state = {.precision = precision_for(params->precision, has_deep)};
     if (state.precision != SL_TRAIN_FP16) return state;
     state.is_static = params->loss_scale > 0;
     state.loss_scale = state.is_static ? params->loss_scale : FIRST_SCALE;

@@ -7,17 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Share of a mini-batch's extremes in the moving average of ranges. */
+/* Weight of a mini-batch's extremes in the moving average of ranges. */
 #define NEW_SHARE 0.01f
-/* Learned numbers stay within these, so that their products and quotients are finite. */
+/* Bounds of learned numbers, which keep their products and quotients finite. */
 #define LEAST_NUMBER   1e-30f
 #define LARGEST_NUMBER 1e30f
-/* The largest codes, in the scale of LSQ's gradients. */
+/* Largest codes, for the scale of LSQ's gradients. */
 #define INPUT_CODES  255.0f
 #define WEIGHT_CODES 127.0f
-/* Places in a layer's numbers. */
+/* Offsets in a layer's numbers. */
 enum { LOW, HIGH, SCALES };
-/* Weights from which on waking threads pays. */
+/* Weights per thread: with fewer, waking a thread costs more than it saves. */
 #define WEIGHTS_OF_A_THREAD ((size_t)1 << 16)
 #define LINE                (SL_CACHE_LINE / sizeof(float))
 
@@ -70,7 +70,7 @@ static size_t block_size(const sl_ranges *ranges) {
     return (4 + ranges->states) * ranges->size * sizeof(float);
 }
 
-static sl_status set_up(sl_ranges *ranges, const sl_train_params *params) {
+static sl_status alloc_numbers(sl_ranges *ranges, const sl_train_params *params) {
     void *block;
     SL_TRY(choose_layers(ranges, params));
     SL_TRY(sl_mem_alloc(&ranges->allocator, block_size(ranges), &block));
@@ -96,7 +96,7 @@ sl_status sl_ranges_create(const sl_train_params *params, const sl_net_shape *sh
     ranges->kind = params->ranges;
     ranges->threads = sl_thread_count(params->threads);
     ranges->states = params->ranges == SL_TRAIN_RANGES_LEARNED ? states : 0;
-    sl_status status = set_up(ranges, params);
+    sl_status status = alloc_numbers(ranges, params);
     if (status == SL_OK)
         *out = ranges;
     else
@@ -115,7 +115,7 @@ void sl_ranges_free(sl_ranges *ranges) {
  * Ranges
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Sets the scales to each output's largest weight. Threads take columns. */
+/* Sets each output's scale from its largest weight. Each thread takes a range of columns. */
 static void observe_weights(const sl_ranges *ranges, size_t layer, const float *dense, float *scales) {
     size_t in = ranges->shape.width[layer], out = ranges->shape.width[layer + 1];
     const float *weights = dense + sl_net_weight_at(&ranges->shape, layer);
@@ -129,7 +129,7 @@ static void observe_weights(const sl_ranges *ranges, size_t layer, const float *
         to = to < out ? to : out;
         ranges->loops->peaks(weights + from, in, to - from, out, scales + from);
     }
-    /* A column of nothing keeps a scale, so that it is a number to divide by. */
+    /* A column of zeros gets scale 1, because the scale divides. */
     for (size_t o = 0; o < out; o++)
         scales[o] = scales[o] / WEIGHT_CODES >= FLT_MIN ? scales[o] / WEIGHT_CODES : 1;
 }
@@ -192,7 +192,7 @@ int sl_ranges_are_sound(const sl_ranges *ranges, const float *numbers) {
  * A step
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void average(sl_ranges *ranges, const sl_net_fake *fake) {
+static void average_ranges(sl_ranges *ranges, const sl_net_fake *fake) {
     for (size_t l = 0; l < ranges->shape.layers; l++) {
         float *numbers = ranges->numbers + ranges->at[l];
         if (!ranges->layers[l].is_int8) continue;
@@ -202,9 +202,9 @@ static void average(sl_ranges *ranges, const sl_net_fake *fake) {
     }
 }
 
-/* The gradients by the logarithms of a layer's numbers, times LSQ's scale. A step inside the range moves with the
- * scale, which is a 255th of the distance of both ends. A clipped input moves with its end alone. */
-static void gradients(const sl_ranges *ranges, const sl_net_fake *fake, size_t layer, float *out) {
+/* Computes the gradients by the logarithms of a layer's numbers, times LSQ's scale. A code inside the range moves with
+ * the scale, which is (high - low) / 255. A clipped input moves with its end alone. */
+static void range_gradients(const sl_ranges *ranges, const sl_net_fake *fake, size_t layer, float *out) {
     const float *numbers = ranges->numbers + ranges->at[layer];
     const sl_fake_sums sums = sl_net_fake_seen(fake, layer).sums;
     double scale = (double)ranges->layers[layer].input.scale, in = (double)ranges->shape.width[layer];
@@ -216,19 +216,19 @@ static void gradients(const sl_ranges *ranges, const sl_net_fake *fake, size_t l
         out[SCALES + o] = weights_by * fake->by_log_scale[layer][o];
 }
 
-static float bounded(double number) {
+static float bounded_number(double number) {
     return number < (double)LEAST_NUMBER     ? LEAST_NUMBER
            : number > (double)LARGEST_NUMBER ? LARGEST_NUMBER
                                              : (float)number;
 }
 
-/* Steps the logarithms of the numbers' magnitudes: numbers stay above 0, and steps are relative. An end that is 0
- * stays. */
-static void learn(sl_ranges *ranges, const sl_net_fake *fake, const sl_step *step) {
+/* Steps the logarithms of the numbers' magnitudes. So numbers keep their sign, and steps are relative. An end that is 0
+ * stays 0. */
+static void learn_ranges(sl_ranges *ranges, const sl_net_fake *fake, const sl_step *step) {
     size_t size = ranges->size;
     float *logs = ranges->room, *gradient = logs + size, *numbers = ranges->numbers;
     for (size_t l = 0; l < ranges->shape.layers; l++)
-        if (ranges->layers[l].is_int8) gradients(ranges, fake, l, gradient + ranges->at[l]);
+        if (ranges->layers[l].is_int8) range_gradients(ranges, fake, l, gradient + ranges->at[l]);
     for (size_t i = 0; i < size; i++)
         logs[i] = numbers[i] == 0 ? 0 : (float)log(fabs((double)numbers[i]));
     sl_step plain = *step;
@@ -238,21 +238,21 @@ static void learn(sl_ranges *ranges, const sl_net_fake *fake, const sl_step *ste
     else
         ranges->loops->adagrad(logs, ranges->state, gradient, size, &plain);
     for (size_t i = 0; i < size; i++)
-        if (numbers[i] != 0) numbers[i] = copysignf(bounded(exp((double)logs[i])), numbers[i]);
+        if (numbers[i] != 0) numbers[i] = copysignf(bounded_number(exp((double)logs[i])), numbers[i]);
 }
 
 void sl_ranges_step(sl_ranges *ranges, const sl_net_fake *seen, const sl_step *step) {
     if (ranges->kind == SL_TRAIN_RANGES_OBSERVED)
-        average(ranges, seen);
+        average_ranges(ranges, seen);
     else
-        learn(ranges, seen, step);
+        learn_ranges(ranges, seen, step);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Folding
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Codes a layer's weights a row at a time, by the loop that training has. */
+/* Codes a layer's weights row by row, with the loop that training uses. */
 static sl_status fold_layer(const sl_ranges *ranges, size_t layer, const float *dense, const sl_coded_layer *to) {
     const sl_fake_layer *from = &ranges->layers[layer];
     size_t in = ranges->shape.width[layer], out = ranges->shape.width[layer + 1];

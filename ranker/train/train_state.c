@@ -1,4 +1,4 @@
-/* A training's state, made and freed. It calls neither the loop nor the checkpoint. */
+/* Creates and frees a training's state. It calls neither the loop nor the checkpoint. */
 #include "ranker/train/train_state.h"
 
 #include "base/crc32c.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* Share of a training's steps in F32, before its layers are in INT8. */
+/* Share of the steps that train in F32 before layers switch to INT8. */
 #define FLOAT_SHARE 0.1
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -40,8 +40,7 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
     return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
 }
 
-/* The bias begins where a model that knows nothing else would put it: at the mean of a value, at the logit of the rate,
- * at the logarithms of the classes' shares. A kind of label that never occurs counts as half a row. */
+/* Sets the biases to the logarithms of the classes' shares. */
 static sl_status start_biases(const sl_dataset *data, double least, const sl_allocator *allocator,
                               sl_weights *weights) {
     const size_t outputs = data->features->outputs;
@@ -55,6 +54,8 @@ static sl_status start_biases(const sl_dataset *data, double least, const sl_all
     return SL_OK;
 }
 
+/* Sets the biases to the prediction of a model without features: the mean of a value, the logit of the rate, the
+ * logarithms of the classes' shares. A label that never occurs counts as half a row. */
 static sl_status start_bias(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
     const sl_features *features = data->features;
     const double least = 0.5 / (double)data->train_count;
@@ -81,7 +82,7 @@ sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *sha
  * The trainer
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status floats(const sl_trainer *trainer, size_t rows, size_t columns, float **out) {
+static sl_status alloc_floats(const sl_trainer *trainer, size_t rows, size_t columns, float **out) {
     size_t count, bytes;
     void *block;
     if (!sl_mul(rows, columns, &count) || !sl_mul(count, sizeof **out, &bytes))
@@ -105,18 +106,18 @@ static sl_status create_net(sl_trainer *trainer) {
     trainer->dense_states = spec->optimizer == SL_ADAM ? 2 : 1;
     SL_TRY(sl_net_trainer_create(&trainer->shape, trainer->minibatch_rows, trainer->threads, spec->dropout,
                                  &trainer->allocator, &trainer->net));
-    SL_TRY(floats(trainer, trainer->dense_size, 1, &trainer->dense_gradient));
-    return floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
+    SL_TRY(alloc_floats(trainer, trainer->dense_size, 1, &trainer->dense_gradient));
+    return alloc_floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
 }
 
-/* Sets the rows of a mini-batch. A mini-batch larger than the rows is all of them. */
+/* Sets the rows of a mini-batch: the spec's number, or all rows if there are fewer. */
 static void size_minibatch(sl_trainer *trainer) {
     size_t most =
         trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
     trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
 }
 
-/* Checks that some of the rows have a weight. `what` they are for stands in the message. */
+/* Checks that some rows have a weight above 0. `what` names the rows in the message. */
 static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, size_t count, const char *what) {
     if (count == 0 || sl_dataset_weight(data, numbers, count) > 0) return SL_OK;
     return sl_fail(
@@ -126,8 +127,7 @@ static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, 
         count, what, data->features->spec->weight);
 }
 
-/* Checks that there is something to learn: weights, more than one row, and more than one label where labels are
- * classes. */
+/* Checks that the rows can teach something: weights above 0, more than one row, and for classes more than one label. */
 static sl_status check_rows(const sl_trainer *trainer) {
     const sl_features *features = trainer->features;
     const sl_dataset *data = &trainer->data;
@@ -149,30 +149,31 @@ static sl_status check_rows(const sl_trainer *trainer) {
                    data->train_count, (double)label);
 }
 
-/* Adds what leads a training to other weights, beside spec, seed and rows, to its fingerprint. */
-static void add_to_course(sl_trainer *trainer, const void *bytes, size_t size) {
-    trainer->course_crc = sl_crc32c(trainer->course_crc, bytes, size);
+/* Adds a setting that changes the resulting weights to the fingerprint. Spec, seed and rows have fingerprints of their
+ * own. */
+static void add_to_settings(sl_trainer *trainer, const void *bytes, size_t size) {
+    trainer->settings_crc = sl_crc32c(trainer->settings_crc, bytes, size);
 }
 
-static void note_course(sl_trainer *trainer, const sl_train_params *params) {
+static void fingerprint_settings(sl_trainer *trainer, const sl_train_params *params) {
     const sl_ranker *teacher = params->teacher;
-    if (trainer->rate_scale != 1) add_to_course(trainer, &trainer->rate_scale, sizeof trainer->rate_scale);
+    if (trainer->rate_scale != 1) add_to_settings(trainer, &trainer->rate_scale, sizeof trainer->rate_scale);
     if (!teacher) return;
     const double mix[] = {params->temperature, params->soft};
-    add_to_course(trainer, mix, sizeof mix);
-    add_to_course(trainer, teacher->weights.block, teacher->weights.block_size * sizeof(float));
+    add_to_settings(trainer, mix, sizeof mix);
+    add_to_settings(trainer, teacher->weights.block, teacher->weights.block_size * sizeof(float));
 }
 
 void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights) {
     sl_weights_copy(&trainer->weights, weights, trainer->features, &trainer->shape);
-    add_to_course(trainer, weights->block, weights->block_size * sizeof(float));
+    add_to_settings(trainer, weights->block, weights->block_size * sizeof(float));
 }
 
 sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     uint64_t steps = (uint64_t)fmax(ceil(end * total), 1);
     const double cut[] = {share, (double)steps, per_layer};
-    add_to_course(trainer, cut, sizeof cut);
+    add_to_settings(trainer, cut, sizeof cut);
     return sl_magnitude_create(&trainer->shape, share, steps, per_layer, &trainer->allocator, &trainer->magnitude);
 }
 
@@ -185,23 +186,23 @@ int sl_trainer_is_whole(const sl_trainer *trainer) {
  * Ranges
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether the best weights are those kept of an epoch, and not the last ones. */
+/* Whether the best weights are a kept copy, not the last weights. */
 static int has_kept_best(const sl_trainer *trainer) {
     return trainer->best.block && trainer->position.best_epoch;
 }
 
-/* Makes the ranges. A training from a model has layers in INT8 from its first step on. One from scratch trains in F32
- * first, so that there is something to range. */
+/* Makes the ranges. A training from a model uses INT8 from its first step. A training from scratch begins in F32,
+ * because ranges need trained inputs. */
 static sl_status create_ranges(sl_trainer *trainer, const sl_train_params *params) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     SL_TRY(sl_ranges_create(params, &trainer->shape, trainer->dense_states, &trainer->allocator, &trainer->ranges));
     sl_ranges *ranges = trainer->ranges;
     if (!ranges) return SL_OK;
     ranges->first_step = params->init ? 0 : (uint64_t)(FLOAT_SHARE * total);
-    uint64_t course[2 + SL_MAX_LAYERS] = {(uint64_t)ranges->kind, ranges->first_step};
+    uint64_t settings[2 + SL_MAX_LAYERS] = {(uint64_t)ranges->kind, ranges->first_step};
     for (size_t l = 0; l < trainer->shape.layers; l++)
-        course[2 + l] = 1 + (uint64_t)ranges->layers[l].is_int8;
-    add_to_course(trainer, course, sizeof course);
+        settings[2 + l] = 1 + (uint64_t)ranges->layers[l].is_int8;
+    add_to_settings(trainer, settings, sizeof settings);
     return SL_OK;
 }
 
@@ -215,8 +216,8 @@ sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out) {
     return sl_ranges_fold(trainer->ranges, is_best, sl_trainer_best(trainer)->dense, out);
 }
 
-static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
-                        const sl_train_params *params) {
+static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
+                                const sl_train_params *params) {
     const sl_features *features = trainer->features;
     const sl_allocator *allocator = &trainer->allocator;
     sl_shape_of(features, &trainer->shape);
@@ -235,15 +236,15 @@ static sl_status set_up(sl_trainer *trainer, const sl_rows *train, const sl_rows
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
-    /* Layers in INT8 have operands of their own. */
+    /* Layers in INT8 have operand types of their own. */
     int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
     const sl_precision_state precision = sl_precision_start(params, may_round);
     SL_TRY(sl_trainer_use_precision(trainer, &precision));
     SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
-    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
-    SL_TRY(floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
-    SL_TRY(floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
-    note_course(trainer, params);
+    SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
+    SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
+    SL_TRY(alloc_floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
+    fingerprint_settings(trainer, params);
     SL_TRY(create_ranges(trainer, params));
     if (params->init) sl_trainer_begin(trainer, &params->init->weights);
     return SL_OK;
@@ -268,7 +269,7 @@ sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const s
     trainer->loops = sl_loops_get();
     trainer->rate_scale = params->rate_scale;
     trainer->data.rows.allocator = allocator;
-    status = set_up(trainer, train, valid, params);
+    status = set_up_trainer(trainer, train, valid, params);
     if (status == SL_OK)
         *out = trainer;
     else
@@ -276,7 +277,7 @@ sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const s
     return status;
 }
 
-/* Frees all but the features. */
+/* Frees everything except the features. */
 static void free_parts(sl_trainer *trainer) {
     const sl_allocator *allocator = &trainer->allocator;
     size_t logits = trainer->minibatch_rows * trainer->features->outputs * sizeof(float);

@@ -5,18 +5,18 @@
 #include <math.h>
 #include <string.h>
 
-/* From this many weights on, waking threads to step them pays. */
+/* With fewer weights, waking threads costs more than it saves. */
 #define WEIGHTS_FOR_THREADS ((size_t)1 << 15)
 
-/* Training rows that ranges are calibrated on. */
+/* Training rows that calibrate the ranges. */
 #define CALIBRATION_ROWS ((size_t)4096)
 
-/* Floats of a cache line. No two threads write to one line. */
+/* Floats in a cache line. Two threads never write to the same line. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
 
 static const double pi = 3.14159265358979323846;
 
-/* The schedule's share of the rates. */
+/* Factor of the rates by the schedule, from 1 to 0. */
 static double rate_factor(const sl_trainer *trainer) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     double passed = (double)sl_trainer_step_number(trainer) / total;
@@ -35,7 +35,8 @@ static double rate_factor(const sl_trainer *trainer) {
  * Forward
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Writes embeddings and dense columns of the mini-batch into the first layer's input. Threads take ranges of rows. */
+/* Writes the mini-batch's embeddings and dense columns into the first layer's input. Each thread takes a range of
+ * rows. */
 static void fill_inputs(sl_trainer *trainer, size_t count) {
     const sl_features *features = trainer->features;
     const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
@@ -53,7 +54,8 @@ static void fill_inputs(sl_trainer *trainer, size_t count) {
     }
 }
 
-/* Computes the deep part's logits: in a step with dropout and in the training's precision, else as serving does. */
+/* Computes the deep part's logits. A training step uses dropout and the training's precision. Otherwise the result is
+ * as in serving. */
 static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     const float *weights = trainer->weights.dense;
     size_t count = trainer->minibatch.rows.rows;
@@ -65,7 +67,7 @@ static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     return sl_net_trainer_forward(trainer->net, weights, count, seed, sl_trainer_step_number(trainer), logits);
 }
 
-/* Computes the mini-batch's logits: deep part, wide part and bias. */
+/* Computes the mini-batch's logits: deep part plus wide part plus bias. */
 static sl_status minibatch_logits(sl_trainer *trainer, int in_step, float *logits) {
     const sl_features *features = trainer->features;
     const sl_weights *weights = &trainer->weights;
@@ -98,8 +100,11 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
     SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
     sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, sl_trainer_step_number(trainer), trainer->threads);
     SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
-    const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, minibatch->labels,
-                               minibatch->weights};
+    const sl_loss_rows rows = {.rows = count,
+                               .outputs = trainer->features->outputs,
+                               .logits = trainer->logits,
+                               .labels = minibatch->labels,
+                               .weights = minibatch->weights};
     *loss_sum = loss_gradient(trainer, &rows, data->order + first);
     *weight_sum = 0;
     for (size_t r = 0; r < count; r++)
@@ -114,8 +119,11 @@ sl_status sl_trainer_logits(sl_trainer *trainer, const uint32_t *numbers, size_t
 
 sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size_t count) {
     SL_TRY(sl_trainer_logits(trainer, numbers, count, trainer->logits));
-    const sl_loss_rows rows = {count, trainer->features->outputs, trainer->logits, trainer->minibatch.labels,
-                               trainer->minibatch.weights};
+    const sl_loss_rows rows = {.rows = count,
+                               .outputs = trainer->features->outputs,
+                               .logits = trainer->logits,
+                               .labels = trainer->minibatch.labels,
+                               .weights = trainer->minibatch.weights};
     if (!isfinite(loss_gradient(trainer, &rows, numbers)))
         return sl_fail(SL_EVALUE, "the loss of the training rows is not finite; look for huge values in the columns");
     return sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
@@ -126,8 +134,8 @@ sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size
  * The beginning of INT8
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Lets the observers see the inputs of the layers of floats. */
-static sl_status observe(sl_trainer *trainer, sl_observer *const *observers) {
+/* Shows the observers every layer's inputs, computed in F32. */
+static sl_status observe_inputs(sl_trainer *trainer, sl_observer *const *observers) {
     size_t count = trainer->data.train_count < CALIBRATION_ROWS ? trainer->data.train_count : CALIBRATION_ROWS;
     for (size_t at = 0, rows; at < count; at += rows) {
         rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
@@ -145,7 +153,7 @@ sl_status sl_trainer_start_ranges(sl_trainer *trainer) {
     if (!ranges || ranges->started || sl_trainer_step_number(trainer) < ranges->first_step) return SL_OK;
     for (size_t l = 0; l < trainer->shape.layers; l++)
         SL_TRY_GOTO(sl_observer_create(&trainer->allocator, &observers[l]), done);
-    SL_TRY_GOTO(observe(trainer, observers), done);
+    SL_TRY_GOTO(observe_inputs(trainer, observers), done);
     for (size_t l = 0; l < trainer->shape.layers; l++)
         if (ranges->layers[l].is_int8)
             SL_TRY_GOTO(sl_ranges_calibrate(ranges, l, observers[l], trainer->weights.dense), done);
@@ -171,7 +179,7 @@ static void step_range(sl_trainer *trainer, size_t from, size_t to, const sl_ste
         trainer->loops->adagrad(weights, state, gradient, to - from, step);
 }
 
-/* Steps a thread's part of the block. Biases do not decay. */
+/* Steps one thread's part of the block. Biases do not decay. */
 static void step_part(sl_trainer *trainer, size_t from, size_t to, const sl_step *step) {
     const sl_net_shape *shape = &trainer->shape;
     sl_step plain = *step;
@@ -198,8 +206,8 @@ static void step_dense(sl_trainer *trainer, const sl_step *step) {
     }
 }
 
-/* Computes the gradients of the layers and of their inputs. The loss scale is a factor of all of them in between. A
- * power of 2 is taken out again exactly. */
+/* Computes the gradients of the layers and of their inputs. Under FP16 it multiplies the logits' gradients by the loss
+ * scale, and divides the results by it. A scale that is a power of 2 adds no rounding error. */
 static sl_status collect_dense(sl_trainer *trainer) {
     float *by_logits = trainer->logit_gradient, scale = (float)trainer->precision.loss_scale;
     size_t count = trainer->minibatch.rows.rows * trainer->features->outputs;
@@ -222,7 +230,7 @@ sl_status sl_trainer_collect(sl_trainer *trainer) {
     return SL_OK;
 }
 
-/* The numbers of the optimisers' step `number`, from 1. */
+/* Parameters of the optimisers' step `number`, from 1. */
 static sl_step step_of(const sl_spec *spec, double factor, double number) {
     return (sl_step){.rate = (float)(spec->deep_rate * factor),
                      .l2 = (float)spec->deep_l2,
@@ -233,7 +241,7 @@ static sl_step step_of(const sl_spec *spec, double factor, double number) {
                      .correct2 = (float)(1 / (1 - pow(spec->beta2, number)))};
 }
 
-/* Ranges have stepped since they began. */
+/* Steps the ranges. Their step numbers count from first_step. */
 static void step_ranges(sl_trainer *trainer, double factor) {
     sl_ranges *ranges = trainer->ranges;
     if (!ranges || !ranges->started) return;
@@ -244,7 +252,7 @@ static void step_ranges(sl_trainer *trainer, double factor) {
 
 void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
-    /* Adam's moments know nothing of skipped steps. */
+    /* Adam's moments do not see skipped steps. */
     double factor = rate_factor(trainer) * trainer->rate_scale;
     double number = (double)(sl_trainer_step_number(trainer) - trainer->precision.skipped) + 1;
     const sl_step step = step_of(spec, factor, number);

@@ -42,10 +42,10 @@ void sl_usage_free(sl_usage *usage) {
     usage->counts = NULL;
 }
 
-/* Columns of a table that are summed together. */
+/* Columns of a table that one pass sums. */
 enum { COLUMNS = 64 };
 
-/* Computes the mean of columns `first` to first + count - 1 over the rows in use. It is 0 if none is. */
+/* Computes the mean of columns `first` to first + count - 1 over the used rows; 0 if no row is used. */
 static void mean_of(const uint32_t *counts, const sl_table_shape *shape, const float *table, size_t first, size_t count,
                     float *out) {
     double sums[COLUMNS] = {0}, weight = 0;

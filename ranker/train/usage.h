@@ -1,4 +1,4 @@
-/* How often a training's rows use each row of the embedding tables. */
+/* How often the training rows use each row of the embedding tables. */
 #ifndef SL_RANKER_TRAIN_USAGE_H
 #define SL_RANKER_TRAIN_USAGE_H
 
@@ -8,16 +8,15 @@
 typedef struct sl_usage {
     sl_allocator allocator;
     const sl_features *features;
-    uint32_t **counts; /* for each table: uses by row; NULL: not made yet */
+    uint32_t **counts; /* for each table: uses per row; NULL: not made yet */
 } sl_usage;
 
-/* Counts the uses by the training rows. Free it on failure too. Errors: SL_ENOMEM. */
+/* Counts the uses by the training rows. The caller frees it on failure too. Errors: SL_ENOMEM. */
 sl_status sl_usage_init(sl_usage *usage, const sl_dataset *dataset, const sl_allocator *allocator);
 void sl_usage_free(sl_usage *usage);
 
-/* Sets embeddings that neither a row nor a step has touched, such as a hash's empty buckets. They become the mean
- * of the embeddings in use, weighted by their use. An unknown value is then scored as a usual one, not by random
- * numbers. */
+/* Sets embeddings that no row uses and no step changed, such as a hash's empty buckets. They become the mean of the
+ * used embeddings, weighted by their uses. So an unknown value scores like a usual one, not like random numbers. */
 void sl_usage_fill(const sl_usage *usage, const sl_sparse_trainer *trainer, float *const *embeddings);
 
 #endif
