@@ -1,5 +1,5 @@
-/* Rows, queries, ids and an allowed part of the rows, for tests of searches with a filter. There are enough rows for
- * partitions. Ids are neither nodes nor rows. */
+/* Rows, queries, ids and allowed rows for tests of filtered searches. There are enough rows for partitions. Ids are
+ * neither nodes nor rows. */
 #ifndef SL_TESTS_ALLOWED_ROWS_H
 #define SL_TESTS_ALLOWED_ROWS_H
 
@@ -24,7 +24,7 @@ int is_near(size_t row, const float *query, float least);
 /* An index of the first n rows. */
 sl_index *index_of(sl_metric metric, sl_codes codes, sl_refine refine, size_t n);
 
-/* Indexes that differ in how results are scored: by finer codes, by a copy, as walked, or by the vectors themselves. */
+/* Indexes that score results differently: by finer codes, by a copy, as the walk does, or by the vectors themselves. */
 typedef struct rows_kind {
     sl_metric metric;
     sl_codes codes;
@@ -35,15 +35,15 @@ extern const rows_kind kinds[KINDS];
 
 int is_allowed(uint64_t id);
 void allow(size_t row, int allowed);
-/* Allows one row in `every` of those that `which` leaves; every 0: none. Returns how many. */
+/* Allows one in `every` of the rows that `which` leaves; every 0: none. Returns their number. */
 size_t allow_every(size_t every, uint64_t which);
 
 /* A filter of what is allowed. */
 sl_filter *filter_of_bits(sl_index *index);
 
-/* The nearest K of each query among the allowed rows; filled up with SL_NO_ID. */
+/* The K nearest allowed rows of each query, filled up with SL_NO_ID. */
 void truth(sl_metric metric, uint64_t *ids);
-/* Every result is allowed, none is there twice, the fill comes last. Returns how many were found. */
+/* Checks that results are allowed and different, and filled up at the end. Returns their number. */
 size_t expect_lawful(const uint64_t *ids, const float *scores);
 
 #endif

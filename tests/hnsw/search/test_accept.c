@@ -1,4 +1,4 @@
-/* Searches with a filter: what is found is what comparing with every accepted vector finds, and work stays bounded. */
+/* Searches with a callback or a bitmap find the nearest accepted vectors, and their work is bounded. */
 #include "hnsw/search/searcher.h"
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
@@ -44,7 +44,7 @@ static void params_of(sl_search_params *params, size_t ef, int by_bits, int by_c
 
 static const size_t shares[] = {1, 2, 10, 100, 1000, 0};
 
-/* A pool that holds everything leaves nothing to luck: bitmap, callback and both give the exact answer. */
+/* With a pool that holds everything, bitmap, callback and both give the exact answer. */
 START_TEST(all_that_is_accepted_is_found) {
     if (!stands_for_others(_i)) return;
     const sl_metric metric = (sl_metric)(_i % 3);
@@ -70,7 +70,7 @@ START_TEST(all_that_is_accepted_is_found) {
 }
 END_TEST
 
-/* At a small effort, those that are accepted are found as well as all are without a filter. */
+/* With a small ef, a filtered search reaches the recall of an unfiltered one. */
 START_TEST(a_filter_costs_no_recall) {
     static const sl_refine tiers[] = {SL_REFINE_NONE, SL_REFINE_F32};
     sl_index *index = make(SL_METRIC_COSINE, _i ? SL_CODES_I8 : SL_CODES_F32, tiers[_i]);
@@ -124,7 +124,7 @@ START_TEST(bitmap_and_callback_must_agree) {
 }
 END_TEST
 
-/* Ids from accept_bits_count on are not accepted, and no word behind the last is read: the block ends there. */
+/* Ids from accept_bits_count on are refused, and no word behind the last is read: the block ends there. */
 START_TEST(bitmaps_end_where_they_say) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE);
     uint64_t ids[K];
@@ -178,8 +178,8 @@ START_TEST(threads_filter_alike) {
 }
 END_TEST
 
-/* A callback that accepts nothing is asked about each id of one walk, and then about each id once more. A bound on
- * visits ends that, and the search says so. */
+/* A callback that accepts nothing is called once for each id of one walk, and then once more for each id. A bound on
+ * visits ends that, and the stats tell it. */
 START_TEST(work_is_bounded) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32);
     uint64_t ids[K];
@@ -206,7 +206,7 @@ START_TEST(work_is_bounded) {
 }
 END_TEST
 
-/* Few are accepted, and all of them are found, however small the walk: min(k, accepted). */
+/* If few are accepted, all of them are found with any ef: min(k, accepted). */
 START_TEST(few_that_are_accepted_are_found) {
     const sl_metric metric = (sl_metric)_i;
     sl_index *index = make(metric, SL_CODES_I8, SL_REFINE_F32);
@@ -228,7 +228,7 @@ START_TEST(few_that_are_accepted_are_found) {
 }
 END_TEST
 
-/* A filter that leaves out what a user has seen, a few of the nearest, costs no second walk. */
+/* A filter that excludes the items a user has seen, a few of the nearest, costs no second walk. */
 START_TEST(slight_filters_cost_one_walk) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_F32);
     uint64_t ids[K], rest[K];
@@ -247,7 +247,7 @@ START_TEST(slight_filters_cost_one_walk) {
     for (size_t i = 0; i < K; i++)
         for (size_t j = 0; j < K; j++)
             ck_assert_uint_ne(rest[i], ids[j]);
-    /* Nor where the pool holds little more than the results: 54 of 64 for 50 of them. */
+    /* Nor if the pool holds little more than the results: 54 of 64 for 50 of them. */
     uint64_t many[50];
     asked = 0;
     ck_ok(sl_index_search(index, queries, SL_F32, 1, 0, 50, &params, many, NULL, &stats));
@@ -257,7 +257,7 @@ START_TEST(slight_filters_cost_one_walk) {
 }
 END_TEST
 
-/* Inside the library, results are read where the search left them. */
+/* Callers inside the library read the results in the searcher's memory. */
 START_TEST(found_where_it_lies) {
     sl_index *index = make((sl_metric)_i, SL_CODES_I8, SL_REFINE_F32);
     uint64_t ids[K];

@@ -1,5 +1,5 @@
-/* Filters node by node: ids that are spread over 64 bits, in lists of every length, and masks and ranges of tags and
- * keys, beside each vector asked by itself. */
+/* Filters node by node: ids spread over 64 bits, in lists of every length; masks and ranges of tags and keys. Each
+ * vector is also tested by itself. */
 #include "base/random.h"
 #include "hnsw/search/filter.h"
 #include "tests/support/check_main.h"
@@ -19,7 +19,7 @@ static uint64_t ids[ROOM], tags[ROOM], keys[ROOM]; /* by row */
 static uint64_t list[3 * ROOM];
 static char in_list[ROOM];
 
-/* The ids of an index, by row: spread over 64 bits, up to the last that there may be, or close together. */
+/* The ids of an index, by row: spread over 64 bits up to the last possible one, or close together. */
 static void set_up(void) {
     scratch_open(&place);
     x = clusters_make(ROOM, DIM, 0.3, 4);
@@ -95,7 +95,7 @@ static void expect_nodes(const sl_filter *filter, const sl_graph *graph) {
  * Lists
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Lists `count` rows by chance, and as many unknown ids. Every third is listed twice, and 2^64 - 1 too. */
+/* Lists `count` random rows and as many unknown ids. Every third is listed twice, and 2^64 - 1 too. */
 static size_t draw_list(size_t count) {
     size_t length = 0;
     memset(in_list, 0, sizeof in_list);
@@ -167,7 +167,7 @@ START_TEST(ids_of_a_file_that_grows) {
 }
 END_TEST
 
-/* Lists that are looked up in several chunks, and are too short for a pass over all nodes. */
+/* Lists that take several chunks of look-ups, and are too short for a pass over all nodes. */
 START_TEST(lists_of_several_chunks) {
     enum { MANY = 20000 };
     const size_t chunks[] = {500, 1023, 1024, 1025, 1200};
@@ -204,7 +204,7 @@ START_TEST(lists_of_several_chunks) {
 }
 END_TEST
 
-/* Few nodes of very many are listed, more of them than are taken at once. */
+/* Lists few of very many nodes, but more than one chunk. */
 START_TEST(few_of_very_many_are_listed) {
     enum { MANY = 150000, EVERY = 131 };
     float *points = clusters_make(MANY, 2, 0.3, 4);

@@ -1,5 +1,5 @@
-/* Bands of length in partitions under IP: what bands say of the nodes, and what queries leave out by them. Files
- * without bands, or with false ones, are read too. */
+/* Bands of length in partitions under IP: how they bound the nodes, and what queries skip by them. Files without bands,
+ * or with false ones, can be read too. */
 #include "base/random.h"
 #include "distance/double.h"
 #include "hnsw/graph/index.h"
@@ -131,8 +131,8 @@ END_TEST
  * What queries leave out
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Queries that read whole partitions find their results in three quarters of the vectors, or fewer. That holds for one
- * query as for many. */
+/* Queries that read whole partitions find their results in three quarters of the vectors, or fewer: one query as well
+ * as many. */
 START_TEST(short_vectors_are_left_out) {
     static answer by_bands, together, whole;
     sl_index *index = make(SL_METRIC_IP);
@@ -154,7 +154,7 @@ START_TEST(short_vectors_are_left_out) {
 }
 END_TEST
 
-/* All scores are alike for a query of zeros, or are negative: k vectors are found. */
+/* A query of zeros, whose scores are all equal, and one with negative scores find k vectors. */
 START_TEST(odd_queries_find_k) {
     enum { ODD = 4 };
     sl_index *index = make(SL_METRIC_IP);
@@ -204,7 +204,7 @@ START_TEST(kept_in_files) {
 }
 END_TEST
 
-/* A file that was made before there were bands: partitions are read whole. */
+/* An old file has no bands: partitions are read whole. */
 START_TEST(older_files_have_none) {
     static answer found;
     sl_index *index = make(SL_METRIC_IP);
@@ -255,8 +255,7 @@ START_TEST(wrong_sizes_are_refused) {
 }
 END_TEST
 
-/* Refused where the index is to be written to; where it is mapped, fewer or more vectors are looked at, and a check
- * tells. */
+/* Opening for writing refuses them. Mapped for reading, searches scan fewer or more vectors, and a check reports it. */
 START_TEST(wrong_content_is_found) {
     static answer found;
     sl_index *index = make(SL_METRIC_IP);

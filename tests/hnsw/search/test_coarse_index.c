@@ -76,7 +76,7 @@ static double true_score(const struct kind *kind, sl_metric metric, const void *
     return value;
 }
 
-/* Scores come from the rows that coarse ones stand for, and where those are exact they are. */
+/* Scores come from the rows behind the coarse ones, and are exact if those are. */
 static void check_scores(const answers *a, const struct kind *kind, sl_metric metric, const unsigned char *rows,
                          size_t n) {
     size_t bytes = kind->dim * sl_dtype_size(kind->dtype);
@@ -144,7 +144,7 @@ static uint32_t learned_from(const sl_index *index) {
     return sl_coarse_learned(&index->graph.coarse);
 }
 
-/* A vector at first, then more and more: the projection follows, and what was added before does too. */
+/* One vector at first, then more and more: the projection follows, and vectors added earlier follow too. */
 START_TEST(learned_anew_while_it_grows) {
     enum { MANY = 5000 };
     const struct kind *kind = &kinds[_i];
@@ -174,8 +174,8 @@ START_TEST(learned_anew_while_it_grows) {
 }
 END_TEST
 
-/* The same in a file that is written in place: a reader, and whoever opens the file later, finds what an index in
- * memory finds, whether the projection was learned anew or not. */
+/* The same in a file written in place. A reader, and a later opening, find what an index in memory finds, whether or
+ * not the projection was learnt anew. */
 START_TEST(learned_anew_in_a_file) {
     enum { FIRST = 30, MANY = 2000 };
     const struct kind *kind = &kinds[_i];
@@ -219,7 +219,7 @@ START_TEST(learned_anew_in_a_file) {
 }
 END_TEST
 
-/* Batches that scan partitions go over coarse rows too: of all partitions they find what comparing everything would. */
+/* Batches that scan all partitions score coarse rows too, and find the exact results. */
 START_TEST(scanned_in_batches) {
     enum { MANY = 5000 };
     const struct kind *kind = &kinds[_i];
@@ -285,8 +285,7 @@ START_TEST(cancelled_adds) {
 }
 END_TEST
 
-/* An add that learns anew, without memory for this or that: the index answers as before, and the add can be made again.
- */
+/* An add that learns anew runs out of memory somewhere: the index answers as before, and the add can be repeated. */
 START_TEST(adds_without_memory) {
     enum { FIRST = 60, MORE = 500 };
     const struct kind *kind = &kinds[_i];
@@ -350,7 +349,7 @@ static void make_file(const struct kind *kind, sl_metric metric) {
     free(rows);
 }
 
-/* Every word of a section that may be a float, by way of a seal that is right. */
+/* Changes every word of the section that may be a float, with a valid seal. */
 static void fill_section(uint32_t kind, uint32_t word) {
     size_t size;
     unsigned char *bytes = file_read(place.path, &size);

@@ -1,4 +1,4 @@
-/* Filters as handles: what they allow, what each strategy finds, and what a search costs. */
+/* Filters as handles: the vectors they allow, the results of each strategy, and the cost of a search. */
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -35,7 +35,7 @@ static float dot(const float *a, const float *b) {
     return sum;
 }
 
-/* Allows the rows on one side of a plane: for the queries on the other side, what is near is refused. */
+/* Allows the rows on one side of a plane: for queries on the other side, the near ones are refused. */
 static size_t list_side(float side) {
     for (size_t row = 0; row < N; row++)
         allow(row, dot(x + row * DIM, x) * side > 0);
@@ -102,7 +102,7 @@ START_TEST(all_that_is_given_must_agree) {
 }
 END_TEST
 
-/* Lists and bitmaps that name more ids than there are, or fewer, one of them 2^64 - 1. */
+/* Lists and bitmaps with more ids than there are, or fewer, and with 2^64 - 1. */
 START_TEST(filters_longer_and_shorter_than_the_index) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
     enum { LONG = 3 * STEP * N };
@@ -139,7 +139,8 @@ static int odd_or_fail(void *ctx, uint64_t id) {
     return ++of->asked == of->fail_at ? -1 : row_of(id) % 2 != 0;
 }
 
-/* A callback that fails is asked no more. No filter is made of it, and one that is refreshed stays as it was. */
+/* A callback that fails is not called again. Creating a filter fails then, and a refresh leaves the filter as it was.
+ */
 START_TEST(a_callback_that_fails) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
     failing of = {0, 100};
@@ -343,7 +344,7 @@ START_TEST(each_query_has_its_filter) {
 }
 END_TEST
 
-/* What each user has seen is what lies nearest. Few are refused in all: a walk that goes on past them finds the next.
+/* Each user has seen the nearest vectors. The filter refuses few in all: a walk that goes on past them finds the next.
  */
 START_TEST(the_nearest_were_seen) {
     enum { SEEN = 100 };
@@ -410,8 +411,8 @@ END_TEST
  * What it costs
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* EXACT compares with what is allowed. PARTITIONS compares with less than that, and with the centroids. AUTO takes no
- * more than a few times as many as EXACT, whatever is allowed, and as few as EXACT where little is. */
+/* EXACT scores the allowed vectors. PARTITIONS scores fewer, and the centroids. AUTO scores at most a few times as many
+ * as EXACT, whatever is allowed, and no more than EXACT if few are. */
 START_TEST(work_is_bounded) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
     sl_index_stats about = {.struct_size = sizeof about};
@@ -439,7 +440,7 @@ START_TEST(work_is_bounded) {
 }
 END_TEST
 
-/* No strategy goes on once the bound is reached: some hundred evaluations more, and the centroids. */
+/* No strategy exceeds the bound by more than some hundred evaluations and the centroids. */
 START_TEST(visits_are_bounded) {
     enum { MOST = 500 };
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8);
@@ -490,7 +491,7 @@ START_TEST(deleted_vectors_are_not_allowed) {
 }
 END_TEST
 
-/* Vectors added later are allowed after a refresh, and so are all after the nodes got other numbers. */
+/* A refresh allows vectors added later, also after the nodes were renumbered. */
 START_TEST(a_refresh_sees_what_was_added) {
     const size_t first = N - 400;
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, first);

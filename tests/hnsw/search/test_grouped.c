@@ -80,7 +80,7 @@ static void params_of(sl_search_params *params, size_t size) {
     params->group_size = size;
 }
 
-/* Results are allowed, and as many of a key as may be. Returns the share of the true ones. */
+/* Checks that results are allowed and within their group's size. Returns the share of true ones. */
 static double expect_groups(const sl_index *index, sl_metric metric, const sl_search_params *params, size_t asked) {
     static uint64_t ids[Q * K];
     static float scores[Q * K];
@@ -135,7 +135,7 @@ START_TEST(groups_of_every_kind) {
 }
 END_TEST
 
-/* Exact codes, all compared: the true groups, down to fewer than were asked for. */
+/* With exact codes and everything scored, the true groups are found, down to fewer than k. */
 START_TEST(a_few_allowed_are_exact) {
     scatter_keys();
     sl_index *index = make(SL_METRIC_L2, SL_CODES_F32, NULL);
@@ -156,7 +156,7 @@ START_TEST(a_few_allowed_are_exact) {
 }
 END_TEST
 
-/* All that is near has one key. The others are found, and the work has a bound. */
+/* All near vectors have one key. The others are found, and the work is bounded. */
 START_TEST(one_key_of_thousands) {
     share_near(queries, 0.2f);
     size_t shared = 0;
@@ -185,7 +185,7 @@ START_TEST(one_key_of_thousands) {
 }
 END_TEST
 
-/* Where keys do not matter, a group search costs what a search costs, and finds the same. */
+/* If keys don't matter, a grouped search costs what a search costs, and finds the same. */
 START_TEST(different_keys_cost_nothing) {
     for (size_t row = 0; row < N; row++)
         keys[row] = name_of(row);
@@ -206,7 +206,7 @@ START_TEST(different_keys_cost_nothing) {
 }
 END_TEST
 
-/* Deleted vectors take no place of a key, nor do keys that were changed. */
+/* Deleted vectors, and keys of before a change, don't count for a key. */
 START_TEST(deletes_and_new_keys) {
     scatter_keys();
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I8, NULL);
@@ -230,7 +230,7 @@ START_TEST(deletes_and_new_keys) {
 }
 END_TEST
 
-/* One key has nearly all: a search for 10 keys would compare with all. */
+/* Nearly all vectors have one key: a search for 10 keys would score them all. */
 START_TEST(visits_are_bounded) {
     enum { MOST = 500, SPARE = 300 };
     for (size_t row = 0; row < N; row++)
@@ -267,7 +267,7 @@ START_TEST(bad_input_is_refused) {
 }
 END_TEST
 
-/* Of an index without vectors, and with fewer than are asked for. */
+/* An index without vectors, and one with fewer than k. */
 START_TEST(few_and_none) {
     sl_index_params of;
     sl_index *index;

@@ -72,16 +72,16 @@ END_TEST
 
 START_TEST(counts_spread_chosen_keys) {
     static const size_t none = 0;
-    sl_key_counts tally;
+    sl_key_counts counts;
     const size_t places = sl_key_counts_places(N);
     void *memory = malloc(sl_key_counts_bytes(places));
     ck_assert_ptr_nonnull(memory);
-    sl_key_counts_start(&tally, memory, places);
+    sl_key_counts_start(&counts, memory, places);
     for (size_t i = 0; i < 2 * N; i++)
-        ++*sl_key_counts_of(&tally, ids[i % N]);
+        ++*sl_key_counts_of(&counts, ids[i % N]);
     for (size_t i = 0; i < N; i++)
-        ck_assert_uint_eq(*sl_key_counts_of(&tally, ids[i]), 2);
-    ck_assert_uint_lt(colliding_run(tally.counts, places, sizeof none, &none, sizeof none), COLLIDING_RUN);
+        ck_assert_uint_eq(*sl_key_counts_of(&counts, ids[i]), 2);
+    ck_assert_uint_lt(colliding_run(counts.counts, places, sizeof none, &none, sizeof none), COLLIDING_RUN);
     free(memory);
 }
 END_TEST

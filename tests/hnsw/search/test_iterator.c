@@ -1,4 +1,4 @@
-/* Iterators: pages that together are one search, everything once, an index that changes meanwhile. */
+/* Iterators: their pages together are one search, nothing comes twice, and the index may change meanwhile. */
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -29,14 +29,14 @@ static void allow_all(void) {
 /* What an iterator gave: each id once. */
 static uint8_t given[N];
 
-/* Tells whether a result is allowed, new, and no better than the one before. Notes it. */
+/* Whether a result is allowed, new, and no better than the one before. Notes it. */
 static int is_lawful(sl_metric metric, uint64_t id, const float *score, int first) {
     uint8_t *times = &given[row_of(id)];
     return is_allowed(id) && ++*times == 1 &&
            (first || (metric == SL_METRIC_L2 ? score[0] >= score[-1] : score[0] <= score[-1]));
 }
 
-/* Takes a page of lawful results, filled up. Returns how many it has. One assertion a page: Check writes each. */
+/* Reads a page, checks its results and its fill. Returns their number. One assertion a page: Check writes each. */
 static size_t take_page(sl_iterator *iterator, sl_metric metric, size_t k) {
     static uint64_t ids[N];
     static float scores[N];
@@ -97,7 +97,7 @@ static void expect_one_search(const sl_index *index, sl_metric metric) {
     ck_assert_msg(paged < searched + searched / 20, "%zu evaluations by pages, %zu by one search", paged, searched);
 }
 
-/* Each page tells of its own work: all pages together tell of what one search for all of them does. */
+/* Each page reports its own work; the pages together report the work of one search for all of them. */
 START_TEST(pages_tell_of_their_own_work) {
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
     static uint64_t ids[ALL];
@@ -291,8 +291,8 @@ END_TEST
  * An index that changes
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* What is deleted between two pages does not come, wherever the iterator has it. */
-/* A page has what its evaluations find. The pages that follow go on to the last vector. */
+/* Vectors deleted between two pages don't come, wherever the iterator holds them. */
+/* A page has the results that its evaluations found. Later pages go on to the last vector. */
 START_TEST(visits_are_bounded) {
     enum { MOST = 200, SPARE = 500 };
     sl_index *index = make(SL_METRIC_COSINE, SL_CODES_I4);
@@ -358,7 +358,7 @@ START_TEST(changes_are_told) {
 }
 END_TEST
 
-/* A handle that reads the file that another writes: the iterator goes on with what there was. */
+/* A handle reads a file that another writes: the iterator goes on with the index it began with. */
 START_TEST(a_writer_elsewhere_disturbs_nothing) {
     const size_t first = N - 400;
     static uint64_t more[N];

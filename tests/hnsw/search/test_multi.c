@@ -71,7 +71,7 @@ static int has(const uint64_t *list, size_t count, uint64_t id) {
     return 0;
 }
 
-/* The true results of a query, best first: k different ids at most, of which `size` have one key (0: any number). */
+/* The true results of a query, best first: at most k different ids, at most `size` of one key (0: any number). */
 static size_t true_ids(sl_metric metric, const float *query, size_t k, size_t size, uint64_t *out) {
     static uint64_t rows[N];
     size_t found = 0, of_key[50] = {0};
@@ -85,7 +85,7 @@ static size_t true_ids(sl_metric metric, const float *query, size_t k, size_t si
     return found;
 }
 
-/* Each row of results has different allowed ids, and as many as there are up to K. Returns the share of the true. */
+/* Checks that each row has different allowed ids, up to K. Returns the share of true ones. */
 static double share_of(sl_metric metric, size_t asked, size_t size, const uint64_t *found) {
     uint64_t wanted[K];
     size_t hits = 0, sum = 0;
@@ -123,7 +123,7 @@ static int accept_bits_of(void *ctx, uint64_t id) {
  * What is found
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whatever is asked for, filters, callbacks, scans of partitions, groups by key: ids come once. */
+/* With filters, callbacks, partition scans and groups by key, ids come once. */
 START_TEST(different_ids_of_every_kind) {
     if (SANITIZED && _i % 2) return; /* for its size */
     const rows_kind *kind = &kinds[_i];
@@ -188,8 +188,8 @@ START_TEST(all_compared_is_exact) {
 }
 END_TEST
 
-/* Three ids have all vectors. Each comes with the best of its vectors that a plain search meets.
- * With codes I4 a plain search also ranks more of them anew. */
+/* Three ids have all vectors. Each comes with the best of its vectors that a plain search finds. With codes I4 a plain
+ * search also re-ranks more of them. */
 START_TEST(few_ids_miss_no_more_than_a_plain_search) {
     enum { IDS = 3, EF = 64 };
     const rows_kind *kind = &kinds[_i];
@@ -217,7 +217,7 @@ START_TEST(few_ids_miss_no_more_than_a_plain_search) {
 }
 END_TEST
 
-/* All that is near has one id. The others are found, and the work has a bound. */
+/* All near vectors have one id. The others are found, and the work is bounded. */
 START_TEST(one_id_of_thousands) {
     size_t shared = share_near(queries, 0.2f);
     ck_assert_uint_gt(shared, 100);
@@ -275,7 +275,7 @@ START_TEST(many_vectors_take_one_place_of_a_key) {
 }
 END_TEST
 
-/* Where no id is repeated, an index that would allow it costs what another does, and finds the same. */
+/* Without repeated ids, an index that would allow them costs what another does, and finds the same. */
 START_TEST(ids_of_their_own_cost_nothing) {
     static uint64_t plain[Q * K], several[Q * K];
     sl_search_params params;

@@ -1,4 +1,4 @@
-/* Range searches: what they give beside a search for all vectors, whole and by a walk, and what they refuse. */
+/* Range searches, exact and by a walk, beside a search for all vectors; and their errors. */
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -42,7 +42,7 @@ static void tear_down(void) {
     rows_tear_down();
 }
 
-/* All that are allowed with their scores, by a search that compares and ranks all of them; in the order of nearness. */
+/* All allowed vectors with their scores, nearest first, from a search that re-ranks everything. */
 static size_t list_all(sl_searcher *searcher, const float *query, const sl_filter *filter, float *scores) {
     static uint64_t ids[N];
     sl_search_params params;
@@ -70,7 +70,7 @@ static int is_within(sl_metric metric, float score, double radius) {
     return metric == SL_METRIC_L2 ? (double)score <= radius : (double)score >= radius;
 }
 
-/* Nothing is given that is not within the radius, and all with the score that a search gives. */
+/* Checks that all results are within the radius, with the scores of a search. */
 static void expect_true(sl_metric metric, double radius) {
     for (size_t id = 0; id <= STEP * N; id++) {
         if (!found->has[id]) continue;
@@ -87,7 +87,7 @@ static size_t count_within(sl_metric metric, const float *scores, size_t count, 
     return within;
 }
 
-/* Whole: exactly what scores so. By a walk: nearly all of it, and no more work than a comparison with all. */
+/* Exact: exactly the vectors within the radius. By a walk: nearly all of them, with no more work than scoring all. */
 static void expect_ranges(sl_index *index, sl_metric metric, const sl_filter *filter, double least) {
     static float scores[N];
     const size_t ranks[] = {10, 100, 1000};
@@ -134,7 +134,7 @@ START_TEST(what_scores_so_is_given) {
 }
 END_TEST
 
-/* What is refused and what is deleted are steps of the walk, and no results. */
+/* Refused and deleted vectors are steps of the walk, and no results. */
 START_TEST(filters_and_deletes_leave_out) {
     if (SANITIZED && _i) return; /* for its size */
     sl_metric metric = metrics[_i];
@@ -182,7 +182,7 @@ START_TEST(the_radius_is_within) {
 }
 END_TEST
 
-/* A walk for a few does less than a comparison with all, and one with a small slack less than one with a large one. */
+/* A walk to few hits does less work than scoring all, and less with a small slack than with a large one. */
 /* Each vector twice: a radius of the query's own score finds both, however the walk's scores are rounded. */
 START_TEST(copies_are_within_their_own_score) {
     if (SANITIZED && _i) return; /* for its size */

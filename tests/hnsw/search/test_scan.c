@@ -1,5 +1,5 @@
-/* Query batches that scan partitions are compared with walks that see everything, however the batch is cut and on every
- * tier. The tests also cover what scans leave to walks, and partitions that are not to be trusted. */
+/* Query batches that scan partitions find what walks over everything find, however the batch is cut and on every tier.
+ * Also tests what scans leave to walks, and partitions of damaged files. */
 #include "base/random.h"
 #include "hnsw/construct/reach.h"
 #include "hnsw/graph/index.h"
@@ -53,7 +53,7 @@ static answers ask(const sl_index *index, const void *queries, sl_dtype dtype, s
     return a;
 }
 
-/* Scanned, so that no links were read; `rows` is what each query was compared with, or 0 where that is not known. */
+/* Checks that a batch scanned and read no links. `rows`: rows that each query scored; 0: unknown. */
 static void check_scanned(const sl_index *index, const answers *a, size_t rows) {
     ck_assert_uint_eq(a->stats.expansions, 0);
     ck_assert_uint_gt(a->stats.evaluations, 0);
@@ -108,7 +108,7 @@ static sl_index *make_kind(const struct kind *kind, sl_metric metric, unsigned c
     return index;
 }
 
-/* Share of the places that have the same score: of candidates that score alike, either may be the last re-ranked. */
+/* Share of places with equal scores: of candidates that score alike, either may be the last one re-ranked. */
 static double share_alike(const answers *a, const answers *b) {
     size_t alike = 0;
     for (size_t i = 0; i < a->nq * a->k; i++)
@@ -243,7 +243,7 @@ START_TEST(one_query_scans_alike) {
 }
 END_TEST
 
-/* Also more than the searcher was made for: ef has no say, and neither has who searched before. */
+/* Also for more than the searcher was made for: ef doesn't matter, nor who searched before. */
 START_TEST(one_query_ranks_as_many) {
     static const struct { size_t k, rerank; } asked[] = {{K, 0}, {50, 0}, {50, 700}, {K, SIZE_MAX}, {K, 1}};
     const struct kind *kind = &kinds[5];
@@ -299,7 +299,7 @@ START_TEST(nothing_is_left_to_scan) {
 }
 END_TEST
 
-/* Many queries a thread, few, and one, each as its own number says. */
+/* Many queries a thread, few, and one: each scans as its own number of probes says. */
 START_TEST(settings_tell_one_from_many) {
     enum { MANY = 300 };
     const size_t most = idx->graph.partitions.count;
@@ -358,7 +358,7 @@ START_TEST(partitions_are_chosen_by_their_reach) {
 }
 END_TEST
 
-/* Vectors added since belong to no partition. Scans look at them nevertheless. */
+/* Vectors added later belong to no partition, and scans score them too. */
 START_TEST(later_vectors_are_found) {
     sl_search_params params = params_of(1, 2);
     answers found = ask(idx, x + N * DIM, SL_F32, LATER, 1, &params);
@@ -457,7 +457,7 @@ START_TEST(any_k_and_rerank) {
 }
 END_TEST
 
-/* Searchers are kept from batch to batch, whatever these ask for; each finds what it does by itself. */
+/* Searchers are kept from batch to batch. Each finds what a new one finds. */
 START_TEST(searchers_serve_again) {
     enum { TURNS = 7 };
     sl_search_params turns[TURNS];
@@ -636,7 +636,7 @@ START_TEST(hostile_partitions_do_no_harm) {
 }
 END_TEST
 
-/* By one query as by many, so that nobody scans more than was asked for. */
+/* One query scans no more than a query of many does. */
 START_TEST(centroids_without_a_score_are_left_out) {
     unsigned char *vectors;
     sl_index *index = make_kind(&kinds[0], SL_METRIC_IP, &vectors);
@@ -663,7 +663,7 @@ START_TEST(centroids_without_a_score_are_left_out) {
 }
 END_TEST
 
-/* All vectors score alike. The choice among them is open; their number is not: no more than there is room for. */
+/* All vectors score alike. Any of them may be chosen, but no more than there is room for. */
 START_TEST(what_scores_alike_has_room) {
     enum { ALIKE = 5000, MANY = 300 };
     static const size_t keeps[] = {1, 2, 3, 10, 2048, 4000};

@@ -17,7 +17,7 @@ static void ask_some(void) {
         asked[i] = id_of(1 + 97 * i);
 }
 
-/* The same as a search for one more with the vectors that sl_index_get gives, without each itself. */
+/* The same as a search for k + 1 with the stored vectors, without each vector itself. */
 static void expect_others(sl_index *index, sl_dtype dtype, const sl_search_params *params) {
     void *vectors = malloc(Q * DIM * 4);
     sl_search_stats stats;
@@ -166,7 +166,7 @@ START_TEST(each_id_has_its_filter) {
 }
 END_TEST
 
-/* Vectors that are the same are others nevertheless; one of them alone has none. */
+/* Duplicates of a vector are results; one vector alone has none. */
 START_TEST(twins_are_others) {
     enum { TWINS = 30 };
     sl_index_params params;

@@ -1,5 +1,5 @@
-/* Start of a walk: the nodes of the nearest partition, whatever the upper layers say. Without a usable partition, the
- * walk takes the way down. */
+/* A walk starts from the nodes of the nearest partition, whatever the upper layers say. Without a usable partition it
+ * descends. */
 #include "hnsw/graph/entry.h"
 #include "hnsw/search/start_nodes.h"
 #include "tests/support/centroids.h"
@@ -90,7 +90,7 @@ START_TEST(nearest_partition) {
 }
 END_TEST
 
-/* No link leads to a partition from elsewhere, nor does the way down. */
+/* No link leads into the partition from elsewhere, and neither does the descent. */
 static void cut_off(sl_range island) {
     for (size_t node = 0; node < N; node++) {
         uint32_t *links = sl_links(&idx->graph, node);
@@ -137,7 +137,7 @@ static void lock_in(sl_range island) {
     }
 }
 
-/* A vector proved to be reached from the entry point is found from whatever partition a walk begins at. */
+/* A vector that the entry point reaches is found from any partition where a walk starts. */
 START_TEST(the_entry_point_begins_too) {
     enum { MANY = 1000 };
     const uint32_t entry = sl_entry_get(&idx->graph).node;
@@ -154,7 +154,7 @@ START_TEST(the_entry_point_begins_too) {
 }
 END_TEST
 
-/* The same evaluations or fewer find as much: what is near is known from the beginning. */
+/* As many evaluations or fewer find as much: the walk starts near the query. */
 START_TEST(walks_find_more) {
     static uint64_t truth[QUERIES * K], found[QUERIES * K];
     double recall[2];
@@ -198,7 +198,7 @@ static void answers_as_without(void) {
     ck_assert_mem_eq(with, without, sizeof with);
 }
 
-/* As many partitions as there may be, of so many vectors that each holds a lot. */
+/* The most partitions there may be, each with many vectors. */
 START_TEST(large_partitions_are_left) {
     ck_assert_uint_gt(sl_start_nodes_scratch(&idx->graph), 0);
     sl_partitions *partitions = &idx->graph.partitions;

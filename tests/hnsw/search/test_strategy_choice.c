@@ -1,5 +1,5 @@
-/* The strategy that a search with a filter chooses takes few evaluations beside each strategy forced. The share allowed
- * is large or small. It lies next to the queries, by chance, or far from them. */
+/* The strategy that AUTO chooses takes few evaluations beside each forced strategy. The allowed share is large or
+ * small, and lies near the queries, at random, or far away. */
 #include "base/random.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -84,7 +84,8 @@ static void cell_make(cell *c, int place, double share) {
     ck_ok(sl_filter_create(index_, &params, &c->filter));
 }
 
-/* Asks with one strategy. Results are allowed, each once, and as many as can be. Returns evaluations. */
+/* Searches with one strategy, and checks that results are allowed, different and as many as possible. Returns
+ * evaluations. */
 static size_t ask(const cell *c, int strategy, uint64_t *ids) {
     const size_t expected = c->count < K ? c->count : K;
     static float scores[Q * K];
@@ -111,8 +112,8 @@ static size_t ask(const cell *c, int strategy, uint64_t *ids) {
     return stats.evaluations;
 }
 
-/* The choice takes at most CHEAPEST times the evaluations of the cheapest strategy that finds ENOUGH, and a look at all
- * centroids twice. Never does it take more than an exact scan and that. Where few are allowed it is that scan. */
+/* AUTO takes at most CHEAPEST times the evaluations of the cheapest strategy that finds ENOUGH, and twice the
+ * centroids. It never exceeds an exact scan and these. If few are allowed it's that scan. */
 enum { CHEAPEST = 3, LOOKS = 2, LITTLE = 3 };
 #define ENOUGH 0.95
 
@@ -147,8 +148,8 @@ START_TEST(the_choice_is_bounded) {
 }
 END_TEST
 
-/* By inner product a walk goes to the longest vectors. Where these are refused, or deleted, AUTO does not begin with
- * one: it takes as many evaluations as PARTITIONS, and the look for where a walk would begin. */
+/* By inner product a walk visits the longest vectors. If these are refused or deleted, AUTO doesn't start with a walk:
+ * it takes the evaluations of PARTITIONS, and those of finding the start nodes. */
 START_TEST(the_longest_are_refused) {
     enum { SHORT = N / 10 * 6, MOST = Q * 400 };
     static uint64_t order[N];

@@ -36,8 +36,8 @@ static int count_one(void *ctx, size_t query, uint64_t id, float score) {
     return 0;
 }
 
-/* Counts what every kind of question gives for the first query: a search of each strategy, a range of all, an iterator.
- * All give the same number. */
+/* Counts the first query's results of every kind of search: each strategy, a range of all, an iterator. All counts are
+ * equal. */
 static size_t results_of_all(const sl_index *index, const sl_filter *filter) {
     sl_range_params range;
     sl_search_stats stats;
@@ -64,8 +64,7 @@ static size_t results_of_all(const sl_index *index, const sl_filter *filter) {
     return got;
 }
 
-/* An index without a vector answers every question, with and without a filter. It answers the same filter once it has
- * vectors. */
+/* An empty index answers every kind of search, with and without a filter. The same filter works once it has vectors. */
 START_TEST(trap_30_search_before_add) {
     sl_index_params of;
     sl_index *index;
@@ -95,7 +94,7 @@ START_TEST(trap_30_search_before_add) {
 }
 END_TEST
 
-/* A child asks with its parent's filter, on as many threads, refreshes it, and makes another. */
+/* A child process searches with its parent's filter on as many threads, refreshes it, and makes another. */
 START_TEST(trap_31_search_after_fork) {
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N);
     static uint64_t wanted[SL_FILTER_HOPS + 1][Q * K];
@@ -165,8 +164,8 @@ static int accept_none(void *ctx, uint64_t id) {
     return 0;
 }
 
-/* A filter that allows nothing, and one of deleted vectors alone, give no result, say so, and compare with nothing. A
- * callback that accepts nothing is asked about a walk's candidates and then about each vector once. */
+/* A filter that allows nothing, or only deleted vectors, gives no result and scores nothing. A callback that accepts
+ * nothing is called for a walk's candidates and then once for each vector. */
 START_TEST(trap_33_a_filter_that_accepts_nothing) {
     sl_index *index = index_of(SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, N);
     for (int deletes = 0; deletes < 2; deletes++) {
@@ -201,7 +200,7 @@ START_TEST(trap_33_a_filter_that_accepts_nothing) {
 }
 END_TEST
 
-/* Where a walk over 64 million nodes begins, what the walk before it marked is cleared, and nothing else is written. */
+/* The marks of the last walk over 64 million nodes are cleared before the next, and nothing else is written. */
 START_TEST(trap_34_visited_of_64_million_nodes) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);

@@ -47,7 +47,7 @@ static void stage_close(stage *s) {
     ck_assert_uint_eq(s->memory.live_blocks, 0);
 }
 
-/* As a walk does a turn. Scores are those of ids offered + 0, + 1, ... */
+/* Offers a turn's ids as a walk does. Scores are those of ids offered + 0, + 1, ... */
 static void offer(stage *s, const float *scores, size_t n) {
     sl_pool *pool = &s->pool;
     uint32_t ids[TURN];
@@ -95,7 +95,7 @@ static void check_finish(stage *s, size_t most) {
     ck_assert_uint_eq(wrong, 0);
 }
 
-/* One pop returns the best candidate that was not given before. Among the limit best nothing stays behind. */
+/* Checks that a pop returns the best candidate left, and that none of the limit best stays behind. */
 static void check_pop(stage *s) {
     static float sorted[MOST_OFFERED];
     sl_pool *pool = &s->pool;
@@ -117,7 +117,7 @@ static void check_pop(stage *s) {
     ck_assert_float_eq(pool->popped_score, best);
 }
 
-/* Streams of scores: what walks see, and what halving a range of scores is slow or fails at. */
+/* Streams of scores: those of walks, and those for which halving a range of scores is slow or fails. */
 typedef enum stream {
     UNIFORM,
     RISING,
@@ -228,7 +228,7 @@ START_TEST(largest_pool_keeps_the_best) {
 }
 END_TEST
 
-/* A walk over copies ends: once there are enough, more of them are not taken. */
+/* A walk over duplicates ends: once there are enough, no more of them are added. */
 START_TEST(equal_scores_stay_few) {
     stage s;
     stage_open(&s, 100);
@@ -353,7 +353,7 @@ END_TEST
  * Visited
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* As a walk takes note of a list's ids; returns how many it had not seen. */
+/* Marks a list's ids as a walk does; returns how many were unvisited. */
 static size_t see(sl_visited *visited, const uint32_t *ids, size_t n) {
     uint32_t *found = sl_visited_place(visited);
     size_t kept = 0;
@@ -586,7 +586,7 @@ START_TEST(a_search_takes_no_memory) {
 }
 END_TEST
 
-/* A searcher made for a small index goes on over a large one, and finds what one made for that finds. */
+/* A searcher made for a small index serves after the index has grown, and finds what a new one finds. */
 START_TEST(a_searcher_sees_what_is_added) {
     float *x = clusters_make(20000, 4, 0.3, 1);
     sl_index_params params;

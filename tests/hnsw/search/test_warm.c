@@ -1,6 +1,6 @@
-/* A warm search is the processor's alone: it takes no memory, no lock and no page fault, and asks nothing of the
- * system. `test_warm` counts allocations and locks. The program is linked so that every one of the library's objects is
- * counted. `test_warm system` counts page faults and system calls, where the system allows that. */
+/* A warm search takes no memory, no lock and no page fault, and makes no system call. `test_warm` counts allocations
+ * and locks: the program is linked so that each one of the library's objects is counted. `test_warm system` counts page
+ * faults and system calls, if the system allows that. */
 #define _GNU_SOURCE
 #include "base/thread.h"
 #include "hnsw/graph/index.h"
@@ -55,7 +55,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds, METRICS = 3 };
  * Searches
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* An index in a file, and what is asked of it: QUERIES that are counted and OTHERS that are not. */
+/* An index in a file, with QUERIES that are counted and OTHERS that are not. */
 typedef struct subject {
     scratch scratch;
     sl_dtype dtype;
@@ -252,8 +252,8 @@ static void on_system_call(int signal, siginfo_t *info, void *context) {
     _exit(1);
 }
 
-/* From here on system calls of this thread end in on_system_call, but for asking how many faults there were and for
- * the end. Tells whether the system could do that. */
+/* From here on system calls of this thread end in on_system_call, except the count of faults and the exit. Returns
+ * whether the system can do that. */
 static int bar_system_calls(void) {
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
     struct sock_filter rules[] = {
@@ -277,7 +277,7 @@ static long faults(void) {
     return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* Runs `work` in a child, which reports its findings. Tells whether there was a child. */
+/* Runs `work` in a child, which reports its findings. Returns whether there was a child. */
 static int in_child(void (*work)(const void *), const void *argument) {
     int how;
     memset(found, 0, sizeof *found);
@@ -337,7 +337,7 @@ START_TEST(a_warm_search_asks_nothing_of_the_system) {
 }
 END_TEST
 
-/* A fault that is there to be counted, and a system call that must not come to its end. */
+/* A fault to be counted, and a system call that must not return. */
 static void probe(const void *argument) {
     const size_t *page = argument;
     char *fresh = mmap(NULL, *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

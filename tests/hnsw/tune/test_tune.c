@@ -1,4 +1,4 @@
-/* Settings for a recall: found on some queries and right for others, kept, refused, stored and read back. */
+/* Settings for a recall: tuned on some queries and right for others, stored, refused and read back. */
 #include "base/random.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/search/settings.h"
@@ -39,8 +39,8 @@ static const struct kind {
     {SL_METRIC_L2, SL_F32, SL_CODES_I4, SL_REFINE_F32, 0},
 };
 
-/* Share of the truth that searches for this recall find, with so many queries a call. A batch of many may scan where
- * few walk, if tuning measured the scan as faster here. The batch then finds other vectors. */
+/* Recall of searches for this recall, with so many queries a call. A large batch may scan where a small one walks, if
+ * tuning measured the scan as faster here. The batch then finds other vectors. */
 static double recall_at(const sl_index *index, vector_rows queries, const uint64_t *truth, size_t at_once, size_t k,
                         double recall) {
     uint64_t *found = malloc(queries.count * k * sizeof *found);
@@ -121,7 +121,7 @@ START_TEST(holds_on_other_queries) {
                       truth);
 
     tune_for_four(index, typed + MANY * row, kind->dtype, kind->own ? NULL : truth);
-    /* Distances between integers tie, and which of those that tie with the k-th a search keeps is not said. */
+    /* Distances between integers tie, and a search may keep any of those that tie with the k-th. */
     const double same = kind->dtype == SL_U8 ? 0.003 : 1e-9;
     const vector_rows first = {asked, exact, HALF};
     const vector_rows second = {asked + HALF * DIM * sl_dtype_size(exact), exact, HALF};
@@ -223,7 +223,7 @@ START_TEST(finds_what_serves) {
     ck_assert(tuned_for(idx, K, 0.01).target == 0.7);
     ck_assert(tuned_for(idx, K, (double)0.7f).target == 0.7 && tuned_for(idx, K, (double)0.9f).target == 0.9);
     ck_fails(ask(idx, K, 0.91), SL_ENOTFOUND, "0.9 is the highest");
-    /* Fewer neighbours: by what was measured of them. More: by nothing. */
+    /* For fewer neighbours, the settings measured for them serve; for more, none. */
     for (size_t k = 1; k < 2 * K; k++) {
         const sl_tuned own = indexes_tuned(idx, 1), wider = indexes_tuned(idx, 3);
         if (k <= K && k >= own.least_k)
@@ -264,7 +264,7 @@ START_TEST(fewer_neighbours_are_served_as_measured) {
 }
 END_TEST
 
-/* ef and rerank of the settings take the place of those given, also where a filter is asked. */
+/* ef and rerank of the settings replace the given ones, also with a filter. */
 START_TEST(searches_as_with_its_settings) {
     enum { WORDS = (N + 63) / 64 };
     ck_ok(tune(idx, K, two));
@@ -340,7 +340,7 @@ START_TEST(says_what_stands_in_the_way) {
     sl_tune_report report = {.struct_size = sizeof report};
     indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){x, SL_F32, N}, (vector_rows){queries, SL_F32, ALL}, K, truth);
 
-    /* Codes lose neighbours that no search brings back, against the vectors as they were. */
+    /* Codes lose neighbours that no search finds, beside the truth of the vectors themselves. */
     sl_index *index = small(16, 100, SL_REFINE_NONE);
     sl_tune_params_init(&params);
     params.targets = high;
@@ -522,7 +522,7 @@ static sl_status open_in(sl_place where, sl_index **out) {
 
 START_TEST(a_file_keeps_them) {
     sl_index *opened;
-    /* A file from before there was tuning is one without the section. */
+    /* An old file has no section of settings. */
     ck_ok(sl_index_save(idx, place.path, NULL));
     for (int where = SL_PLACE_DRAM; where <= SL_PLACE_MAP; where++) {
         ck_ok(open_in((sl_place)where, &opened));
@@ -661,7 +661,7 @@ START_TEST(hostile_records_are_refused) {
 }
 END_TEST
 
-/* Anything the section may say: opened or refused, and what opens can be searched. */
+/* A section with any content is refused or opened, and an opened index can be searched. */
 START_TEST(hostile_sections) {
     size_t size, opened = 0;
     ck_ok(tune(idx, K, two));

@@ -28,7 +28,7 @@ static const struct kind scanned[] = {
     {SL_METRIC_IP, SL_F32, SL_CODES_I4, SL_REFINE_F32},
 };
 
-/* Recall of what a search for this recall finds, and whether it walked for that. */
+/* Recall of a search for this recall, and whether it walked. */
 static double scanned_recall(const sl_index *index, vector_rows queries, const uint64_t *truth, double recall,
                              size_t threads, int *walked) {
     uint64_t *found = malloc(queries.count * K * sizeof *found);
@@ -68,7 +68,8 @@ static vector_rows of_them(vector_rows queries, size_t count) {
     return queries;
 }
 
-/* Batches of each size reach the target on the queries of the tuning, and nearly on others. The truth is of both. */
+/* Batches of each size reach the target on the queries of the tuning, and nearly so on others. The truth covers both.
+ */
 static void check_by_batch(const sl_index *index, vector_rows tuning, vector_rows others, const uint64_t *truth,
                            const sl_tuned *tuned) {
     const uint64_t *others_truth = truth + HALF * K;
@@ -117,13 +118,13 @@ START_TEST(batches_scan_for_a_recall) {
         ck_assert_uint_le(tuned.probes, index->graph.partitions.count);
         ck_assert(tuned.probes == 0 || tuned.probes >= before);
         before = tuned.probes ? tuned.probes : before;
-        /* For the highest recall walks go far under inner product, and one query scans too. */
+        /* For the highest recall under inner product walks go far, and single queries scan too. */
         int far = i == 2 && kind->metric == SL_METRIC_IP && scans_are_cheap;
         ck_assert(!far || tuned.probes_one > 0);
         check_by_batch(index, (vector_rows){asked, kind->dtype, HALF}, (vector_rows){other, kind->dtype, HALF}, truth,
                        &tuned);
         ck_assert(tuned.probes_one == 0 || tuned.probes_one == tuned.probes);
-        /* Measurements of ten partitions say nothing of how many partitions hold fewer. */
+        /* Few partitions: a measurement of ten says nothing about how many hold fewer. */
         sl_tuned fewer = {.struct_size = sizeof fewer};
         if (tuned.least_k < K) {
             ck_ok(sl_index_find_tuned(index, K - 1, targets[i], &fewer));
@@ -155,7 +156,7 @@ static int is_even(void *ctx, uint64_t id) {
     return id % 2 == 0;
 }
 
-/* Tuned for a recall that scans alone reach: as reported, and as searched for. */
+/* Tuned for a recall that only scans reach: as reported, and as searched for. */
 static void check_scanned_target(const sl_index *index, const struct kind *kind, const unsigned char *asked,
                                  const uint64_t *truth, double target) {
     sl_tuned tuned = indexes_tuned(index, 1), fewer = {.struct_size = sizeof fewer};
@@ -182,7 +183,7 @@ static void check_scanned_target(const sl_index *index, const struct kind *kind,
     sl_searcher_free(small_one);
 }
 
-/* Scans reach vectors that no walk reaches, and scans alone serve this recall; so it is of the file, too. */
+/* Scans reach vectors that no walk reaches, and only scans serve this recall; the same from the file. */
 START_TEST(scans_reach_what_walks_do_not) {
     enum { LARGE = 5000 };
     if (SANITIZED && _i != 2) return; /* for its size */

@@ -1,5 +1,5 @@
-/* When tuning takes a stop: where it is cheaper and serves hard queries no worse, and what it does to queries unlike
- * those tuned with. */
+/* When tuning chooses a stop: if it's cheaper and serves hard queries no worse. Also its effect on queries unlike the
+ * tuned ones. */
 #include "base/random.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/partition.h"
@@ -21,7 +21,7 @@ enum { MANY = 2000 };
 
 static uint32_t alone[MANY], with[MANY];
 
-/* Both find as a search at a recall of 0.95 does: most queries everything, some 9, few 5. */
+/* Both have the hits of a recall of 0.95: most queries all ten, some 9, few 5. */
 static void alike(void) {
     for (size_t q = 0; q < MANY; q++)
         alone[q] = with[q] = q % 20 == 3 ? 5 : q % 3 == 1 ? 9 : 10;
@@ -81,7 +81,7 @@ static double normal(uint64_t seed, uint64_t counter) {
     return sqrt(-2 * log(sl_random_unit(seed, 2 * counter + 1))) * cos(angle);
 }
 
-/* n vectors around the centres of a seed, each centre with its own density; those of another `own` are others of the
+/* n vectors around the centres of a seed, each centre with its own density. Another `own` gives other vectors of the
  * same centres. */
 static float *mixture(size_t n, uint64_t seed, uint64_t own) {
     float *out = malloc(n * DIM * sizeof *out);
@@ -96,7 +96,7 @@ static float *mixture(size_t n, uint64_t seed, uint64_t own) {
     return out;
 }
 
-/* Without partitions: a walk that begins at hundreds of so few nodes has little left that a stop could save. */
+/* No partitions: a walk from hundreds of start nodes among so few has little left for a stop to save. */
 static sl_index *make(sl_metric metric, sl_codes codes, const float *x, size_t n) {
     sl_index_params params;
     indexes_params(&params, DIM, metric);
@@ -196,8 +196,8 @@ START_TEST(holds_on_other_queries) {
 }
 END_TEST
 
-/* Queries from elsewhere: far from everything, or about other centres. All vectors around them are equally far away, so
- * that a stop comes late. The stop costs time, up to that of a search with its ef, and no recall. */
+/* Queries from elsewhere, far from everything or about other centres. All vectors around them are equally far away, so
+ * a stop comes late. It costs time, up to that of a search with its ef, and no recall. */
 START_TEST(queries_unlike_those_tuned_with) {
     float *x = mixture(N, 5, 6), *queries = mixture(HALF, 5, 7);
     float *strange[] = {mixture(HALF, 50, 51), mixture(HALF, 5, 8), mixture(HALF, 5, 9)};
