@@ -92,11 +92,11 @@ static sl_status take_section(sl_index *index, const sl_file_section *section, s
 }
 
 /* The sections of partitions, or of groups. */
-typedef struct sl_parted_sections {
+typedef struct sl_partition_sections {
     sl_section_kind starts, rows;
     uint64_t most;    /* the most that a file may have */
     const char *what; /* their name in messages */
-} sl_parted_sections;
+} sl_partition_sections;
 
 /* Tells the codec of `count` centroids by the bytes of their rows. I8 rows are shorter than F32. */
 static sl_status codec_of_rows(const sl_graph *graph, uint64_t count, uint64_t size, sl_codec *codec) {
@@ -106,8 +106,8 @@ static sl_status codec_of_rows(const sl_graph *graph, uint64_t count, uint64_t s
 }
 
 /* Loads partitions of n nodes, or groups of n partitions. */
-static sl_status load_partitions(sl_index *index, const sl_parted_sections *sections, uint64_t n, sl_progress *progress,
-                                 sl_partitions *out) {
+static sl_status load_partitions(sl_index *index, const sl_partition_sections *sections, uint64_t n,
+                                 sl_progress *progress, sl_partitions *out) {
     const sl_file_section *starts = sl_store_section(index->store, sections->starts);
     const sl_file_section *rows = sl_store_section(index->store, sections->rows);
     if (!starts && !rows) return SL_OK;
@@ -145,10 +145,10 @@ static sl_status load_bands(sl_index *index, sl_progress *progress, sl_partition
 }
 
 sl_status sl_partitions_load(sl_index *index, sl_progress *progress) {
-    static const sl_parted_sections partitions = {SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS,
-                                                  SL_MAX_PARTITIONS, "partitions"};
-    static const sl_parted_sections groups = {SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, SL_MAX_GROUPS,
-                                              "groups of partitions"};
+    static const sl_partition_sections partitions = {SL_SECTION_PARTITION_STARTS, SL_SECTION_PARTITION_ROWS,
+                                                     SL_MAX_PARTITIONS, "partitions"};
+    static const sl_partition_sections groups = {SL_SECTION_GROUP_STARTS, SL_SECTION_GROUP_ROWS, SL_MAX_GROUPS,
+                                                 "groups of partitions"};
     sl_graph *graph = &index->graph;
     SL_TRY(load_partitions(index, &partitions, index->store->header.n, progress, &graph->partitions));
     SL_TRY(load_partitions(index, &groups, graph->partitions.count, progress, &graph->groups));

@@ -19,10 +19,10 @@ static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
     return stray != 0;
 }
 
-typedef struct sl_nodes {
+typedef struct sl_node_check {
     const sl_graph *graph;
     sl_failure failure; /* of the first node with a fault */
-} sl_nodes;
+} sl_node_check;
 
 /* In memory, the lists of consecutive nodes lie one behind the other. */
 static int has_stray_links(const sl_graph *graph, size_t from, size_t to) {
@@ -53,14 +53,14 @@ static sl_status check_node(const sl_graph *graph, size_t node) {
 
 /* Checks the range as a whole first, because few files have a fault. */
 static void check_range(void *ctx, size_t from, size_t to) {
-    sl_nodes *nodes = ctx;
+    sl_node_check *nodes = ctx;
     if (!has_stray_links(nodes->graph, from, to) && !has_id_beyond(nodes->graph, from, to)) return;
     for (size_t node = from; node < to && !sl_failure_before(&nodes->failure, node); node++)
         sl_failure_keep(&nodes->failure, node, check_node(nodes->graph, node));
 }
 
 static sl_status check_nodes(const sl_graph *graph, size_t threads) {
-    sl_nodes nodes = {.graph = graph};
+    sl_node_check nodes = {.graph = graph};
     sl_failure_init(&nodes.failure);
     sl_crew_run(threads, graph->n, RANGE, check_range, &nodes);
     return sl_failure_pass(&nodes.failure);
