@@ -56,7 +56,7 @@ static int is_within(const char *path, const char *group) {
 
 /* The part of a group's path below the mount, whose root may be a group. NULL: the mount shows groups of others. A root
  * outside the namespace of groups tells nothing. */
-static const char *below(const char *group, const char *mounted) {
+static const char *path_in_mount(const char *group, const char *mounted) {
     if (strcmp(mounted, "/") == 0 || is_within(mounted, "/..")) return group;
     return is_within(group, mounted) ? group + strlen(mounted) : NULL;
 }
@@ -79,7 +79,7 @@ static void read_tree(const hierarchy *tree, const char *root, const char *group
     while (sl_mounts_next(&mounts, &mount)) {
         if (strcmp(mount.type, tree->type) != 0) continue;
         if (tree == &hierarchies[1] && !has_word(mount.options, "memory")) continue;
-        const char *shown = below(group, mount.root);
+        const char *shown = path_in_mount(group, mount.root);
         is_mounted = 1;
         if (shown) read_limits(tree, root, mount.point, shown, least);
     }

@@ -31,7 +31,7 @@ const char *sl_isa_name(sl_isa isa) {
     return (unsigned)isa < SL_ISA_COUNT ? isa_names[isa] : "?";
 }
 
-static unsigned bit(sl_isa isa) {
+static unsigned tier_bit(sl_isa isa) {
     return 1u << isa;
 }
 
@@ -47,7 +47,7 @@ static int read_cap(void) {
 }
 
 /* The first reader decides. A later change of the environment therefore cannot give two threads two answers. */
-static int cap(void) {
+static int isa_cap(void) {
     static int known = CAP_NOT_READ;
     int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (value == CAP_NOT_READ) {
@@ -60,16 +60,16 @@ static int cap(void) {
 }
 
 sl_isa sl_cpu_cap(void) {
-    int value = cap();
+    int value = isa_cap();
     return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
 }
 
 /* The x86 tiers are a ladder, each above the one before. NEON stands on scalar alone, and AMX on all of x86. */
-static unsigned not_above(int cap_value) {
+static unsigned tiers_up_to(int cap_value) {
     if (cap_value == CAP_UNSET) return ~0u;
-    if (cap_value == CAP_UNKNOWN_WORD) return bit(SL_ISA_SCALAR);
-    if (cap_value == SL_ISA_NEON) return bit(SL_ISA_SCALAR) | bit(SL_ISA_NEON);
-    return ((2u << cap_value) - 1) & ~bit(SL_ISA_NEON);
+    if (cap_value == CAP_UNKNOWN_WORD) return tier_bit(SL_ISA_SCALAR);
+    if (cap_value == SL_ISA_NEON) return tier_bit(SL_ISA_SCALAR) | tier_bit(SL_ISA_NEON);
+    return ((2u << cap_value) - 1) & ~tier_bit(SL_ISA_NEON);
 }
 
 /* The findings of cpuid. Bits of single instructions lie above the bits of the tiers. */
@@ -108,14 +108,14 @@ static unsigned long long saved_state(void) {
 static int matrices_allowed(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
     enum { ASK_FOR_STATE = 0x1023, AMX_DATA = 18 };
-    return (not_above(cap()) & bit(SL_ISA_AMXINT8)) && syscall(SYS_arch_prctl, ASK_FOR_STATE, AMX_DATA) == 0;
+    return (tiers_up_to(isa_cap()) & tier_bit(SL_ISA_AMXINT8)) && syscall(SYS_arch_prctl, ASK_FOR_STATE, AMX_DATA) == 0;
 #else
     return 0;
 #endif
 }
 
 static unsigned read_processor(void) {
-    unsigned found = bit(SL_ISA_SCALAR);
+    unsigned found = tier_bit(SL_ISA_SCALAR);
     unsigned a, b, c, d;
     if (!__get_cpuid_count(1, 0, &a, &b, &c, &d)) return found;
     if (c & LEAF1_ECX_SSE42) found |= HAS_CRC32C;
@@ -123,34 +123,35 @@ static unsigned read_processor(void) {
     unsigned long long state = saved_state();
     if (!ALL_OF(state, STATE_YMM)) return found;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !ALL_OF(b, LEAF7_EBX_AVX2)) return found;
-    found |= bit(SL_ISA_AVX2);
+    found |= tier_bit(SL_ISA_AVX2);
     if (ALL_OF(state, STATE_ZMM) && ALL_OF(b, LEAF7_EBX_AVX512)) {
-        found |= bit(SL_ISA_AVX512BW);
-        if (c & LEAF7_ECX_VNNI) found |= bit(SL_ISA_AVX512VNNI);
+        found |= tier_bit(SL_ISA_AVX512BW);
+        if (c & LEAF7_ECX_VNNI) found |= tier_bit(SL_ISA_AVX512VNNI);
     }
-    if ((found & bit(SL_ISA_AVX512VNNI)) && ALL_OF(state, STATE_AMX) && ALL_OF(d, LEAF7_EDX_AMX) && matrices_allowed())
-        found |= bit(SL_ISA_AMXINT8);
+    if ((found & tier_bit(SL_ISA_AVX512VNNI)) && ALL_OF(state, STATE_AMX) && ALL_OF(d, LEAF7_EDX_AMX) &&
+        matrices_allowed())
+        found |= tier_bit(SL_ISA_AMXINT8);
     unsigned subleaves = a;
     if (subleaves < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
-    if (a & LEAF7_1_EAX_AVXVNNI) found |= bit(SL_ISA_AVXVNNI);
-    if ((found & bit(SL_ISA_AVX512BW)) && (a & LEAF7_1_EAX_BF16)) found |= HAS_AVX512BF16;
+    if (a & LEAF7_1_EAX_AVXVNNI) found |= tier_bit(SL_ISA_AVXVNNI);
+    if ((found & tier_bit(SL_ISA_AVX512BW)) && (a & LEAF7_1_EAX_BF16)) found |= HAS_AVX512BF16;
     return found;
 }
 
 #elif defined(__aarch64__) && defined(__linux__)
 
 static unsigned read_processor(void) {
-    unsigned found = bit(SL_ISA_SCALAR);
+    unsigned found = tier_bit(SL_ISA_SCALAR);
     unsigned long caps = getauxval(AT_HWCAP);
     if (caps & HWCAP_CRC32) found |= HAS_CRC32C;
-    if (caps & HWCAP_ASIMDDP) found |= bit(SL_ISA_NEON);
+    if (caps & HWCAP_ASIMDDP) found |= tier_bit(SL_ISA_NEON);
     return found;
 }
 
 #else
 
 static unsigned read_processor(void) {
-    return bit(SL_ISA_SCALAR);
+    return tier_bit(SL_ISA_SCALAR);
 }
 
 #endif
@@ -180,10 +181,10 @@ int sl_cpu_has_avx512bf16(void) {
 }
 
 static sl_isa best_tier(void) {
-    unsigned tiers = sl_cpu_tiers() & not_above(cap());
+    unsigned tiers = sl_cpu_tiers() & tiers_up_to(isa_cap());
     sl_isa best = SL_ISA_SCALAR;
     for (int isa = 0; isa < SL_ISA_COUNT; isa++)
-        if (tiers & bit((sl_isa)isa)) best = (sl_isa)isa;
+        if (tiers & tier_bit((sl_isa)isa)) best = (sl_isa)isa;
     return best;
 }
 

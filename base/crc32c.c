@@ -143,13 +143,13 @@ uint32_t sl_crc32c(uint32_t crc, const void *data, size_t size) {
     return sl_crc32c_portable(crc, data, size);
 }
 
-uint32_t sl_crc32c_behind(uint64_t size) {
+uint32_t sl_crc32c_shift(uint64_t size) {
     uint32_t power = 1u << 23, product = 1u << 31; /* a byte is worth x^8; x^0 */
     for (; size; size >>= 1, power = multiply(power, power))
         if (size & 1) product = multiply(product, power);
     return product;
 }
 
-uint32_t sl_crc32c_join(uint32_t first, uint32_t second, uint32_t behind) {
-    return multiply(first, behind) ^ second;
+uint32_t sl_crc32c_combine(uint32_t first, uint32_t second, uint32_t shift) {
+    return multiply(first, shift) ^ second;
 }

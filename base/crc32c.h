@@ -13,12 +13,12 @@ uint32_t sl_crc32c(uint32_t crc, const void *data, size_t size);
 uint32_t sl_crc32c_portable(uint32_t crc, const void *data, size_t size);
 
 /*
- * sl_crc32c_join returns the CRC of bytes and of others behind them, from the CRC of each part.
+ * sl_crc32c_combine returns the CRC of bytes and of others behind them, from the CRC of each part.
  *
- * Parameters: `behind`, sl_crc32c_behind of the second part's size. sl_crc32c_behind takes some thousand cycles, and
+ * Parameters: `shift`, sl_crc32c_shift of the second part's size. sl_crc32c_shift takes some thousand cycles, and
  * joining takes a hundred.
  */
-uint32_t sl_crc32c_behind(uint64_t size);
-uint32_t sl_crc32c_join(uint32_t first, uint32_t second, uint32_t behind);
+uint32_t sl_crc32c_shift(uint64_t size);
+uint32_t sl_crc32c_combine(uint32_t first, uint32_t second, uint32_t shift);
 
 #endif

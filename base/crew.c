@@ -6,7 +6,7 @@
 #include <signal.h>
 
 /* No machine's memory can keep more threads busy. */
-enum { MOST = 64 };
+enum { MOST_THREADS = 64 };
 
 typedef struct sl_crew {
     void (*work)(void *ctx, size_t from, size_t to);
@@ -28,7 +28,7 @@ int sl_crew_start(pthread_t *thread, void *(*run)(void *), void *ctx) {
     return error;
 }
 
-static void *take_turns(void *ctx) {
+static void *work_ranges(void *ctx) {
     sl_crew *crew = ctx;
     for (;;) {
         size_t from = __atomic_fetch_add(&crew->next, crew->grain, __ATOMIC_RELAXED);
@@ -39,20 +39,20 @@ static void *take_turns(void *ctx) {
 
 void sl_crew_run(size_t threads, size_t count, size_t grain, void (*work)(void *ctx, size_t from, size_t to),
                  void *ctx) {
-    sl_crew crew = {work, ctx, count, grain, 0};
-    pthread_t others[MOST];
+    sl_crew crew = {.work = work, .ctx = ctx, .count = count, .grain = grain};
+    pthread_t others[MOST_THREADS];
     size_t ranges = count / grain + (count % grain != 0), started = 0;
     if (!threads) threads = sl_thread_limit();
     if (threads > ranges) threads = ranges;
-    if (threads > MOST) threads = MOST;
-    while (started + 1 < threads && sl_crew_start(&others[started], take_turns, &crew) == 0)
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    while (started + 1 < threads && sl_crew_start(&others[started], work_ranges, &crew) == 0)
         started++;
-    (void)take_turns(&crew);
+    (void)work_ranges(&crew);
     while (started)
         pthread_join(others[--started], NULL);
 }
 
-void sl_keep_least(size_t *least, size_t value) {
+void sl_atomic_min(size_t *least, size_t value) {
     size_t before = __atomic_load_n(least, __ATOMIC_RELAXED);
     while (value < before && !__atomic_compare_exchange_n(least, &before, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;

@@ -20,6 +20,6 @@ void sl_crew_run(size_t threads, size_t count, size_t grain, void (*work)(void *
                  void *ctx);
 
 /* Makes *least the lesser of *least and `value`, while other threads do the same. */
-void sl_keep_least(size_t *least, size_t value);
+void sl_atomic_min(size_t *least, size_t value);
 
 #endif

@@ -47,13 +47,13 @@ sl_allocator sl_counted_allocator(sl_counted *counted) {
     return (sl_allocator){counted, counted_alloc, counted_free};
 }
 
-sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out) {
+sl_status sl_mem_alloc_raw(const sl_allocator *allocator, size_t size, void **out) {
     *out = allocator->alloc(allocator->ctx, size ? size : 1, SL_CACHE_LINE);
     return *out ? SL_OK : sl_fail(SL_ENOMEM, "cannot allocate %zu bytes; free memory or use a smaller index", size);
 }
 
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out) {
-    SL_TRY(sl_mem_take(allocator, size, out));
+    SL_TRY(sl_mem_alloc_raw(allocator, size, out));
     memset(*out, 0, size ? size : 1);
     return SL_OK;
 }

@@ -14,7 +14,7 @@ sl_allocator sl_allocator_of(const sl_allocator *given);
  * size of 0 gives a valid block. On failure *out is NULL. */
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
 /* Allocates like sl_mem_alloc, without zeroing. The pages are made when they are first written to. */
-sl_status sl_mem_take(const sl_allocator *allocator, size_t size, void **out);
+sl_status sl_mem_alloc_raw(const sl_allocator *allocator, size_t size, void **out);
 /* Allocates an array of `count` elements as sl_mem_alloc does. Returns NULL on failure. For functions that allocate
  * several arrays: *status begins as SL_OK and gets the first failure; after a failure nothing more is allocated. */
 void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status);

@@ -28,7 +28,11 @@ static int read_mount(char *line, sl_mount *out) {
     rest += 3;
     char *type = strsep(&rest, " "), *device = strsep(&rest, " ");
     if (!device) return 0;
-    *out = (sl_mount){unescaped(fields[3]), unescaped(fields[4]), type, unescaped(device), rest ? rest : ""};
+    *out = (sl_mount){.root = unescaped(fields[3]),
+                      .point = unescaped(fields[4]),
+                      .type = type,
+                      .device = unescaped(device),
+                      .options = rest ? rest : ""};
     return 1;
 }
 

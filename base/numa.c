@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Pages that one call asks about or moves. */
-enum { PAGES = 512 };
+enum { BATCH_PAGES = 512 };
 
 size_t sl_page_size(void) {
     long page = sysconf(_SC_PAGESIZE);
@@ -61,7 +61,7 @@ const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Makes a status of errno. */
-static sl_status refused(const char *what) {
+static sl_status fail_by_errno(const char *what) {
     int error = errno;
     char text[128];
     if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
@@ -72,9 +72,9 @@ static sl_status refused(const char *what) {
                    what, text);
 }
 
-static sl_status no_nodes(void) {
+static sl_status fail_no_nodes(void) {
 #ifdef SL_HAVE_NUMA
-    return refused("cannot learn of the memory nodes");
+    return fail_by_errno("cannot learn of the memory nodes");
 #else
     return sl_fail(SL_EUNSUPPORTED, "this build has no libnuma; install it (libnuma-dev) and build anew, or ask for no "
                                     "NUMA policy");
@@ -83,7 +83,7 @@ static sl_status no_nodes(void) {
 
 sl_status sl_numa_count_nodes(const sl_numa_ops *ops, size_t *nodes) {
     *nodes = ops->nodes(ops->ctx);
-    if (*nodes == 0) return no_nodes();
+    if (*nodes == 0) return fail_no_nodes();
     if (*nodes > SL_MAX_NODES)
         return sl_fail(SL_ELIMIT, "node numbers go up to %zu; this library knows %u", *nodes - 1, SL_MAX_NODES);
     return SL_OK;
@@ -130,7 +130,7 @@ static sl_status try_policy(const sl_numa *numa) {
     sl_status status = SL_OK;
     if (ops->set_policy(ops->ctx, block, page, numa->policy, numa->node) != 0 ||
         ops->set_policy(ops->ctx, block, page, SL_NUMA_DEFAULT, 0) != 0)
-        status = refused(what);
+        status = fail_by_errno(what);
     numa->allocator.free(numa->allocator.ctx, block, page);
     return status;
 }
@@ -148,7 +148,12 @@ sl_status sl_numa_open(sl_numa_policy policy, size_t node, const sl_numa_ops *gi
     void *block;
     SL_TRY(sl_mem_alloc(allocator, size, &block));
     sl_numa *numa = block;
-    *numa = (sl_numa){ops, policy, policy == SL_NUMA_BIND ? node : 0, nodes, *allocator, size};
+    *numa = (sl_numa){.ops = ops,
+                      .policy = policy,
+                      .node = policy == SL_NUMA_BIND ? node : 0,
+                      .nodes = nodes,
+                      .allocator = *allocator,
+                      .size = size};
     for (size_t i = 0; i < nodes; i++)
         if (ops.node_cpus(ops.ctx, i, &numa->cpus[i]) != 0) memset(&numa->cpus[i], 0, sizeof numa->cpus[i]);
     sl_status status = try_policy(numa);
@@ -176,14 +181,14 @@ int sl_numa_serves(const sl_numa *numa, size_t node) {
 
 /* Blocks have whole pages, so that no neighbour in memory shares their policy. Large blocks have whole huge pages: a
  * policy that ended within a huge page would split it. */
-static size_t unit_of(size_t size) {
+static size_t block_unit(size_t size) {
     return size >= SL_HUGE_PAGE ? SL_HUGE_PAGE : sl_page_size();
 }
 
 static void *placed_alloc(void *ctx, size_t size, size_t alignment) {
     const sl_numa_memory *memory = ctx;
     const sl_numa *numa = memory->numa;
-    size_t unit = unit_of(size);
+    size_t unit = block_unit(size);
     if (size > SIZE_MAX - unit) return NULL;
     size = sl_round_up(size, unit);
     void *block = numa->allocator.alloc(numa->allocator.ctx, size, alignment < unit ? unit : alignment);
@@ -196,7 +201,7 @@ static void *placed_alloc(void *ctx, size_t size, size_t alignment) {
 static void placed_free(void *ctx, void *block, size_t size) {
     const sl_numa_memory *memory = ctx;
     const sl_numa *numa = memory->numa;
-    size = sl_round_up(size, unit_of(size));
+    size = sl_round_up(size, block_unit(size));
     (void)numa->ops.set_policy(numa->ops.ctx, block, size, SL_NUMA_DEFAULT, 0);
     numa->allocator.free(numa->allocator.ctx, block, size);
 }
@@ -210,7 +215,7 @@ sl_allocator sl_numa_allocator(sl_numa_memory *memory) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Gives the CPUs of a node that are also among `allowed`. Returns how many. */
-static size_t meet(const sl_numa *numa, size_t node, const sl_cpu_set *allowed, sl_cpu_set *out) {
+static size_t allowed_cpus(const sl_numa *numa, size_t node, const sl_cpu_set *allowed, sl_cpu_set *out) {
     for (size_t i = 0; i < SL_MAX_CPUS / 64; i++)
         out->words[i] = numa->cpus[node].words[i] & allowed->words[i];
     return count_cpus(out);
@@ -218,12 +223,12 @@ static size_t meet(const sl_numa *numa, size_t node, const sl_cpu_set *allowed, 
 
 /* Gives the CPUs that a thread is to have. Returns 0 if the thread is to be left alone. */
 static int choose_cpus(const sl_numa *numa, size_t thread, size_t threads, const sl_cpu_set *allowed, sl_cpu_set *out) {
-    if (numa->policy == SL_NUMA_BIND) return thread < meet(numa, numa->node, allowed, out);
+    if (numa->policy == SL_NUMA_BIND) return thread < allowed_cpus(numa, numa->node, allowed, out);
     size_t usable[SL_MAX_NODES], count = 0;
     for (size_t node = 0; node < numa->nodes; node++)
-        if (meet(numa, node, allowed, out)) usable[count++] = node;
+        if (allowed_cpus(numa, node, allowed, out)) usable[count++] = node;
     if (count < 2) return 0;
-    (void)meet(numa, usable[thread * count / threads], allowed, out);
+    (void)allowed_cpus(numa, usable[thread * count / threads], allowed, out);
     return 1;
 }
 
@@ -244,21 +249,21 @@ void sl_numa_unpin_thread(const sl_numa *numa, const sl_numa_pin *pin) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Gives the next pages of a range, from *at on. Returns how many. */
-static size_t take_pages(uintptr_t *at, uintptr_t end, size_t page, void **pages) {
+static size_t next_pages(uintptr_t *at, uintptr_t end, size_t page, void **pages) {
     size_t count = 0;
-    for (; *at < end && count < PAGES; *at += page)
+    for (; *at < end && count < BATCH_PAGES; *at += page)
         pages[count++] = (void *)*at;
     return count;
 }
 
 sl_status sl_numa_count(const sl_numa_ops *ops, const void *at, size_t size, uint64_t *bytes, uint64_t *absent) {
-    void *pages[PAGES];
-    int status[PAGES];
+    void *pages[BATCH_PAGES];
+    int status[BATCH_PAGES];
     size_t page = sl_page_size();
     uintptr_t next = (uintptr_t)at / page * page, end = (uintptr_t)at + size;
-    for (size_t count; (count = take_pages(&next, end, page, pages)) > 0;) {
+    for (size_t count; (count = next_pages(&next, end, page, pages)) > 0;) {
         if (ops->move_pages(ops->ctx, pages, count, NULL, status) != 0)
-            return refused("cannot learn where the pages of memory lie");
+            return fail_by_errno("cannot learn where the pages of memory lie");
         for (size_t i = 0; i < count; i++)
             if (status[i] >= 0 && status[i] < (int)SL_MAX_NODES)
                 bytes[status[i]] += page;
@@ -276,19 +281,19 @@ static int wanted_node(const sl_numa *numa, const size_t *nodes, size_t count, i
 }
 
 /* Moves the pages that lie elsewhere than wanted. Counts the pages that still do so afterwards. */
-static sl_status move_some(const sl_numa *numa, void **pages, const int *wanted, size_t count, size_t *stayed) {
+static sl_status move_misplaced(const sl_numa *numa, void **pages, const int *wanted, size_t count, size_t *stayed) {
     const sl_numa_ops *ops = &numa->ops;
-    int status[PAGES], to[PAGES];
+    int status[BATCH_PAGES], to[BATCH_PAGES];
     size_t moving = 0;
     if (ops->move_pages(ops->ctx, pages, count, NULL, status) != 0)
-        return refused("cannot learn where the pages of a mapped file lie");
+        return fail_by_errno("cannot learn where the pages of a mapped file lie");
     for (size_t i = 0; i < count; i++)
         if (status[i] >= 0 && status[i] != wanted[i]) {
             pages[moving] = pages[i];
             to[moving++] = wanted[i];
         }
     if (moving && ops->move_pages(ops->ctx, pages, moving, to, status) != 0)
-        return refused("cannot move pages of a mapped file");
+        return fail_by_errno("cannot move pages of a mapped file");
     for (size_t i = 0; i < moving; i++)
         *stayed += status[i] != to[i];
     return SL_OK;
@@ -299,15 +304,15 @@ sl_status sl_numa_move(const sl_numa *numa, const void *at, size_t size, const v
     for (size_t node = 0; node < numa->nodes; node++)
         if (numa->ops.node_memory(numa->ops.ctx, node)) nodes[node_count++] = node;
     int here = numa->ops.node_here(numa->ops.ctx);
-    if (node_count == 0 || here < 0) return refused("cannot learn of the memory nodes");
-    void *pages[PAGES];
-    int wanted[PAGES];
+    if (node_count == 0 || here < 0) return fail_by_errno("cannot learn of the memory nodes");
+    void *pages[BATCH_PAGES];
+    int wanted[BATCH_PAGES];
     uintptr_t next = (uintptr_t)at / page * page, end = (uintptr_t)at + size;
-    for (size_t count; (count = take_pages(&next, end, page, pages)) > 0;) {
+    for (size_t count; (count = next_pages(&next, end, page, pages)) > 0;) {
         size_t left = 0;
         for (size_t i = 0; i < count; i++)
             wanted[i] = wanted_node(numa, nodes, node_count, here, (uintptr_t)pages[i] - (uintptr_t)origin);
-        SL_TRY(move_some(numa, pages, wanted, count, &left));
+        SL_TRY(move_misplaced(numa, pages, wanted, count, &left));
         *stayed += left * page;
     }
     return SL_OK;

@@ -61,14 +61,14 @@ static int system_move_pages(void *ctx, void **pages, size_t count, const int *n
 
 #else
 
-static int absent(void) {
+static int fail_no_libnuma(void) {
     errno = ENOSYS;
     return -1;
 }
 
 static size_t system_nodes(void *ctx) {
     (void)ctx;
-    (void)absent();
+    (void)fail_no_libnuma();
     return 0;
 }
 
@@ -80,7 +80,7 @@ static uint64_t system_node_memory(void *ctx, size_t node) {
 
 static int system_node_here(void *ctx) {
     (void)ctx;
-    return absent();
+    return fail_no_libnuma();
 }
 
 static int system_set_policy(void *ctx, void *at, size_t size, sl_numa_policy policy, size_t node) {
@@ -89,7 +89,7 @@ static int system_set_policy(void *ctx, void *at, size_t size, sl_numa_policy po
     (void)size;
     (void)policy;
     (void)node;
-    return absent();
+    return fail_no_libnuma();
 }
 
 static int system_move_pages(void *ctx, void **pages, size_t count, const int *nodes, int *status) {
@@ -98,7 +98,7 @@ static int system_move_pages(void *ctx, void **pages, size_t count, const int *n
     (void)count;
     (void)nodes;
     (void)status;
-    return absent();
+    return fail_no_libnuma();
 }
 
 #endif

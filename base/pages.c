@@ -14,12 +14,12 @@
 enum { ENTRIES = 512 };
 #define PRESENT ((uint64_t)1 << 63)
 
-typedef struct counting {
+typedef struct page_counter {
     const sl_span *spans;
     size_t count, page;
     int pagemap;
     sl_pages *out;
-} counting;
+} page_counter;
 
 /* One mapping of the process. */
 typedef struct mapping {
@@ -28,7 +28,7 @@ typedef struct mapping {
 } mapping;
 
 /* Adds the bytes of pages of [from, to) that are present. Returns 0 if they cannot be read. */
-static int count_present(const counting *c, uintptr_t from, uintptr_t to, uint64_t *bytes) {
+static int count_present(const page_counter *c, uintptr_t from, uintptr_t to, uint64_t *bytes) {
     uint64_t entries[ENTRIES];
     uint64_t page = from / c->page, end = (to + c->page - 1) / c->page;
     while (page < end) {
@@ -44,7 +44,7 @@ static int count_present(const counting *c, uintptr_t from, uintptr_t to, uint64
 }
 
 /* Counts the part of the spans that lies in the mapping. All lines of the mapping have been read. */
-static int count_mapping(const counting *c, const mapping *m) {
+static int count_mapping(const page_counter *c, const mapping *m) {
     uint64_t present = 0;
     for (size_t i = 0; i < c->count; i++) {
         uintptr_t from = (uintptr_t)c->spans[i].at, to = from + c->spans[i].size;
@@ -63,7 +63,7 @@ static int count_mapping(const counting *c, const mapping *m) {
 }
 
 /* Takes a line "Name:   1234 kB" of the mapping. */
-static void take_field(mapping *m, const char *line) {
+static void parse_field(mapping *m, const char *line) {
     static const struct {
         const char *name;
         size_t offset;
@@ -79,7 +79,7 @@ static void take_field(mapping *m, const char *line) {
     }
 }
 
-static int read_mappings(const counting *c, FILE *smaps) {
+static int read_mappings(const page_counter *c, FILE *smaps) {
     char line[4608]; /* a path, and the fields before it */
     mapping m = {0};
     int known = 0;
@@ -91,7 +91,7 @@ static int read_mappings(const counting *c, FILE *smaps) {
             m = (mapping){.from = from, .to = to};
             known = 1;
         } else {
-            take_field(&m, line);
+            parse_field(&m, line);
         }
     }
     return count_mapping(c, &m) && known;
@@ -101,7 +101,11 @@ int sl_pages_count(const sl_span *spans, size_t count, sl_pages *out) {
     long page = sysconf(_SC_PAGESIZE);
     *out = (sl_pages){0};
     FILE *smaps = fopen("/proc/self/smaps", "re");
-    counting c = {spans, count, page > 0 ? (size_t)page : 4096, open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), out};
+    page_counter c = {.spans = spans,
+                      .count = count,
+                      .page = page > 0 ? (size_t)page : 4096,
+                      .pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+                      .out = out};
     int known = smaps && c.pagemap >= 0 && read_mappings(&c, smaps);
     if (smaps) fclose(smaps);
     if (c.pagemap >= 0) close(c.pagemap);

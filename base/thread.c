@@ -63,20 +63,20 @@ size_t sl_thread_number(void) {
 }
 
 /* Its address tells threads apart, in any parallel region. */
-static _Thread_local char here;
+static _Thread_local char thread_mark;
 
-void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total) {
-    *progress = (sl_progress){.tell = tell, .ctx = ctx, .caller = &here, .total = total};
+void sl_progress_start(sl_progress *progress, sl_progress_fn report, void *ctx, uint64_t total) {
+    *progress = (sl_progress){.report = report, .ctx = ctx, .caller = &thread_mark, .total = total};
 }
 
 void sl_progress_step(sl_progress *progress, uint64_t more) {
-    if (!progress || !progress->tell) return;
+    if (!progress || !progress->report) return;
     uint64_t done = __atomic_add_fetch(&progress->done, more, __ATOMIC_RELAXED);
-    if (progress->caller != &here) return;
+    if (progress->caller != &thread_mark) return;
     int64_t now = sl_now_ns();
-    if (now - progress->last_told < 100000000) return;
-    progress->last_told = now;
-    if (progress->tell(progress->ctx, done, progress->total))
+    if (now - progress->last_report < 100000000) return;
+    progress->last_report = now;
+    if (progress->report(progress->ctx, done, progress->total))
         __atomic_store_n(&progress->cancelled, 1, __ATOMIC_RELAXED);
 }
 
@@ -86,8 +86,8 @@ int sl_progress_cancelled(const sl_progress *progress) {
 
 sl_status sl_progress_end(sl_progress *progress) {
     if (!progress) return SL_OK;
-    if (!sl_progress_cancelled(progress) && progress->tell &&
-        progress->tell(progress->ctx, progress->total, progress->total))
+    if (!sl_progress_cancelled(progress) && progress->report &&
+        progress->report(progress->ctx, progress->total, progress->total))
         progress->cancelled = 1;
     if (progress->cancelled) return sl_fail(SL_ECANCELED, "cancelled by the progress callback");
     return SL_OK;

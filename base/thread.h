@@ -16,16 +16,16 @@ size_t sl_thread_number(void);
 
 /* Progress of a batch call. All threads count it; the calling thread reports it. A NULL callback reports nothing. */
 typedef struct sl_progress {
-    sl_progress_fn tell;
+    sl_progress_fn report;
     void *ctx;
     const void *caller; /* the calling thread, named by the address of a variable of its own */
     uint64_t total;
-    uint64_t done;     /* atomic */
-    int cancelled;     /* atomic */
-    int64_t last_told; /* ns; written by the calling thread alone */
+    uint64_t done;       /* atomic */
+    int cancelled;       /* atomic */
+    int64_t last_report; /* ns; written by the calling thread alone */
 } sl_progress;
 
-void sl_progress_start(sl_progress *progress, sl_progress_fn tell, void *ctx, uint64_t total);
+void sl_progress_start(sl_progress *progress, sl_progress_fn report, void *ctx, uint64_t total);
 /* Counts `more` as done. On the calling thread it also reports to the callback, some ten times a second at most. */
 void sl_progress_step(sl_progress *progress, uint64_t more);
 /* Returns whether the callback has asked to stop. Work that has not begun is then skipped. */

@@ -50,13 +50,13 @@ void sl_visited_free(sl_visited *visited, const sl_allocator *allocator) {
 void sl_visited_clear(sl_visited *visited) {
     /* The marked words are cleared one by one, or all words in a row, whichever writes less. */
     size_t size = words_size(visited);
-    if (visited->lost || visited->count > size / 64)
+    if (visited->overflowed || visited->count > size / 64)
         memset(visited->words, 0, size);
     else
         for (size_t i = 0; i < visited->count; i++)
             visited->words[visited->list[i] & visited->mask] = 0;
     visited->count = 0;
-    visited->lost = 0;
+    visited->overflowed = 0;
 }
 
 void sl_visited_mark_run(sl_visited *visited, uint32_t first, size_t n, uint32_t *ids) {

@@ -20,7 +20,7 @@ typedef struct sl_visited {
     size_t covers;  /* ids */
     uint32_t *list; /* ids marked since the last clearing; there is room for `room` and the ids of one call */
     size_t count, room, expected, most;
-    int lost; /* more were marked than the list holds */
+    int overflowed; /* more were marked than the list holds */
 } sl_visited;
 
 /* Prepares for ids below n and walks of up to `expected` ids. Calls add `most` ids at a time. No id is marked. */
@@ -36,7 +36,7 @@ void sl_visited_clear(sl_visited *visited);
  * written. */
 static inline uint32_t *sl_visited_place(sl_visited *visited) {
     if (visited->count > visited->room) {
-        visited->lost = 1;
+        visited->overflowed = 1;
         visited->count = 0;
     }
     return visited->list + visited->count;

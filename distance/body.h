@@ -124,31 +124,31 @@ static AI void step_f32(four_sums *sums, const uint8_t *const *row, const uint8_
     sums->d.f32 = lane_fma(lane_f32(row[3] + k, LANE_F), q, sums->d.f32);
 }
 
-static AI F add_away_f32(F sum, const uint8_t *row, F q, size_t n) {
-    F away = lane_f32(row, n) - q;
-    return lane_fma(away, away, sum);
+static AI F add_l2_f32(F sum, const uint8_t *row, F q, size_t n) {
+    F difference = lane_f32(row, n) - q;
+    return lane_fma(difference, difference, sum);
 }
 
-static AI A16 add_away_i16(A16 sum, const uint8_t *row, V q, size_t n) {
+static AI A16 add_l2_i16(A16 sum, const uint8_t *row, V q, size_t n) {
     return lane_square_u16(sum, lane_diff_i16(lane_load(row, 2 * n), q));
 }
 
 /* Adds the squared differences of n elements, a register's at most. */
-static AI void step_away(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k,
-                         size_t n) {
+static AI void step_l2(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k,
+                       size_t n) {
     if (codes == SL_CODES_F32) {
         F q = lane_f32(code + k, n);
-        sums->a.f32 = add_away_f32(sums->a.f32, row[0] + k, q, n);
-        sums->b.f32 = add_away_f32(sums->b.f32, row[1] + k, q, n);
-        sums->c.f32 = add_away_f32(sums->c.f32, row[2] + k, q, n);
-        sums->d.f32 = add_away_f32(sums->d.f32, row[3] + k, q, n);
+        sums->a.f32 = add_l2_f32(sums->a.f32, row[0] + k, q, n);
+        sums->b.f32 = add_l2_f32(sums->b.f32, row[1] + k, q, n);
+        sums->c.f32 = add_l2_f32(sums->c.f32, row[2] + k, q, n);
+        sums->d.f32 = add_l2_f32(sums->d.f32, row[3] + k, q, n);
         return;
     }
     V q = lane_load(code + k, 2 * n);
-    sums->a.i16 = add_away_i16(sums->a.i16, row[0] + k, q, n);
-    sums->b.i16 = add_away_i16(sums->b.i16, row[1] + k, q, n);
-    sums->c.i16 = add_away_i16(sums->c.i16, row[2] + k, q, n);
-    sums->d.i16 = add_away_i16(sums->d.i16, row[3] + k, q, n);
+    sums->a.i16 = add_l2_i16(sums->a.i16, row[0] + k, q, n);
+    sums->b.i16 = add_l2_i16(sums->b.i16, row[1] + k, q, n);
+    sums->c.i16 = add_l2_i16(sums->c.i16, row[2] + k, q, n);
+    sums->d.i16 = add_l2_i16(sums->d.i16, row[3] + k, q, n);
 }
 
 static AI void step(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t width,
@@ -256,7 +256,7 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
 }
 
 /* Halves of squared distances below zero. */
-static AI f4 distances(sl_codes codes, const four_sums *sums, size_t steps) {
+static AI f4 half_distances(sl_codes codes, const four_sums *sums, size_t steps) {
     if (codes == SL_CODES_F32) return -0.5f * lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
     return -0.5f * (f4){(float)lane_total_squares(sums->a.i16, steps), (float)lane_total_squares(sums->b.i16, steps),
                         (float)lane_total_squares(sums->c.i16, steps), (float)lane_total_squares(sums->d.i16, steps)};
@@ -264,7 +264,7 @@ static AI f4 distances(sl_codes codes, const four_sums *sums, size_t steps) {
 
 /* Scores rows by differences, four or twice four. The query is zero behind its last element, and a row is not: the last
  * step stops there. */
-static AI void score_away(sl_codes codes, const score_plan *plan, const uint32_t *ids, size_t count, f4 *out) {
+static AI void score_l2(sl_codes codes, const score_plan *plan, const uint32_t *ids, size_t count, f4 *out) {
     const size_t whole = codes == SL_CODES_F32 ? LANE_F : LANE_16;
     const uint8_t *row[8];
     size_t left = plan->rows.differences, k = 0, steps = 0;
@@ -273,12 +273,12 @@ static AI void score_away(sl_codes codes, const score_plan *plan, const uint32_t
         row[i] = row_at(plan, ids[i]);
     for (; left >= whole; left -= whole, k += step_bytes(codes), steps++)
         for (size_t four = 0; four < count / 4; four++)
-            step_away(codes, &sums[four], row + 4 * four, plan->code, k, whole);
+            step_l2(codes, &sums[four], row + 4 * four, plan->code, k, whole);
     for (size_t four = 0; left && four < count / 4; four++)
-        step_away(codes, &sums[four], row + 4 * four, plan->code, k, left);
+        step_l2(codes, &sums[four], row + 4 * four, plan->code, k, left);
     steps += left != 0;
     for (size_t four = 0; four < count / 4; four++)
-        out[four] = distances(codes, &sums[four], steps);
+        out[four] = half_distances(codes, &sums[four], steps);
 }
 
 /* The arguments of sl_score_fn. */
@@ -304,7 +304,7 @@ static AI void score_rows(sl_codes codes, row_score by, size_t width, const scor
         size_t next = i + ahead;
         if (ahead && next < n) prefetch_rows(&plan, ids + next, n - next < block ? n - next : block);
         if (by == BY_DIFFERENCES)
-            score_away(codes, &plan, ids + i, block, scores);
+            score_l2(codes, &plan, ids + i, block, scores);
         else if (block == 8)
             score8(codes, &plan, ids + i, scores);
         else
@@ -317,7 +317,7 @@ static AI void score_rows(sl_codes codes, row_score by, size_t width, const scor
         for (size_t j = 0; j < 4; j++)
             last[j] = ids[j < count ? i + j : n - 1];
         if (by == BY_DIFFERENCES)
-            score_away(codes, &plan, last, 4, scores);
+            score_l2(codes, &plan, last, 4, scores);
         else
             score4(codes, &plan, last, scores);
         memcpy(out + i, scores, count * sizeof *out);
@@ -398,7 +398,7 @@ static AI void score_short(sl_codes codes, size_t width, const score_call *call)
         score_group(codes, &plan, call->query, last, scores);
         memcpy(out + i, scores, (n - i) * sizeof *out);
     } else if (i < n) {
-        const score_call rest = {call->rows, call->query, ids + i, n - i, 0, out + i};
+        const score_call rest = {.rows = call->rows, .query = call->query, .ids = ids + i, .n = n - i, .out = out + i};
         score_rows(codes, BY_PRODUCTS, width, &rest);
     }
 }
@@ -413,7 +413,7 @@ static AI void score_short(sl_codes codes, size_t width, const score_call *call)
 
 static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
-    const score_call call = {rows, query, ids, n, ahead, out};
+    const score_call call = {.rows = rows, .query = query, .ids = ids, .n = n, .ahead = ahead, .out = out};
     switch (rows->width) {
     case 64:
         score_short(SL_CODES_I8, 64, &call);
@@ -435,7 +435,7 @@ static void score_i8(const sl_code_rows *rows, const sl_query_code *query, const
 
 static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                      float *out) {
-    const score_call call = {rows, query, ids, n, ahead, out};
+    const score_call call = {.rows = rows, .query = query, .ids = ids, .n = n, .ahead = ahead, .out = out};
     switch (rows->width) {
     case 64:
         score_short(SL_CODES_I4, 64, &call);
@@ -451,7 +451,7 @@ static void score_i4(const sl_code_rows *rows, const sl_query_code *query, const
 
 static void score_i16(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    const score_call call = {rows, query, ids, n, ahead, out};
+    const score_call call = {.rows = rows, .query = query, .ids = ids, .n = n, .ahead = ahead, .out = out};
     if (rows->differences)
         score_rows(SL_CODES_I16, BY_DIFFERENCES, rows->width, &call);
     else
@@ -460,7 +460,7 @@ static void score_i16(const sl_code_rows *rows, const sl_query_code *query, cons
 
 static void score_f32(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n, size_t ahead,
                       float *out) {
-    const score_call call = {rows, query, ids, n, ahead, out};
+    const score_call call = {.rows = rows, .query = query, .ids = ids, .n = n, .ahead = ahead, .out = out};
     if (rows->differences)
         score_rows(SL_CODES_F32, BY_DIFFERENCES, rows->width, &call);
     else
@@ -665,7 +665,7 @@ REFINE_KERNELS(i16, SL_REFINE_I16)
  * Queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-static float take_byte(float *restrict x, size_t n, int8_t *restrict code, int32_t *sum) {
+static float split_byte(float *restrict x, size_t n, int8_t *restrict code, int32_t *sum) {
     float unit = largest_of(x, n) / 127, inverse = 1 / unit;
     if (!isfinite(unit) || !isfinite(inverse)) unit = inverse = 0;
     int32_t total = 0;
@@ -730,7 +730,7 @@ const sl_kernels LANE_TABLE = {
              .at_least = at_least,
              .keep = keep_candidates},
     .tile = {tile_pack, tile_scan, tile_best},
-    .take_byte = take_byte,
+    .split_byte = split_byte,
     .level_sums = level_sums,
     .sign_bytes = sign_bytes,
     .dot_i8 = dot_i8,

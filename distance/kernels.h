@@ -178,7 +178,7 @@ typedef struct sl_kernels {
 
     /* Writes the nearest multiples of a unit, -127 to 127 of them, to n > 0 elements of x into `code`, and leaves the
      * rest in x. *sum gets the sum of the code. Returns the unit, which is 0 if x is zero or not finite. */
-    float (*take_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
+    float (*split_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
 
     /* Writes n unsigned bytes less 128 to `code`, and returns their sum. */
     int32_t (*sign_bytes)(const uint8_t *bytes, size_t n, int8_t *code);

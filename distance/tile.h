@@ -83,7 +83,7 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 
 #endif
 
-static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
+static AI void scan_append_hits(const sl_tile *tile, sl_scan *scan, size_t row, F totals) {
     F score = totals * lane_splat(scan->query.scale) * lane_f32(tile->factors + row, LANE_F);
     score += lane_f32(tile->biases + row, LANE_F) * lane_splat(scan->query.bias_scale);
     uint32_t better = lane_above(score, lane_splat(scan->least));
@@ -94,9 +94,9 @@ static AI void scan_take(const sl_tile *tile, sl_scan *scan, size_t row, F total
 }
 
 /* Nothing is fused and elements come one after another, so that tiles give the same bits on every tier. */
-static AI F tile_add_away(F sum, F row, F element) {
-    F away = row - element;
-    return sum + away * away;
+static AI F tile_add_l2(F sum, F row, F element) {
+    F difference = row - element;
+    return sum + difference * difference;
 }
 
 #if LANE_F == 1
@@ -107,15 +107,15 @@ static AI void scan_row(sl_codes codes, const sl_tile *tile, size_t row, sl_scan
     R8 sum = 0;
     for (size_t i = 0; i < 4 * tile->steps; i++)
         sum = codes == SL_CODES_I4 ? lane_row4(sum, bytes[i], code[i]) : lane_row8(sum, bytes[i], lane_query8(code[i]));
-    scan_take(tile, scan, row, lane_totals(sum, codes == SL_CODES_I4 ? 2 : 1, offset));
+    scan_append_hits(tile, scan, row, lane_totals(sum, codes == SL_CODES_I4 ? 2 : 1, offset));
 }
 
-static AI void scan_row_away(const sl_tile *tile, size_t row, sl_scan *scan) {
+static AI void scan_row_l2(const sl_tile *tile, size_t row, sl_scan *scan) {
     const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code = scan->query.code;
     float sum = 0;
     for (size_t k = 0; k < tile->steps; k++)
-        sum = tile_add_away(sum, load_float(bytes + 4 * k), load_float(code + 4 * k));
-    scan_take(tile, scan, row, -0.5f * sum);
+        sum = tile_add_l2(sum, load_float(bytes + 4 * k), load_float(code + 4 * k));
+    scan_append_hits(tile, scan, row, -0.5f * sum);
 }
 
 static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
@@ -125,7 +125,7 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
             sl_prefetch(tile->ahead, 1);
             tile->ahead += tile->ahead < tile->ahead_end ? SL_CACHE_LINE : 0;
             if (codes == SL_CODES_F32)
-                scan_row_away(tile, row, scans[q]);
+                scan_row_l2(tile, row, scans[q]);
             else
                 scan_row(codes, tile, row, scans[q], offset);
         }
@@ -135,7 +135,7 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
 #else
 
 /* Scans `wide` registers of F32 rows with differences, as scan_block does. */
-static AI void scan_block_away(size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans) {
+static AI void scan_block_l2(size_t wide, size_t queries, sl_tile *tile, size_t row, sl_scan *const *scans) {
     F sums[LANE_TILE][4];
     const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code[4];
     const uint8_t *ahead = tile->ahead, *const ahead_end = tile->ahead_end;
@@ -151,7 +151,7 @@ static AI void scan_block_away(size_t wide, size_t queries, sl_tile *tile, size_
             F element = lane_splat(load_float(code[q] + 4 * k));
             for (size_t i = 0; i < wide; i++)
                 sums[i][q] =
-                    tile_add_away(sums[i][q], lane_f32(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F), element);
+                    tile_add_l2(sums[i][q], lane_f32(bytes + (i * tile->steps + k) * LANE_F * 4, LANE_F), element);
         }
     }
     tile->ahead = ahead;
@@ -159,7 +159,7 @@ static AI void scan_block_away(size_t wide, size_t queries, sl_tile *tile, size_
     for (size_t q = 0; q < queries; q++)
 #pragma GCC unroll 4
         for (size_t i = 0; i < wide; i++)
-            scan_take(tile, scans[q], row + i * LANE_F, sums[i][q] * lane_splat(-0.5f));
+            scan_append_hits(tile, scans[q], row + i * LANE_F, sums[i][q] * lane_splat(-0.5f));
 }
 
 /* Scans `wide` registers of rows, up to LANE_TILE, for up to four queries: each load serves several products. */
@@ -168,7 +168,7 @@ static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *
     R8 sums[LANE_TILE][4];
     R4 runs[LANE_TILE][4];
     if (codes == SL_CODES_F32) {
-        scan_block_away(wide, queries, tile, row, scans);
+        scan_block_l2(wide, queries, tile, row, scans);
         return;
     }
     for (size_t i = 0; i < wide; i++)
@@ -209,8 +209,8 @@ static AI void scan_block(sl_codes codes, size_t wide, size_t queries, sl_tile *
     for (size_t q = 0; q < queries; q++)
 #pragma GCC unroll 4
         for (size_t i = 0; i < wide; i++)
-            scan_take(tile, scans[q], row + i * LANE_F,
-                      lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
+            scan_append_hits(tile, scans[q], row + i * LANE_F,
+                             lane_totals(sums[i][q], codes == SL_CODES_I4 ? 2 : 1, offsets[q]));
 }
 
 /* Each width has a loop of its own: a small partition, or the end of any, has too few rows for a wide loop. */
@@ -247,14 +247,14 @@ typedef struct matrix_part {
     size_t first, queries, row, wide;
 } matrix_part;
 
-static AI void take_sums(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, matrix_part part,
-                         matrix_sums sums) {
+static AI void append_part_hits(sl_codes codes, const sl_tile *tile, sl_scan *const *scans, matrix_part part,
+                                matrix_sums sums) {
     for (size_t q = 0; q < part.queries; q++) {
         sl_scan *scan = scans[part.first + q];
         const int32_t offset = (int32_t)scan->query.offset;
         for (size_t i = 0; i < part.wide; i++)
-            scan_take(tile, scan, part.row + i * LANE_F,
-                      lane_totals((R8)lane_load(sums[i][q], LANE_8), codes == SL_CODES_I4 ? 2 : 1, offset));
+            scan_append_hits(tile, scan, part.row + i * LANE_F,
+                             lane_totals((R8)lane_load(sums[i][q], LANE_8), codes == SL_CODES_I4 ? 2 : 1, offset));
     }
 }
 
@@ -293,13 +293,13 @@ static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, 
             part.wide = groups < LANE_TILE ? groups : LANE_TILE;
             prefetch_ahead(tile, part.wide * tile->steps);
             multiply_part(tile, scans, part);
-            take_sums(codes, tile, scans, before, sums);
+            append_part_hits(codes, tile, scans, before, sums);
             matrix_store(part.wide, sums);
             before = part;
         }
     }
     matrix_end();
-    take_sums(codes, tile, scans, before, sums);
+    append_part_hits(codes, tile, scans, before, sums);
 }
 
 /* Tells whether matrices serve. */

@@ -306,7 +306,7 @@ static AI V four_rows(const R8 *sums) {
 }
 
 /* Loads two adjacent floats of each of two rows. */
-static AI __m128 two_of_2(const uint8_t *first, const uint8_t *second, size_t offset) {
+static AI __m128 load_pairs2(const uint8_t *first, const uint8_t *second, size_t offset) {
     __m128 low = _mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)(first + offset)));
     return _mm_loadh_pi(low, (const __m64 *)(const void *)(second + offset));
 }
@@ -323,18 +323,18 @@ static AI V lane_group_i32(const R8 *sums) {
                     merge128(four_rows(sums + 8), four_rows(sums + 12)));
 }
 
-static AI F two_of_8(const uint8_t *const *row, size_t offset) {
+static AI F load_pairs8(const uint8_t *const *row, size_t offset) {
     F all = _mm512_setzero_ps();
-    all = _mm512_insertf32x4(all, two_of_2(row[0], row[1], offset), 0);
-    all = _mm512_insertf32x4(all, two_of_2(row[2], row[3], offset), 1);
-    all = _mm512_insertf32x4(all, two_of_2(row[4], row[5], offset), 2);
-    return _mm512_insertf32x4(all, two_of_2(row[6], row[7], offset), 3);
+    all = _mm512_insertf32x4(all, load_pairs2(row[0], row[1], offset), 0);
+    all = _mm512_insertf32x4(all, load_pairs2(row[2], row[3], offset), 1);
+    all = _mm512_insertf32x4(all, load_pairs2(row[4], row[5], offset), 2);
+    return _mm512_insertf32x4(all, load_pairs2(row[6], row[7], offset), 3);
 }
 
 /* Gives the float at the offset of each row, and the float behind it. */
-static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here, F *behind) {
+static AI void lane_load_pairs(const uint8_t *const *row, size_t offset, F *here, F *behind) {
     const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    F low = two_of_8(row, offset), high = two_of_8(row + 8, offset);
+    F low = load_pairs8(row, offset), high = load_pairs8(row + 8, offset);
     *here = _mm512_permutex2var_ps(low, even, high);
     *behind = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
 }
@@ -346,13 +346,13 @@ static AI V lane_group_i32(const R8 *sums) {
     return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
 }
 
-static AI F two_of_4(const uint8_t *const *row, size_t offset) {
-    __m256 two = _mm256_castps128_ps256(two_of_2(row[0], row[1], offset));
-    return _mm256_insertf128_ps(two, two_of_2(row[4], row[5], offset), 1);
+static AI F load_pairs4(const uint8_t *const *row, size_t offset) {
+    __m256 two = _mm256_castps128_ps256(load_pairs2(row[0], row[1], offset));
+    return _mm256_insertf128_ps(two, load_pairs2(row[4], row[5], offset), 1);
 }
 
-static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here, F *behind) {
-    F a = two_of_4(row, offset), b = two_of_4(row + 2, offset);
+static AI void lane_load_pairs(const uint8_t *const *row, size_t offset, F *here, F *behind) {
+    F a = load_pairs4(row, offset), b = load_pairs4(row + 2, offset);
     *here = _mm256_shuffle_ps(a, b, 0x88);
     *behind = _mm256_shuffle_ps(a, b, 0xdd);
 }
@@ -364,7 +364,7 @@ static AI void lane_two_floats(const uint8_t *const *row, size_t offset, F *here
 static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
                            float *out) {
     F factor, bias;
-    lane_two_floats(row, rows->factor, &factor, &bias);
+    lane_load_pairs(row, rows->factor, &factor, &bias);
     F score = M(mul_ps)(M(cvtepi32_ps)(totals), M(set1_ps)(query->scale));
     score = M(mul_ps)(score, factor);
     if (rows->bias) score = M(add_ps)(score, M(mul_ps)(bias, M(set1_ps)(query->bias_scale)));

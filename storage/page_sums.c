@@ -18,7 +18,7 @@ uint32_t sl_page_sum(uint32_t sum, const void *data, size_t size) {
 }
 
 uint32_t sl_page_sum_zeros(uint32_t sum, uint64_t size) {
-    return sum ? sl_crc32c_join(sum, 0, sl_crc32c_behind(size)) : 0;
+    return sum ? sl_crc32c_combine(sum, 0, sl_crc32c_shift(size)) : 0;
 }
 
 uint64_t sl_page_sums_size(uint64_t end) {
@@ -102,7 +102,7 @@ sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sum
     (void)madvise(file, (size_t)size, MADV_RANDOM);
     *updater = (sl_page_updater){.sums = *sums, .file = file, .size = size};
     for (size_t lines = 0; lines <= PAGE / LINE; lines++)
-        updater->behind[lines] = sl_crc32c_behind(lines * LINE);
+        updater->shift[lines] = sl_crc32c_shift(lines * LINE);
     sl_page_updater_begin(updater);
     return SL_OK;
 }
@@ -123,6 +123,6 @@ void sl_page_updater_change(sl_page_updater *updater, uint64_t offset, const uin
     updater->word = *word;
     uint32_t change = sl_page_sum(0, updater->file + offset, size) ^ sl_page_sum(0, bytes, size);
     size_t behind = PAGE - (size_t)(offset % PAGE) - size;
-    updater->sum ^= sl_crc32c_join(change, 0, updater->behind[behind / LINE]);
+    updater->sum ^= sl_crc32c_combine(change, 0, updater->shift[behind / LINE]);
     *sum = updater->sum;
 }

@@ -54,9 +54,9 @@ typedef struct sl_page_updater {
     sl_page_sums sums;
     uint8_t *file; /* mapped to be read only */
     uint64_t size;
-    uint32_t behind[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_behind of that many lines */
-    uint64_t word;                            /* number of the checksum updated last */
-    uint32_t sum;                             /* its value */
+    uint32_t shift[SL_SUMMED_PAGE / 64 + 1]; /* sl_crc32c_shift of that many lines */
+    uint64_t word;                           /* number of the checksum updated last */
+    uint32_t sum;                            /* its value */
 } sl_page_updater;
 
 /* Parameters: fd is open on the file of `size` bytes; path is for messages. */

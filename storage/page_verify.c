@@ -31,7 +31,7 @@ typedef struct verifier {
     int mapped;                   /* bytes come from the mapping, because it was healed or there is no fd */
     uint64_t blocks[TURN_BLOCKS]; /* numbers of this turn's blocks */
     sl_pages_found *found;        /* atomic counts */
-    size_t first;                 /* number of the first damaged page, kept by sl_keep_least */
+    size_t first;                 /* number of the first damaged page, kept by sl_atomic_min */
     int beside;                   /* another process may be writing the file; 0 on the writer's own handle */
     int pauses;                   /* atomic: pauses spent on waiting for a writer */
     int failed;                   /* atomic: a read or an allocation failed; 1 + its errno, or 1: the file ended */
@@ -83,7 +83,7 @@ static void look_again(verifier *v, uint64_t offset, uint64_t word) {
         sl_pause_ns(PAUSE);
     }
     __atomic_fetch_add(&v->found->bad, 1, __ATOMIC_RELAXED);
-    sl_keep_least(&v->first, (size_t)(offset / PAGE));
+    sl_atomic_min(&v->first, (size_t)(offset / PAGE));
 }
 
 /* Compares pages [from, to) of a block with their checksums. `pages` is NULL for a hole. */
@@ -125,7 +125,7 @@ static void verify_block(verifier *v, uint64_t block, uint8_t *pages) {
 static void verify_blocks(void *ctx, size_t from, size_t to) {
     verifier *v = ctx;
     void *pages;
-    if (sl_mem_take(&v->store->allocator, READ_PAGES * PAGE, &pages) != SL_OK) {
+    if (sl_mem_alloc_raw(&v->store->allocator, READ_PAGES * PAGE, &pages) != SL_OK) {
         keep_failure(v, 1 + ENOMEM);
         return;
     }

@@ -106,7 +106,7 @@ static void scan_range(void *ctx, size_t from, size_t to) {
     scanning *scanning = ctx;
     const sl_allocator *allocator = &scanning->store->allocator;
     void *apart = NULL;
-    if (!scanning->target.to && sl_mem_take(allocator, APART, &apart) != SL_OK) {
+    if (!scanning->target.to && sl_mem_alloc_raw(allocator, APART, &apart) != SL_OK) {
         keep_error(scanning, ENOMEM);
         return;
     }
@@ -123,10 +123,10 @@ static sl_status scan_turn(scanning *scanning, uint64_t chunks, uint32_t *crc) {
     if (errno == ENDED) return sl_fail(SL_ECORRUPT, "%s: became shorter while it was read; open it again", store->path);
     if (errno) return sl_fail_errno("cannot read", store->path);
     if (sl_progress_cancelled(scanning->progress)) return sl_progress_end(scanning->progress);
-    const uint32_t behind = sl_crc32c_behind(scanning->chunk);
+    const uint32_t shift = sl_crc32c_shift(scanning->chunk);
     for (size_t i = 0; i < count; i++) {
         size_t size = chunk_size(scanning, (scanning->first + i) * scanning->chunk);
-        *crc = sl_crc32c_join(*crc, scanning->crcs[i], size == scanning->chunk ? behind : sl_crc32c_behind(size));
+        *crc = sl_crc32c_combine(*crc, scanning->crcs[i], size == scanning->chunk ? shift : sl_crc32c_shift(size));
     }
     return SL_OK;
 }

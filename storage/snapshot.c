@@ -107,7 +107,7 @@ static sl_status copy_changing(snapshot *s) {
             return sl_fail(SL_EBUSY, "%s: was replaced while it was copied; try again", s->store->path);
         SL_TRY(sl_writable_super(s->store, &after));
         if (after.sequence == before.sequence) return status == SL_OK ? make_own(s, &after) : status;
-        sl_progress_start(s->progress, s->progress->tell, s->progress->ctx, s->store->size);
+        sl_progress_start(s->progress, s->progress->report, s->progress->ctx, s->store->size);
     }
     return sl_fail(SL_EBUSY, "%s: was opened to be written %d times while it was copied; try again", s->store->path,
                    MOST_TRIES);
@@ -137,7 +137,7 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
     sl_store *store;
     void *block;
     SL_TRY(sl_store_open(path, type, SL_PLACE_MAP, &allocator, &store));
-    sl_progress_start(progress, progress->tell, progress->ctx, store->size);
+    sl_progress_start(progress, progress->report, progress->ctx, store->size);
     sl_status status = sl_mem_alloc(&allocator, sizeof(snapshot), &block);
     if (status == SL_OK) {
         snapshot *s = block;

@@ -34,7 +34,7 @@ size_t sl_coarse_projection_size(const sl_coarse *coarse) {
     return matrix_size(coarse) + coarse->matrix.dim * sizeof(float) + sizeof(uint32_t);
 }
 
-void sl_coarse_adopt(sl_coarse *coarse, const uint8_t *projection) {
+void sl_coarse_set_projection(sl_coarse *coarse, const uint8_t *projection) {
     coarse->matrix.rows.base = projection;
     coarse->mean = (const float *)(const void *)(projection + matrix_size(coarse));
 }
@@ -66,7 +66,7 @@ static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x
     sl_query_code code;
     for (uint32_t i = 0; i < coarse->codec.dim; i++)
         ids[i] = i;
-    sl_take_byte(x, dim, 1, buffer, &code);
+    sl_split_byte(x, dim, 1, buffer, &code);
     memset((uint8_t *)buffer + dim, 0, rows->width - dim);
     /* The rows lie one behind the other, and the processor sees that for itself. Prefetching them took a third of the
      * time. */
@@ -74,7 +74,7 @@ static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x
 }
 
 /* Makes x unit under cosine. An x that is not finite, which only a damaged file can bring, becomes zero. */
-static double make_ready(const sl_coarse *coarse, float *x) {
+static double normalise(const sl_coarse *coarse, float *x) {
     size_t dim = coarse->matrix.dim;
     double norm2 = sl_dot_double(x, x, dim);
     if (!isfinite(norm2)) memset(x, 0, dim * sizeof *x);
@@ -92,7 +92,7 @@ static void subtract_mean(const sl_coarse *coarse, float *x) {
 
 void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, uint8_t *row) {
     size_t dim = coarse->matrix.dim;
-    (void)make_ready(coarse, x);
+    (void)normalise(coarse, x);
     subtract_mean(coarse, x);
     float bias = 0;
     if (coarse->metric == SL_METRIC_L2) bias = (float)(-0.5 * sl_dot_double(x, x, dim));
@@ -104,10 +104,10 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
     sl_field_put(row, coarse->codec.rows.bias, bias);
 }
 
-void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,
-                   double *norm2, float *origin) {
+void sl_coarse_encode_query(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer,
+                            sl_query_code *out, double *norm2, float *origin) {
     size_t dim = coarse->matrix.dim;
-    *norm2 = make_ready(coarse, x);
+    *norm2 = normalise(coarse, x);
     if (coarse->metric != SL_METRIC_L2) {
         double mean = sl_dot_double(coarse->mean, x, dim);
         *origin = (float)(coarse->metric == SL_METRIC_COSINE ? 1 - mean : -mean);

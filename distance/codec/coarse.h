@@ -41,7 +41,7 @@ sl_status sl_coarse_init(sl_coarse *coarse, size_t dim, sl_metric metric);
 /* Returns the bytes of the projection: rows, mean, and the number of vectors learned from. */
 size_t sl_coarse_projection_size(const sl_coarse *coarse);
 /* Takes the projection from memory of that size, with SL_ROW_STEP readable bytes behind it. */
-void sl_coarse_adopt(sl_coarse *coarse, const uint8_t *projection);
+void sl_coarse_set_projection(sl_coarse *coarse, const uint8_t *projection);
 uint32_t sl_coarse_learned(const sl_coarse *coarse);
 /* Tests whether factors and mean are finite. */
 int sl_coarse_is_finite(const sl_coarse *coarse);
@@ -80,7 +80,7 @@ void sl_coarse_encode(const sl_coarse *coarse, const sl_kernels *kernels, float 
  *   norm2   gets |x|^2
  *   origin  gets the score that stands for distance 0, under IP for a product of 0
  */
-void sl_coarse_ask(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer, sl_query_code *out,
-                   double *norm2, float *origin);
+void sl_coarse_encode_query(const sl_coarse *coarse, const sl_kernels *kernels, float *x, void *buffer,
+                            sl_query_code *out, double *norm2, float *origin);
 
 #endif

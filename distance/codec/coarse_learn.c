@@ -49,7 +49,7 @@ static void learner_free(learner *l) {
 }
 
 /* Sizes of a learner for a sample of n vectors at most. */
-static void settle_sizes(learner *l, const sl_coarse *coarse, size_t n) {
+static void set_sizes(learner *l, const sl_coarse *coarse, size_t n) {
     const size_t most = sl_coarse_sample(coarse);
     l->dim = coarse->matrix.dim;
     l->wanted = coarse->codec.dim;
@@ -61,7 +61,7 @@ static void settle_sizes(learner *l, const sl_coarse *coarse, size_t n) {
 
 size_t sl_coarse_learn_bytes(const sl_coarse *coarse, size_t n) {
     learner l = {0};
-    settle_sizes(&l, coarse, n);
+    set_sizes(&l, coarse, n);
     const size_t rows = (l.side != l.dim ? 2 : 1) * l.n + 2 * l.wanted;
     return (rows * l.dim + l.square) * sizeof(float) + l.dim * sizeof(double);
 }
@@ -104,7 +104,7 @@ static void take_sample(learner *l, const sl_coarse_vectors *vectors, sl_metric 
 }
 
 /* Takes the mean out, and scales the rest to a length of about 1, so that no product is too large. */
-static void centre(learner *l) {
+static void centre_sample(learner *l) {
     double spread = 0;
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < l->dim; k++)
@@ -154,7 +154,8 @@ static void multiply_columns(learner *l, const float *rows, size_t count) {
 }
 
 /* Makes each row of `to` a combination of `rows`, with a row of `weights`. */
-static void combine(const learner *l, float *to, size_t size, const float *rows, const float *weights, size_t count) {
+static void combine_rows(const learner *l, float *to, size_t size, const float *rows, const float *weights,
+                         size_t count) {
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
     for (size_t i = 0; i < l->wanted; i++) {
         memset(to + i * size, 0, size * sizeof *to);
@@ -218,10 +219,10 @@ static void random_basis(learner *l, float *rows, size_t size) {
 }
 
 /* Finds the `wanted` directions of the largest products, in `basis`. */
-static void iterate(learner *l) {
+static void iterate_subspace(learner *l) {
     random_basis(l, l->basis, l->side);
     for (int round = 0; round < ROUNDS; round++) {
-        combine(l, l->work, l->side, l->products, l->basis, l->side);
+        combine_rows(l, l->work, l->side, l->products, l->basis, l->side);
         float *swap = l->basis;
         l->basis = l->work;
         l->work = swap;
@@ -234,15 +235,15 @@ static void iterate(learner *l) {
 static void learn_directions(learner *l) {
     if (l->side == l->dim) {
         multiply_columns(l, l->sample, l->n);
-        iterate(l);
+        iterate_subspace(l);
         return;
     }
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < l->dim; k++)
             l->turned[k * l->n + i] = l->sample[i * l->dim + k];
     multiply_columns(l, l->turned, l->dim);
-    iterate(l);
-    combine(l, l->work, l->dim, l->sample, l->basis, l->n);
+    iterate_subspace(l);
+    combine_rows(l, l->work, l->dim, l->sample, l->basis, l->n);
     memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));
     make_orthonormal(l, l->basis, l->dim);
 }
@@ -262,7 +263,7 @@ static void learn_basis(learner *l) {
     }
     /* The products are no longer needed; their memory takes the turn. */
     random_basis(l, l->products, l->wanted);
-    combine(l, l->work, l->dim, l->basis, l->products, l->wanted);
+    combine_rows(l, l->work, l->dim, l->basis, l->products, l->wanted);
     memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));
 }
 
@@ -280,11 +281,11 @@ static void write_projection(const learner *l, const sl_coarse *coarse, size_t n
 sl_status sl_coarse_learn(const sl_coarse *coarse, const sl_allocator *allocator, const sl_coarse_vectors *vectors,
                           uint64_t seed, size_t threads, uint8_t *projection) {
     learner l = {.allocator = allocator, .threads = threads, .seed = seed};
-    settle_sizes(&l, coarse, vectors->n);
+    set_sizes(&l, coarse, vectors->n);
     sl_status status = learner_alloc(&l);
     if (status == SL_OK) {
         take_sample(&l, vectors, coarse->metric);
-        centre(&l);
+        centre_sample(&l);
         learn_basis(&l);
         write_projection(&l, coarse, vectors->n, projection);
     }

@@ -54,7 +54,7 @@ static float named_step(sl_clip_rule rule, const float *x, size_t n, float *fact
     return inverse;
 }
 
-static void put_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
+static void write_levels(const sl_codec *codec, const float *x, float inverse, uint8_t *row) {
     const size_t half = half_of(codec);
     for (size_t i = 0; i < half; i++)
         row[i] = (uint8_t)sl_level_number(x[i], inverse);
@@ -91,7 +91,7 @@ float sl_encode_levels(const sl_codec *codec, const float *x, uint8_t *row) {
     else
         inverse = best_step(x, codec->dim, &factor);
     memset(row, 0, codec->rows.size);
-    put_levels(codec, x, inverse, row);
+    write_levels(codec, x, inverse, row);
     sl_field_put(row, codec->rows.factor, (double)factor);
     return factor;
 }
@@ -139,11 +139,11 @@ void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *re
 
 /* Makes two queries of the same eight bits: `rows`, over the 4-bit rows, whose two halves begin `buffer`, and `rest`,
  * behind them. */
-static void split(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
-                  sl_query_code *rest) {
+static void split_query(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
+                        sl_query_code *rest) {
     size_t half = half_of(codec);
     uint8_t *high = buffer + codec->rows.width, *whole = high + codec->rows.width;
-    sl_take_byte(x, codec->dim, scale, (int8_t *)whole, rest);
+    sl_split_byte(x, codec->dim, scale, (int8_t *)whole, rest);
     memcpy(buffer, whole, half);
     memcpy(high, whole + half, codec->dim - half);
     *rows = *rest;
@@ -159,9 +159,9 @@ void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float
     for (size_t part = 0; part < 2; part++) {
         uint8_t *own = (uint8_t *)buffer + part * sl_query4_size(codec) / 2;
         if (codec->codes == SL_CODES_I4)
-            split(codec, scratch, scale, own, &out->rows[part], &out->rest[part]);
+            split_query(codec, scratch, scale, own, &out->rows[part], &out->rest[part]);
         else
-            sl_take_byte(scratch, codec->dim, scale, (int8_t *)own, &out->rest[part]);
+            sl_split_byte(scratch, codec->dim, scale, (int8_t *)own, &out->rest[part]);
     }
     sl_query_code *first = codec->codes == SL_CODES_I4 ? out->rows : out->rest;
     first->bias_scale = codec->metric == SL_METRIC_L2 ? 1 : 0;
@@ -170,7 +170,7 @@ void sl_encode_query4(const sl_codec *codec, const float *x, void *buffer, float
 void sl_encode_query_levels(const sl_codec *codec, float *x, void *buffer, sl_query_code *out) {
     sl_query_code whole;
     memset(buffer, 0, sl_query4_size(codec) / 2);
-    split(codec, x, 1, buffer, out, &whole);
+    split_query(codec, x, 1, buffer, out, &whole);
 }
 
 void sl_score4(const sl_kernels *kernels, const sl_codec *codec, const sl_query4 *query, const uint32_t *ids, size_t n,

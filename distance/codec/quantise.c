@@ -11,7 +11,7 @@ float sl_largest(const float *x, size_t n) {
 }
 
 /* Rounds to the nearest integer, ties to even. Adding 1.5 * 2^52 leaves the integer in the lower bits of the sum. */
-static int32_t nearest(double value) {
+static int32_t round_to_int(double value) {
     double shifted = value + 0x1.8p52;
     uint64_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -55,14 +55,14 @@ float sl_quantile(const float *x, size_t n, double share) {
     return most;
 }
 
-static double kept(double value, double levels) {
+static double clamp_to(double value, double levels) {
     return value < -levels ? -levels : value > levels ? levels : value;
 }
 
 static double squared_error(const float *x, size_t n, float unit, double levels) {
     double inverse = unit > 0 ? 1 / (double)unit : 0, sum = 0;
     for (size_t i = 0; i < n; i++) {
-        double off = (double)x[i] - (double)unit * nearest(kept((double)x[i] * inverse, levels));
+        double off = (double)x[i] - (double)unit * round_to_int(clamp_to((double)x[i] * inverse, levels));
         sum += off * off;
     }
     return sum;
@@ -89,7 +89,7 @@ static float quantise_clipped(sl_codes codes, sl_clip_rule rule, const float *x,
                                                : best_unit(x, n, sl_largest(x, n), levels);
     double inverse = unit > 0 ? 1 / (double)unit : 0;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = nearest(kept((double)x[i] * inverse, levels));
+        int32_t code = round_to_int(clamp_to((double)x[i] * inverse, levels));
         if (codes == SL_CODES_I8)
             ((int8_t *)out)[i] = (int8_t)code;
         else
@@ -107,18 +107,18 @@ float sl_quantise(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, v
     if (codes == SL_CODES_I8) {
         int8_t *bytes = out;
         for (size_t i = 0; i < n; i++)
-            bytes[i] = (int8_t)nearest((double)x[i] * inverse);
+            bytes[i] = (int8_t)round_to_int((double)x[i] * inverse);
     } else {
         int16_t *words = out;
         for (size_t i = 0; i < n; i++)
-            words[i] = (int16_t)nearest((double)x[i] * inverse);
+            words[i] = (int16_t)round_to_int((double)x[i] * inverse);
     }
     return unit;
 }
 
-void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
+void sl_split_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out) {
     int32_t sum;
-    float unit = sl_kernels_best()->take_byte(x, n, code, &sum);
+    float unit = sl_kernels_best()->split_byte(x, n, code, &sum);
     *out = (sl_query_code){.code = code, .offset = 128 * (int64_t)sum, .scale = unit * scale, .bias_scale = 0};
 }
 

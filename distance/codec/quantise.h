@@ -28,7 +28,7 @@ float sl_quantise(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, v
  *   scale  a factor of every score
  *   code   n bytes, which *out points to
  */
-void sl_take_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out);
+void sl_split_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out);
 
 /* The error |x - decoded| / |x| over many rows. Each thread sums its own; the sums are then merged. */
 typedef struct sl_quant_error {

@@ -65,7 +65,7 @@ static sl_status copy_rows(compared_rows *c, const sl_build *build, sl_codes cod
     sl_status status = SL_OK;
     SL_TRY(sl_codec_init(&mine->codec, dim, graph->codec.metric, SL_F32, codes));
     c->size = sl_codec_rows_size(&mine->codec, graph->n);
-    SL_TRY(sl_mem_take(&graph->allocator, c->size, &c->rows));
+    SL_TRY(sl_mem_alloc_raw(&graph->allocator, c->size, &c->rows));
     mine->codec.rows.base = c->rows;
     floats = sl_mem_array(&graph->allocator, 2 * dim * build->threads, sizeof *floats, &status);
     SL_TRY(status);

@@ -36,7 +36,7 @@ static void check_range(void *ctx, size_t from, size_t to) {
     sl_progress_step(task->progress, checked);
     __atomic_fetch_add(&task->checked, checked, __ATOMIC_RELAXED);
     __atomic_fetch_add(&task->bad, bad, __ATOMIC_RELAXED);
-    sl_keep_least(&task->first, first);
+    sl_atomic_min(&task->first, first);
 }
 
 sl_checksums_found sl_checksums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room,

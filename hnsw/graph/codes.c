@@ -58,7 +58,7 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
     if (!projection->at) {
         SL_TRY_GOTO(sl_mem_alloc(allocator, sl_array_bytes(&index->graph, SL_ARRAY_PROJECTION, 1), &block), done);
         sl_array_put(&index->graph, SL_ARRAY_PROJECTION, block, projection->width);
-        sl_coarse_adopt(coarse, block);
+        sl_coarse_set_projection(coarse, block);
     }
     if (is_projection_due(&index->graph, end)) {
         const sl_coarse_vectors all = {.get = decode_vector, .ctx = &index->graph, .n = end};

@@ -34,7 +34,7 @@ void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtyp
     }
     float norm2 = (float)sl_dot_double(floats, floats, dim);
     memset(buffer, 0, sl_query_size(codec));
-    sl_take_byte(floats, dim, 1, buffer, out);
+    sl_split_byte(floats, dim, 1, buffer, out);
     out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
 }
 

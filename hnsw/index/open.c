@@ -148,7 +148,7 @@ static sl_status load_section(const sl_index *index, const sl_loading *loading, 
         return SL_OK;
     }
     if (has + loading->slack == 0) return SL_OK;
-    SL_TRY(sl_mem_take(loading->allocator, has + loading->slack, out));
+    SL_TRY(sl_mem_alloc_raw(loading->allocator, has + loading->slack, out));
     size_t copied = section ? (size_t)has : 0;
     memset((uint8_t *)*out + copied, 0, has + loading->slack - copied);
     return section ? sl_store_copy_first(index->store, section, *out, has, progress) : SL_OK;
@@ -236,7 +236,7 @@ static sl_status part_records(sl_index *index, const sl_record *record, const sl
         /* Kernels need padding of zeros in arrays. Rows in records have none. */
         SL_TRY(sl_array_lines[kind].slack
                    ? sl_mem_alloc(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block)
-                   : sl_mem_take(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block));
+                   : sl_mem_alloc_raw(&index->layer0, sl_array_bytes(&index->graph, kind, n), &block));
         sl_array_put(&index->graph, kind, block, index->graph.arrays[kind].width);
     }
     rows.count = sl_record_parts(&index->graph, record, NULL, rows.parts);
@@ -266,7 +266,7 @@ static sl_status load_layer0(sl_index *index, const sl_sizes *sizes, sl_progress
         SL_TRY(load_array(index, sizes, kind, progress));
     SL_TRY(load_records(index, sizes, progress));
     const uint8_t *projection = index->graph.arrays[SL_ARRAY_PROJECTION].at;
-    if (projection) sl_coarse_adopt(&index->graph.coarse, projection);
+    if (projection) sl_coarse_set_projection(&index->graph.coarse, projection);
     index->graph.deleted_count = sizes->deleted;
     return SL_OK;
 }

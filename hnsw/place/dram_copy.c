@@ -117,13 +117,13 @@ static sl_status allocate_copy(sl_index *index, sl_dram_filler *filler) {
     size_t rows = sl_dram_copy_row_bytes(&index->graph), upper = upper_bytes(&index->graph);
     filler->copy = (sl_dram_copy){index->graph.upper, *sl_codec_of_walks(&index->graph)};
     if (upper) {
-        SL_TRY(sl_mem_take(&index->graph.allocator, upper, &filler->upper));
+        SL_TRY(sl_mem_alloc_raw(&index->graph.allocator, upper, &filler->upper));
         filler->upper_size = upper;
         filler->copy.upper = sl_upper_lay_out(&index->graph, filler->upper, filler->parts);
         filler->part_count = SL_UPPER_PARTS;
     }
     if (!rows) return SL_OK;
-    SL_TRY(sl_mem_take(&index->layer0, rows + SL_ROW_STEP, &filler->rows));
+    SL_TRY(sl_mem_alloc_raw(&index->layer0, rows + SL_ROW_STEP, &filler->rows));
     filler->rows_size = rows + SL_ROW_STEP;
     filler->copy.walked.rows.base = filler->rows;
     filler->parts[filler->part_count++] = (sl_copying){sl_codec_of_walks(&index->graph)->rows.base, filler->rows, rows};

@@ -218,7 +218,7 @@ static sl_status score_all_left(sl_candidate_stream *stream, sl_walk *walk) {
     size_t words = (stream->allowed.n + 63) / 64;
     void *block;
     sl_status status = SL_OK;
-    SL_TRY(sl_mem_take(&stream->allocator, words * sizeof(uint64_t), &block));
+    SL_TRY(sl_mem_alloc_raw(&stream->allocator, words * sizeof(uint64_t), &block));
     uint64_t *left = block;
     for (size_t w = 0; w < words; w++)
         left[w] = sl_allowed_word(&stream->allowed, w);

@@ -222,7 +222,7 @@ static sl_status copy_words(const sl_allocator *allocator, const uint64_t **word
     void *block;
     *words = NULL;
     if (!given) return SL_OK;
-    SL_TRY(sl_mem_take(allocator, (count ? count : 1) * sizeof *given, &block));
+    SL_TRY(sl_mem_alloc_raw(allocator, (count ? count : 1) * sizeof *given, &block));
     if (count) memcpy(block, given, count * sizeof *given);
     *words = block;
     return SL_OK;

@@ -135,7 +135,7 @@ static sl_status answer_query(grouped_search *g, const sl_search_params *params)
     SL_TRY(settle_k_results(g, params->ef, &depth));
     SL_TRY(choose_possible(g, params, depth));
     g->ranked.k = g->searcher->stream.count;
-    SL_TRY(sl_mem_take(allocator, g->ranked.k * sizeof(sl_top_entry), &block));
+    SL_TRY(sl_mem_alloc_raw(allocator, g->ranked.k * sizeof(sl_top_entry), &block));
     g->ranked.entries = block;
     rerank_possible(g);
     sl_status status = keep_results(g);

@@ -108,7 +108,7 @@ static sl_status make_runs(const sl_graph *graph, const sl_allocator *allocator,
     size_t next[RUNS] = {0};
     const uint64_t seed = sl_id_seed();
     void *block;
-    SL_TRY(sl_mem_take(allocator, out->count * sizeof(entry), &block));
+    SL_TRY(sl_mem_alloc_raw(allocator, out->count * sizeof(entry), &block));
     out->entries = block;
     for (size_t i = 0; i < out->count; i++)
         next[run_of(sl_id_hash(seed, ids ? ids[i] : sl_id_of(graph, (uint32_t)i)))]++;
@@ -157,7 +157,7 @@ static sl_status nodes_by_hash(const sl_graph *graph, const sl_allocator *alloca
     SL_TRY_GOTO(make_runs(graph, allocator, NULL, &all), done);
     for (size_t run = 0; run < RUNS; run++)
         if (table_size(&list, run) > most) most = table_size(&list, run);
-    SL_TRY_GOTO(sl_mem_take(allocator, most * sizeof(uint64_t), &table), done);
+    SL_TRY_GOTO(sl_mem_alloc_raw(allocator, most * sizeof(uint64_t), &table), done);
     for (size_t run = 0; run < RUNS; run++)
         join_run(&list, &all, run, table, nodes);
 done:

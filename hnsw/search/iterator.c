@@ -138,7 +138,7 @@ static sl_status reserve_ids(sl_iterator *iterator) {
     const size_t places = sl_key_counts_places(iterator->ids_seen_count + iterator->ranked.size);
     void *block;
     if (places <= old.places) return SL_OK;
-    SL_TRY(sl_mem_take(&iterator->allocator, sl_key_counts_bytes(places), &block));
+    SL_TRY(sl_mem_alloc_raw(&iterator->allocator, sl_key_counts_bytes(places), &block));
     sl_key_counts_start(&iterator->ids_seen, block, places);
     for (size_t i = 0; i < old.places; i++)
         if (old.counts[i]) *sl_key_counts_of(&iterator->ids_seen, old.keys[i]) = old.counts[i];

@@ -113,7 +113,7 @@ sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, si
                             .params = &mine,
                             .nodes = 1};
     size_t size = lay_out_chunk(&a, bytes, NULL);
-    SL_TRY(sl_mem_take(&graph->allocator, size, &block));
+    SL_TRY(sl_mem_alloc_raw(&graph->allocator, size, &block));
     lay_out_chunk(&a, bytes, block);
     batch.queries = a.vectors;
     batch.ids = a.found;

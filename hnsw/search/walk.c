@@ -108,7 +108,8 @@ static double encode_coarse(sl_walk *walk) {
     double norm2;
     float *scratch = walk->floats + graph->codec.dim;
     memcpy(scratch, walk->floats, graph->codec.dim * sizeof *scratch);
-    sl_coarse_ask(&graph->coarse, graph->kernels, scratch, walk->query_buffer, &walk->query, &norm2, &walk->origin);
+    sl_coarse_encode_query(&graph->coarse, graph->kernels, scratch, walk->query_buffer, &walk->query, &norm2,
+                           &walk->origin);
     return norm2;
 }
 

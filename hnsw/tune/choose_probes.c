@@ -55,7 +55,7 @@ static sl_status measure_probes(probe_tuning *tuning, size_t probes, sl_tune_poi
     sl_search_stats stats = {0};
     uint64_t sum = 0, squares = 0;
     tuning->params.probes = probes;
-    sl_progress_start(&batch->progress, task->progress.tell ? ask_whether_to_go_on : NULL, &task->progress, task->nq);
+    sl_progress_start(&batch->progress, task->progress.report ? ask_whether_to_go_on : NULL, &task->progress, task->nq);
     SL_TRY(sl_scan_batch(batch, &stats));
     if (sl_progress_cancelled(&task->progress)) return sl_progress_end(&task->progress);
     for (size_t q = 0; q < task->nq; q++) {

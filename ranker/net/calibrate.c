@@ -368,7 +368,7 @@ static void parts_around(int part, int parts[2]) {
 static sl_status find_mse(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
     size_t size = (size_t)SIDES * BINS * sizeof(mass);
     void *block;
-    SL_TRY(sl_mem_take(&observer->allocator, size, &block));
+    SL_TRY(sl_mem_alloc_raw(&observer->allocator, size, &block));
     clip_search search = {.masses = block,
                           .n = fill_masses(observer, block),
                           .rule = rule,

@@ -274,7 +274,7 @@ START_TEST(crc_of_large_blocks) {
         size_t cut = (size_t)(sl_random_at(4, i) % CRC_LARGE);
         uint32_t first = sl_crc32c(0, data, cut), second = sl_crc32c(0, data + cut, CRC_LARGE - cut);
         ck_assert_uint_eq(sl_crc32c(first, data + cut, CRC_LARGE - cut), whole);
-        ck_assert_uint_eq(sl_crc32c_join(first, second, sl_crc32c_behind(CRC_LARGE - cut)), whole);
+        ck_assert_uint_eq(sl_crc32c_combine(first, second, sl_crc32c_shift(CRC_LARGE - cut)), whole);
     }
     free(data);
 }
@@ -297,7 +297,7 @@ static void count_once(void *ctx, size_t from, size_t to) {
     crew_work *work = ctx;
     for (size_t i = from; i < to; i++)
         work->times[i]++;
-    sl_keep_least(&work->longest, WORK - (to - from));
+    sl_atomic_min(&work->longest, WORK - (to - from));
     __atomic_fetch_add(&work->others, !pthread_equal(pthread_self(), work->caller), __ATOMIC_RELAXED);
 }
 

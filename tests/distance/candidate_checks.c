@@ -178,7 +178,7 @@ void check_take_byte(const sl_kernels *kernels, check_count *count) {
                 most = isnan(x[i]) ? INFINITY : fabsf(x[i]) > most ? fabsf(x[i]) : most;
             }
             int32_t sum, total = 0;
-            float unit = kernels->take_byte(x, n, code, &sum);
+            float unit = kernels->split_byte(x, n, code, &sum);
             int usable = most / 127 > 0 && isfinite(127 / most) && isfinite(most);
             size_t wrong = usable ? unit != most / 127 : unit != 0;
             for (size_t i = 0; i < n; i++) {

@@ -37,7 +37,7 @@ static learned learned_make(size_t dim, sl_metric metric, const float *vectors, 
     ck_assert(l.projection && l.buffer && l.x);
     const sl_coarse_vectors all = {.get = vector_of, .ctx = &l, .n = n};
     ck_ok(sl_coarse_learn(&l.coarse, &allocator, &all, 5, threads, l.projection));
-    sl_coarse_adopt(&l.coarse, l.projection);
+    sl_coarse_set_projection(&l.coarse, l.projection);
     ck_assert(sl_coarse_is_finite(&l.coarse));
     ck_assert_uint_eq(sl_coarse_learned(&l.coarse), n);
     return l;
@@ -185,7 +185,7 @@ static float ground_scores(ground *g, const float *query, double *norm2, float *
     for (uint32_t i = 0; i < g->n; i++)
         ids[i] = i;
     memcpy(g->l.x, query, g->l.coarse.matrix.dim * sizeof *query);
-    sl_coarse_ask(&g->l.coarse, sl_kernels_best(), g->l.x, g->l.buffer, &code, norm2, &origin);
+    sl_coarse_encode_query(&g->l.coarse, sl_kernels_best(), g->l.x, g->l.buffer, &code, norm2, &origin);
     sl_kernels_best()->score[SL_CODES_I4](&g->l.coarse.codec.rows, &code, ids, g->n, 4, scores);
     return origin;
 }

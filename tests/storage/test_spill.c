@@ -42,7 +42,7 @@ static void open_bounded(size_t limit, const char *path) {
 /* Takes blocks until there is no room, and writes to each. Returns how many there are. */
 static size_t fill(size_t size) {
     size_t count = 0;
-    while (count < BLOCKS && sl_mem_take(&bounded, size, &blocks[count]) == SL_OK)
+    while (count < BLOCKS && sl_mem_alloc_raw(&bounded, size, &blocks[count]) == SL_OK)
         memset(blocks[count++], 7, size);
     return count;
 }
@@ -87,7 +87,7 @@ START_TEST(files_do_not_move_the_bound) {
     /* Small blocks have all of it. */
     ck_assert_uint_eq(fill(limit / BLOCKS), BLOCKS);
     void *more;
-    ck_assert_int_eq(sl_mem_take(&bounded, SMALL, &more), SL_ENOMEM);
+    ck_assert_int_eq(sl_mem_alloc_raw(&bounded, SMALL, &more), SL_ENOMEM);
     ck_fails(sl_spill_explain(spill, SL_ENOMEM), SL_ENOMEM, "8388608 are allowed");
     empty(BLOCKS, limit / BLOCKS);
     ck_assert_uint_eq(scratch_count(&place), 0);
@@ -154,7 +154,7 @@ START_TEST(files_that_cannot_be_made_are_told) {
     open_bounded(2 * MB, "/no/such/folder/work");
     void *block;
     for (int turn = 0; turn < 1000; turn++)
-        ck_assert_int_eq(sl_mem_take(&bounded, 2 * MB, &block), SL_ENOMEM);
+        ck_assert_int_eq(sl_mem_alloc_raw(&bounded, 2 * MB, &block), SL_ENOMEM);
     ck_fails(sl_spill_explain(spill, SL_ENOMEM), SL_EIO, "2097152 bytes");
     ck_assert_int_eq(sl_spill_explain(spill, SL_ENOMEM), SL_ENOMEM);
     ck_assert_uint_eq(memory.live_blocks, 1);

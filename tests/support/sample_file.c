@@ -35,7 +35,8 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
     size_t at = 0;
     for (int i = 0; i < SAMPLE_SECTIONS; i++) {
         uint32_t flags = kinds[i] == SAMPLE_UNKNOWN ? 0 : SL_SECTION_REQUIRED;
-        sample->sections[i] = (sl_section_source){kinds[i], flags, sample->data + at, sizes[i], 0, NULL};
+        sample->sections[i] =
+            (sl_section_source){.kind = kinds[i], .flags = flags, .data = sample->data + at, .size = sizes[i]};
         at += sizes[i];
     }
     for (size_t i = 0; i < at; i += sizeof(uint64_t)) {

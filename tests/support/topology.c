@@ -96,8 +96,11 @@ static int set_policy(void *ctx, void *at, size_t size, sl_numa_policy policy, s
     } else {
         ck_assert(!known && machine->range_count < TOPOLOGY_RANGES);
         size_t on = policy == SL_NUMA_LOCAL ? here(machine) : node;
-        machine->ranges[machine->range_count++] =
-            (topology_range){(uintptr_t)at, size, policy, on, *(const uint8_t *)at != machine->left};
+        machine->ranges[machine->range_count++] = (topology_range){.at = (uintptr_t)at,
+                                                                   .size = size,
+                                                                   .policy = policy,
+                                                                   .node = on,
+                                                                   .touched = *(const uint8_t *)at != machine->left};
         machine->policies++;
     }
     sl_spin_unlock(&machine->lock);
@@ -153,11 +156,18 @@ static int set_cpus(void *ctx, const sl_cpu_set *cpus) {
 }
 
 void topology_init(topology *machine, size_t node_count) {
-    *machine = (topology){
-        .ops = {machine, nodes, node_memory, node_cpus, node_here, set_policy, move_pages, get_cpus, set_cpus},
-        .nodes = node_count,
-        .bare = SIZE_MAX,
-        .left = 0xab};
+    *machine = (topology){.ops = {.ctx = machine,
+                                  .nodes = nodes,
+                                  .node_memory = node_memory,
+                                  .node_cpus = node_cpus,
+                                  .node_here = node_here,
+                                  .set_policy = set_policy,
+                                  .move_pages = move_pages,
+                                  .get_cpus = get_cpus,
+                                  .set_cpus = set_cpus},
+                          .nodes = node_count,
+                          .bare = SIZE_MAX,
+                          .left = 0xab};
 }
 
 void topology_stand_on(topology *machine, size_t first, size_t count) {

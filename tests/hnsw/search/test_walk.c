@@ -405,7 +405,7 @@ START_TEST(visited_is_exact) {
             ck_ok(sl_visited_init(&visited, &allocator, counts[c], expected[e], 20));
             for (size_t m = 0; m < 3; m++)
                 check_walks(&visited, (uint32_t)counts[c], marks[m]);
-            if (counts[c] == 20000) ck_assert_int_eq(visited.lost, e < 2);
+            if (counts[c] == 20000) ck_assert_int_eq(visited.overflowed, e < 2);
             sl_visited_free(&visited, &allocator);
         }
 }
