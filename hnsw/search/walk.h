@@ -46,7 +46,7 @@ typedef struct sl_walk {
      * SL_BEST_SCORES counts as SL_BEST_SCORES. 0: no early end. */
     float stop;
     size_t stop_rank;
-    sl_range_hits *range_hits; /* gets all that the walk scores; NULL: nobody does */
+    sl_range_hits *range_hits; /* gets the scored nodes above its threshold; NULL: nobody wants them */
     size_t evaluations, expansions;
     size_t max_evaluations; /* the walk expands nothing more from this many on; SIZE_MAX: no bound */
 } sl_walk;
@@ -113,9 +113,8 @@ typedef struct sl_walk_turn {
  * first turn. The caller keeps room in the pool for the ids of two turns. */
 void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn);
 
-/* Takes one turn.
- * Parameters: next: `count` candidates for the turn after this one, up to SL_TURN_WIDTH.
- * Returns 0 if no work is left. */
+/* Takes one turn. Returns 0 if no work is left.
+ * Parameters: next: candidates for the turn after this one. next_count: how many, up to SL_TURN_WIDTH. */
 int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t next_count);
 
 /* Continues over layer 0 from walk->range_hits, in order of arrival, and adds nodes above their threshold. It doesn't
