@@ -132,7 +132,7 @@ static int pop_next(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, u
         return 0;
     }
     const float score = pool->popped_score;
-    *next = pool->all.ids[place];
+    *next = pool->candidates.ids[place];
     stream->end = walk_state(stream, walk, wanted, score);
     if (stream->end == SL_STREAM_OPEN)
         settle_if_allowed(stream, walk->graph, sl_pool_key(score, *next));
@@ -144,7 +144,7 @@ static int pop_next(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, u
 /* Makes room for the candidates of two turns, and for one that is offered again. */
 static sl_status reserve_turns(sl_candidate_stream *stream, sl_walk *walk) {
     SL_TRY(reserve_settled(stream, SL_TURN_WIDTH));
-    if (walk->pool.all.count + 2 * SL_TURN_IDS + 1 <= walk->pool.room) return SL_OK;
+    if (walk->pool.candidates.count + 2 * SL_TURN_IDS + 1 <= walk->pool.room) return SL_OK;
     return sl_walk_grow_pool(walk);
 }
 
@@ -228,7 +228,7 @@ static sl_status score_all_left(sl_candidate_stream *stream, sl_walk *walk) {
                                sizeof *stream->rest, &status);
     if (status != SL_OK) goto end;
     stream->rest_count = 0;
-    keep_unexpanded(stream, &walk->pool.all, left);
+    keep_unexpanded(stream, &walk->pool.candidates, left);
     score_left(stream, walk, &of);
     for (size_t i = stream->rest_count / 2; i-- > 0;)
         sift_down(stream->rest, stream->rest_count, i);

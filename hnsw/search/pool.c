@@ -33,11 +33,11 @@ sl_status sl_pool_init(sl_pool *pool, const sl_allocator *allocator, const sl_ca
     void *block;
     *pool = (sl_pool){.kernels = kernels};
     SL_TRY_GOTO(sl_mem_alloc(allocator, floats_for(max_limit) * sizeof(float), &block), fail);
-    pool->all.scores = block;
-    pool->all.open = pool->all.scores + places_for(max_limit);
-    pool->all.ids = (uint32_t *)(void *)(pool->all.open + places_for(max_limit));
-    pool->all.tops = (float *)(void *)(pool->all.ids + places_for(max_limit));
-    pool->all.peaks = pool->all.tops + tops_for(max_limit);
+    pool->candidates.scores = block;
+    pool->candidates.open = pool->candidates.scores + places_for(max_limit);
+    pool->candidates.ids = (uint32_t *)(void *)(pool->candidates.open + places_for(max_limit));
+    pool->candidates.tops = (float *)(void *)(pool->candidates.ids + places_for(max_limit));
+    pool->candidates.peaks = pool->candidates.tops + tops_for(max_limit);
     SL_TRY_GOTO(sl_mem_alloc(allocator, 2 * room_for(max_limit) * sizeof *pool->keys, &block), fail);
     pool->keys = pool->block = block;
     pool->spare = pool->keys + room_for(max_limit);
@@ -48,24 +48,24 @@ fail:
 }
 
 void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit) {
-    sl_mem_free(allocator, pool->all.scores, floats_for(max_limit) * sizeof(float));
+    sl_mem_free(allocator, pool->candidates.scores, floats_for(max_limit) * sizeof(float));
     sl_mem_free(allocator, pool->block, 2 * room_for(max_limit) * sizeof *pool->keys);
     *pool = (sl_pool){0};
 }
 
 sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more) {
     sl_pool grown;
-    const sl_candidates *from = &pool->all;
+    const sl_candidates *from = &pool->candidates;
     SL_TRY(sl_pool_init(&grown, allocator, pool->kernels, more));
-    memcpy(grown.all.scores, from->scores, places_for(max_limit) * sizeof(float));
-    memcpy(grown.all.open, from->open, places_for(max_limit) * sizeof(float));
-    memcpy(grown.all.ids, from->ids, places_for(max_limit) * sizeof(uint32_t));
-    memcpy(grown.all.tops, from->tops, tops_for(max_limit) * sizeof(float));
-    memcpy(grown.all.peaks, from->peaks, peaks_for(max_limit) * sizeof(float));
-    memcpy(grown.all.best_scores, from->best_scores, sizeof from->best_scores);
-    grown.all.count = from->count;
-    grown.all.threshold = from->threshold;
-    grown.all.best_count = from->best_count;
+    memcpy(grown.candidates.scores, from->scores, places_for(max_limit) * sizeof(float));
+    memcpy(grown.candidates.open, from->open, places_for(max_limit) * sizeof(float));
+    memcpy(grown.candidates.ids, from->ids, places_for(max_limit) * sizeof(uint32_t));
+    memcpy(grown.candidates.tops, from->tops, tops_for(max_limit) * sizeof(float));
+    memcpy(grown.candidates.peaks, from->peaks, peaks_for(max_limit) * sizeof(float));
+    memcpy(grown.candidates.best_scores, from->best_scores, sizeof from->best_scores);
+    grown.candidates.count = from->count;
+    grown.candidates.threshold = from->threshold;
+    grown.candidates.best_count = from->best_count;
     grown.limit = more;
     grown.room = 2 * more + SPARE;
     grown.expanded = pool->expanded;
@@ -80,14 +80,14 @@ void sl_pool_start(sl_pool *pool, size_t limit, size_t best_limit) {
     pool->room = 2 * limit + SPARE;
     pool->expanded = 0;
     pool->size = 0;
-    pool->all.best_count = best_limit < SL_BEST_SCORES ? best_limit : SL_BEST_SCORES;
-    pool->kernels->empty(&pool->all);
+    pool->candidates.best_count = best_limit < SL_BEST_SCORES ? best_limit : SL_BEST_SCORES;
+    pool->kernels->empty(&pool->candidates);
 }
 
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n) {
-    pool->kernels->admit(&pool->all, scores, ids, n);
+    pool->kernels->admit(&pool->candidates, scores, ids, n);
     uint32_t limit = (uint32_t)pool->limit;
-    if (pool->all.count > pool->room) pool->kernels->keep(&pool->all, limit, limit + limit / 4);
+    if (pool->candidates.count > pool->room) pool->kernels->keep(&pool->candidates, limit, limit + limit / 4);
 }
 
 /* Merges runs of one, two, four and so on; the last merge lies in keys. The next key comes from either run as if at
@@ -117,17 +117,17 @@ void sl_pool_sort(sl_pool *pool) {
 
 void sl_pool_finish(sl_pool *pool, size_t most) {
     uint32_t wanted = (uint32_t)(most < pool->limit ? most : pool->limit);
-    pool->kernels->keep(&pool->all, wanted, wanted);
-    sl_pool_set(pool, pool->all.scores, pool->all.ids, pool->all.count);
+    pool->kernels->keep(&pool->candidates, wanted, wanted);
+    sl_pool_set(pool, pool->candidates.scores, pool->candidates.ids, pool->candidates.count);
 }
 
 void sl_pool_keep_best(sl_pool *pool, size_t most) {
     if (pool->size <= most) return;
     for (size_t i = 0; i < pool->size; i++) {
-        pool->all.scores[i] = sl_pool_score(pool->keys[i]);
-        pool->all.ids[i] = sl_pool_id(pool->keys[i]);
+        pool->candidates.scores[i] = sl_pool_score(pool->keys[i]);
+        pool->candidates.ids[i] = sl_pool_id(pool->keys[i]);
     }
-    pool->all.count = pool->size;
+    pool->candidates.count = pool->size;
     sl_pool_finish(pool, most);
 }
 

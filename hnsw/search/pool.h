@@ -22,7 +22,7 @@
 
 typedef struct sl_pool {
     const sl_candidate_kernels *kernels;
-    sl_candidates all;
+    sl_candidates candidates;
     size_t limit, room, expanded;
     float popped_score; /* score of the candidate popped last */
 
@@ -87,13 +87,13 @@ static inline uint32_t sl_pool_id(uint64_t key) {
 /* Returns the best_limit-th best score, or the SL_BEST_SCORES-th if that rank is lower; -INFINITY while there are
  * fewer. */
 static inline float sl_pool_kth_score(const sl_pool *pool) {
-    return pool->all.best_scores[pool->all.best_count - 1];
+    return pool->candidates.best_scores[pool->candidates.best_count - 1];
 }
 
 /* Marks the best unexpanded candidate as expanded and returns its place; SL_NO_PLACE if there is none. */
 static inline size_t sl_pool_pop_place(sl_pool *pool) {
-    size_t place = pool->kernels->best(&pool->all);
-    if (place != SL_NO_PLACE) pool->popped_score = pool->all.scores[place];
+    size_t place = pool->kernels->best(&pool->candidates);
+    if (place != SL_NO_PLACE) pool->popped_score = pool->candidates.scores[place];
     return place;
 }
 
@@ -102,9 +102,9 @@ static inline uint32_t sl_pool_pop(sl_pool *pool) {
     size_t place = sl_pool_pop_place(pool);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;
     if (pool->expanded++ >= pool->limit &&
-        pool->kernels->at_least(pool->all.scores, pool->all.count, pool->popped_score) > pool->limit)
+        pool->kernels->at_least(pool->candidates.scores, pool->candidates.count, pool->popped_score) > pool->limit)
         return SL_POOL_NONE;
-    return pool->all.ids[place];
+    return pool->candidates.ids[place];
 }
 
 #endif

@@ -66,7 +66,7 @@ size_t sl_scan_allowed_scratch(const sl_graph *graph, size_t k) {
 /* Drops nodes that the callback or the bitmap refuses. Asks only about nodes that the pool would take. */
 static size_t drop_refused(const sl_walk *walk, const sl_search_params *params, uint32_t *nodes, float *scores,
                            size_t count) {
-    float threshold = walk->pool.all.threshold;
+    float threshold = walk->pool.candidates.threshold;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (!(scores[i] > threshold) || !sl_accepts_id(params, sl_id_of(walk->graph, nodes[i]))) continue;

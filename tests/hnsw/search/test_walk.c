@@ -54,11 +54,11 @@ static void offer(stage *s, const float *scores, size_t n) {
     for (size_t i = 0; i < n; i++) {
         ids[i] = (uint32_t)(s->offered + i);
         offers[s->offered + i] = (struct offer){scores[i], 0};
-        s->taken += scores[i] > pool->all.threshold;
+        s->taken += scores[i] > pool->candidates.threshold;
     }
     s->offered += n;
     sl_pool_offer(pool, scores, ids, n);
-    ck_assert_uint_le(pool->all.count, pool->room);
+    ck_assert_uint_le(pool->candidates.count, pool->room);
 }
 
 static int larger_first(const void *a, const void *b) {
