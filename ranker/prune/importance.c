@@ -9,7 +9,7 @@ size_t sl_unit_count(const sl_net_shape *shape) {
     return count;
 }
 
-/* Adds each unit's squared change of the loss, by the gradient of one mini-batch. */
+/* Adds each unit's squared change of the loss, from the gradient of one mini-batch. */
 static void add_changes(const sl_trainer *trainer, double *out) {
     const sl_net_shape *shape = &trainer->shape;
     for (size_t l = 1; l < shape->layers; l++) {

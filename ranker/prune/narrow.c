@@ -6,17 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-/* The choice as it is made. */
+/* The state of a choice. */
 typedef struct choice {
     const sl_net_shape *shape;
     const sl_prune_params *params;
-    sl_sort_entry *order; /* units by rising importance; behind them room to sort */
+    sl_sort_entry *order; /* units by rising importance, then room to sort them */
     unsigned char *kept;
     size_t units;
-    size_t left[SL_MAX_LAYERS + 1]; /* units that stay of each layer's inputs */
+    size_t left[SL_MAX_LAYERS + 1]; /* units to keep of each layer's inputs */
 } choice;
 
-/* Layer whose input the unit is. */
+/* The layer that reads the unit. */
 static size_t layer_of(const sl_net_shape *shape, size_t unit) {
     size_t layer = 1;
     while (unit >= shape->width[layer])
@@ -24,30 +24,30 @@ static size_t layer_of(const sl_net_shape *shape, size_t unit) {
     return layer;
 }
 
-/* A layer's width where `left` units are to stay of it. */
-static size_t rounded(const choice *c, size_t layer, size_t left) {
+/* The layer's width if `left` units stay: rounded up to params->multiple. */
+static size_t rounded_width(const choice *c, size_t layer, size_t left) {
     size_t multiple = c->params->multiple, width = c->shape->width[layer];
     if (multiple >= width) return width;
     size_t up = (left + multiple - 1) / multiple * multiple;
     return up < width ? up : width;
 }
 
-static void shape_of(const choice *c, sl_net_shape *out) {
+static void narrower_shape(const choice *c, sl_net_shape *out) {
     *out = *c->shape;
     for (size_t l = 1; l < c->shape->layers; l++)
-        out->width[l] = rounded(c, l, c->left[l]);
+        out->width[l] = rounded_width(c, l, c->left[l]);
 }
 
-/* Tells whether enough is cut. */
-static int is_enough(const choice *c, size_t cut) {
+/* Whether `cut` units are enough. */
+static int cut_is_enough(const choice *c, size_t cut) {
     sl_net_shape now;
     if (c->params->multiply_adds == 0) return cut >= (size_t)(c->params->units * (double)c->units + 0.5);
-    shape_of(c, &now);
+    narrower_shape(c, &now);
     double all = (double)sl_net_multiply_adds(c->shape);
     return (double)sl_net_multiply_adds(&now) <= (1 - c->params->multiply_adds) * all;
 }
 
-/* Sorts units by importance, which is not negative. */
+/* Sorts units by importance. Its bits sort like integers, because it is not negative. */
 static void sort_units(choice *c, const double *importance) {
     for (size_t i = 0; i < c->units; i++) {
         uint64_t key;
@@ -57,23 +57,23 @@ static void sort_units(choice *c, const double *importance) {
     sl_sort(c->order, c->order + c->units, c->units);
 }
 
-/* Cuts the least important of all layers. */
-static int cut_of_all(choice *c) {
+/* Cuts the least important units of the whole net. Returns whether that is enough. */
+static int cut_across_layers(choice *c) {
     size_t cut = 0;
-    for (size_t i = 0; i < c->units && !is_enough(c, cut); i++) {
+    for (size_t i = 0; i < c->units && !cut_is_enough(c, cut); i++) {
         size_t layer = layer_of(c->shape, c->order[i].row);
         if (c->left[layer] == 1) continue;
         c->left[layer]--;
         cut++;
     }
-    return is_enough(c, cut);
+    return cut_is_enough(c, cut);
 }
 
-/* Shares of a layer that are tried, in steps of 1 / SHARES. */
+/* Tried shares of a layer are multiples of 1 / SHARES. */
 enum { SHARES = 4096 };
 
-/* Cuts the same share of each layer: the smallest that is enough. */
-static int cut_of_each(choice *c) {
+/* Cuts the same share of each layer: the smallest share that is enough. Returns 0 if none is. */
+static int cut_every_layer(choice *c) {
     for (size_t step = 1; step < SHARES; step++) {
         size_t cut = 0;
         for (size_t l = 1; l < c->shape->layers; l++) {
@@ -81,13 +81,13 @@ static int cut_of_each(choice *c) {
             c->left[l] = c->shape->width[l] > of_layer ? c->shape->width[l] - of_layer : 1;
             cut += c->shape->width[l] - c->left[l];
         }
-        if (is_enough(c, cut)) return 1;
+        if (cut_is_enough(c, cut)) return 1;
     }
     return 0;
 }
 
-/* Marks the units that stay: as many of each layer as the shape has, the most important. */
-static void mark(choice *c, const sl_net_shape *out) {
+/* Marks the units to keep: in each layer the most important ones, as many as the shape's width. */
+static void mark_kept(choice *c, const sl_net_shape *out) {
     size_t room[SL_MAX_LAYERS + 1];
     memcpy(room, out->width, sizeof room);
     memset(c->kept, 0, c->units);
@@ -109,10 +109,10 @@ sl_status sl_narrow_choose(const sl_net_shape *shape, const double *importance, 
     c.order = block;
     memcpy(c.left, shape->width, sizeof c.left);
     sort_units(&c, importance);
-    int reached = params->per_layer ? cut_of_each(&c) : cut_of_all(&c), cuts = 0;
+    int reached = params->per_layer ? cut_every_layer(&c) : cut_across_layers(&c), cuts = 0;
     if (reached) {
-        shape_of(&c, out);
-        mark(&c, out);
+        narrower_shape(&c, out);
+        mark_kept(&c, out);
         cuts = memcmp(out->width, shape->width, sizeof shape->width) != 0;
     }
     sl_mem_free(allocator, block, bytes);
@@ -127,24 +127,24 @@ sl_status sl_narrow_choose(const sl_net_shape *shape, const double *importance, 
                    params->multiple);
 }
 
-/* Tells whether unit `i` of a layer's inputs stays. */
-static int stays(const unsigned char *kept, size_t i) {
+/* Whether unit `i` of a layer's inputs stays. */
+static int unit_stays(const unsigned char *kept, size_t i) {
     return !kept || kept[i];
 }
 
-/* Copies a row's entries that stay. Returns the place behind the last copy. */
+/* Copies the kept entries of a row. Returns the place after the last copy. */
 static float *copy_row(const float *from, const unsigned char *kept, size_t count, float *to) {
     for (size_t i = 0; i < count; i++)
-        if (stays(kept, i)) *to++ = from[i];
+        if (unit_stays(kept, i)) *to++ = from[i];
     return to;
 }
 
 void sl_narrow_copy(const sl_net_shape *shape, const unsigned char *kept, const float *from, float *to) {
-    const unsigned char *in = NULL; /* the inputs of the first layer all stay, as do the outputs of the last */
+    const unsigned char *in = NULL; /* the first layer keeps all inputs, and the last all outputs */
     for (size_t l = 0; l < shape->layers; l++) {
         const unsigned char *out = l + 1 < shape->layers ? kept : NULL;
         for (size_t r = 0; r < shape->width[l]; r++) {
-            if (stays(in, r)) to = copy_row(from, out, shape->width[l + 1], to);
+            if (unit_stays(in, r)) to = copy_row(from, out, shape->width[l + 1], to);
             from += shape->width[l + 1];
         }
         to = copy_row(from, out, shape->width[l + 1], to);

@@ -1,4 +1,4 @@
-/* Smaller models of trained ones: units cut, weights set to 0, and the training that follows. */
+/* Makes a smaller model of a trained one: cuts units, sets weights to 0, and trains on. */
 #include "base/clock.h"
 #include "base/params.h"
 #include "ranker/features/table.h"
@@ -21,14 +21,14 @@ void sl_prune_params_init_sized(sl_prune_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* A pruning, step by step. */
+/* One call of sl_ranker_prune. */
 typedef struct pruning {
     sl_allocator allocator;
     const sl_ranker *ranker;
     const sl_rows *train, *valid;
     sl_prune_params params;
     sl_train_params training;
-    double *importance; /* of each unit */
+    double *importance; /* one per unit */
     unsigned char *kept;
     size_t units;
     sl_trainer *trainer;
@@ -91,8 +91,8 @@ static sl_status read_all_params(pruning *p, const sl_prune_params *params, cons
  * Units
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a trainer of the ranker as it is, to measure its units and its validation loss. */
-static sl_status measure(pruning *p) {
+/* Measures the validation loss and the units' importance of the ranker as it is, with a trainer made for this. */
+static sl_status measure_original(pruning *p) {
     sl_train_params params = p->training;
     sl_features *features;
     sl_trainer *trainer;
@@ -122,7 +122,7 @@ static sl_status narrow_features(const pruning *p, const sl_net_shape *shape, sl
     return status;
 }
 
-/* Copies the weights but for the units that go. The layers come last in the block. */
+/* Copies the weights except those of cut units. The layers come last in the block. */
 static sl_status narrow_weights(const pruning *p, const sl_features *features, const sl_net_shape *shape,
                                 sl_weights *out) {
     const sl_ranker *ranker = p->ranker;
@@ -138,8 +138,8 @@ static sl_status narrow_weights(const pruning *p, const sl_features *features, c
     return SL_OK;
 }
 
-/* Chooses units and makes the smaller model's features and weights. */
-static sl_status narrow(pruning *p, sl_features **features, sl_weights *weights) {
+/* Chooses units, and makes the smaller model's features and weights. */
+static sl_status narrow_model(pruning *p, sl_features **features, sl_weights *weights) {
     sl_net_shape shape = p->ranker->shape;
     *features = NULL;
     if (p->params.criterion == SL_PRUNE_NORM) sl_unit_norms(&shape, p->ranker->weights.dense, p->importance);
@@ -159,7 +159,7 @@ static sl_status narrow(pruning *p, sl_features **features, sl_weights *weights)
  * Training on
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Trains the smaller model. Takes the features over. */
+/* Trains the smaller model. Owns the features, and frees them on failure too. */
 static sl_status train_on(pruning *p, sl_features *features, const sl_weights *weights, sl_ranker **out) {
     sl_trainer *trainer;
     sl_epoch epoch = {0};
@@ -189,7 +189,7 @@ static sl_status train_on(pruning *p, sl_features *features, const sl_weights *w
     return SL_OK;
 }
 
-/* Cuts weights at once, and makes the ranker. Takes features and weights over. */
+/* Cuts weights at once and makes the ranker. Owns features and weights, and frees them on failure too. */
 static sl_status make_untrained(pruning *p, sl_features *features, sl_weights *weights, sl_ranker **out) {
     sl_net_shape shape;
     sl_magnitude *magnitude;
@@ -208,9 +208,9 @@ static sl_status make_untrained(pruning *p, sl_features *features, sl_weights *w
     return sl_ranker_make(features, weights, NULL, &p->allocator, out);
 }
 
-static sl_status finish(pruning *p, sl_features *features, sl_weights *weights, sl_ranker **out) {
+static sl_status finish_model(pruning *p, sl_features *features, sl_weights *weights, sl_ranker **out) {
     if (!p->train) return make_untrained(p, features, weights, out);
-    /* The features go with the training, but the weights' memory is freed by their tables' number alone. */
+    /* The training frees the features. The weights need only the number of tables for their memory to be freed. */
     size_t tables = features->table_count;
     sl_status status = train_on(p, features, weights, out);
     sl_mem_free(&p->allocator, weights->embeddings, tables * sizeof *weights->embeddings);
@@ -219,7 +219,7 @@ static sl_status finish(pruning *p, sl_features *features, sl_weights *weights, 
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The whole
+ * The public call
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_status fill_report(pruning *p, const sl_ranker *made, sl_prune_report *out) {
@@ -243,7 +243,7 @@ static sl_status fill_report(pruning *p, const sl_ranker *made, sl_prune_report 
     return SL_OK;
 }
 
-static sl_status allocate(pruning *p) {
+static sl_status alloc_unit_arrays(pruning *p) {
     size_t bytes;
     void *block;
     if (!sl_mul(p->units, sizeof *p->importance, &bytes)) return sl_fail(SL_ENOMEM, "%zu units do not fit", p->units);
@@ -254,13 +254,13 @@ static sl_status allocate(pruning *p) {
     return SL_OK;
 }
 
-static sl_status prune(pruning *p, sl_ranker **out) {
+static sl_status prune_ranker(pruning *p, sl_ranker **out) {
     sl_features *features;
     sl_weights weights;
-    SL_TRY(allocate(p));
-    SL_TRY(measure(p));
-    SL_TRY(narrow(p, &features, &weights));
-    return finish(p, features, &weights, out);
+    SL_TRY(alloc_unit_arrays(p));
+    SL_TRY(measure_original(p));
+    SL_TRY(narrow_model(p, &features, &weights));
+    return finish_model(p, features, &weights, out);
 }
 
 sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,
@@ -282,7 +282,7 @@ sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const s
                             .valid_auc_cut = none,
                             .valid_auc = none}};
     SL_TRY(read_all_params(&p, params, training));
-    sl_status status = prune(&p, out);
+    sl_status status = prune_ranker(&p, out);
     if (status == SL_OK && report) status = fill_report(&p, *out, report);
     if (status != SL_OK) {
         sl_ranker_free(*out);

@@ -120,21 +120,21 @@ size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size
  * Running the layers
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One thread's scratch: a tile's rows in front of each layer and behind the last. */
+/* One thread's scratch memory: a tile's rows before each layer and after the last. */
 typedef struct worker {
     float *floats[SL_MAX_LAYERS + 1];
     sl_net_scratch scratch;
     sl_products *products;
 } worker;
 
-/* A walk of one tile through all combinations. */
-typedef struct walk {
+/* One tile on its way through all combinations. */
+typedef struct tile_run {
     const sl_judge *judge;
     const sl_choice_set *set;
     worker *worker;
     size_t first, rows, total;
     float *logits; /* (combinations, total, outputs) */
-} walk;
+} tile_run;
 
 static void free_worker(const sl_judge *judge, worker *w) {
     const sl_net_shape *shape = &judge->ranker->shape;
@@ -144,7 +144,7 @@ static void free_worker(const sl_judge *judge, worker *w) {
     sl_products_free(w->products);
 }
 
-static sl_status make_worker(const sl_judge *judge, worker *w) {
+static sl_status create_worker(const sl_judge *judge, worker *w) {
     const sl_net_shape *shape = &judge->ranker->shape;
     for (size_t l = 0; l <= shape->layers; l++) {
         void *block;
@@ -155,15 +155,15 @@ static sl_status make_worker(const sl_judge *judge, worker *w) {
     return sl_products_create(&judge->allocator, &w->products);
 }
 
-/* Computes a layer's outputs by one of its options. */
-static sl_status run_option(const walk *k, size_t layer, const sl_judged_option *option) {
+/* Computes a layer's outputs with one of its options. */
+static sl_status run_option(const tile_run *k, size_t layer, const sl_judged_option *option) {
     const sl_net_shape *shape = &k->judge->ranker->shape;
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     sl_activation activation = layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
     const float *x = k->worker->floats[layer];
     float *y = k->worker->floats[layer + 1];
     if (sl_net_layer_is_coded(&option->coded)) {
-        const sl_layer_inputs inputs = {x, in, k->rows, 0, in};
+        const sl_layer_inputs inputs = {.x = x, .stride = in, .rows = k->rows, .count = in};
         sl_net_layer_take(&k->worker->scratch, &option->coded, &inputs, 0, 0);
         sl_net_layer_give(&k->worker->scratch, &option->coded, k->rows, 0, y);
         if (activation != SL_LINEAR) sl_loops_get()->activate(y, k->rows * out, activation, y);
@@ -175,8 +175,9 @@ static sl_status run_option(const walk *k, size_t layer, const sl_judged_option 
     return sl_products_run(k->worker->products, &product, x, weights, weights + in * out, y);
 }
 
-/* Goes on from the rows in front of a layer. *number: that of the next combination. The layers are few. */
-static sl_status descend(const walk *k, size_t layer, size_t *number) {
+/* Runs this layer and the later ones with every combination of options. *number is the next combination's number. The
+ * recursion is as deep as the layers are many. */
+static sl_status run_layers_from(const tile_run *k, size_t layer, size_t *number) {
     const sl_net_shape *shape = &k->judge->ranker->shape;
     size_t outputs = shape->width[shape->layers];
     if (layer == shape->layers) {
@@ -186,44 +187,50 @@ static sl_status descend(const walk *k, size_t layer, size_t *number) {
     }
     for (size_t o = 0; o < k->set->counts[layer]; o++) {
         SL_TRY(run_option(k, layer, &k->judge->layers[layer].options[k->set->options[layer][o]]));
-        SL_TRY(descend(k, layer + 1, number));
+        SL_TRY(run_layers_from(k, layer + 1, number));
     }
     return SL_OK;
 }
 
-static sl_status walk_tile(const sl_judge *judge, const sl_choice_set *set, worker *w, size_t tile, float *logits) {
+static sl_status run_tile(const sl_judge *judge, const sl_choice_set *set, worker *w, size_t tile, float *logits) {
     const sl_features *features = judge->ranker->features;
     size_t total = judge->rows.rows, first = tile * TILE, number = 0;
-    walk k = {judge, set, w, first, total - first < TILE ? total - first : TILE, total, logits};
+    tile_run k = {.judge = judge,
+                  .set = set,
+                  .worker = w,
+                  .first = first,
+                  .rows = total - first < TILE ? total - first : TILE,
+                  .total = total,
+                  .logits = logits};
     sl_encoded all, rows;
     sl_rows_buffer_view(&judge->rows, &all);
     rows = sl_encoded_part(features, &all, first, k.rows);
     const sl_weights *weights = &judge->ranker->weights;
     sl_deep_inputs(features, (const float *const *)weights->embeddings, &weights->coded, &rows, SL_ALL_SIDES,
                    features->deep_inputs, w->floats[0]);
-    return descend(&k, 0, &number);
+    return run_layers_from(&k, 0, &number);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Measures
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Turns a combination's logits into scores. */
-static void score(const sl_judge *judge, float *logits) {
+/* Turns a combination's logits into scores, in place. */
+static void link_scores(const sl_judge *judge, float *logits) {
     size_t outputs = judge->ranker->features->outputs, rows = judge->rows.rows;
     for (size_t i = 0; i < rows * outputs; i++)
         logits[i] += judge->wide[i];
     sl_link(judge->ranker->features->spec->loss, outputs, rows, logits);
 }
 
-/* Rows of which a measure is taken; NULL arrays are none. */
+/* Rows to measure. An array may be NULL. */
 typedef struct scored {
     const float *scores, *labels, *weights;
     const uint64_t *groups;
     size_t rows;
 } scored;
 
-static sl_status measure(const sl_judge *judge, const scored *s, double *out) {
+static sl_status measure_rows(const sl_judge *judge, const scored *s, double *out) {
     const sl_features *features = judge->ranker->features;
     sl_evaluate_params params;
     sl_metrics metrics = {.struct_size = sizeof metrics};
@@ -240,7 +247,11 @@ static sl_status measure(const sl_judge *judge, const scored *s, double *out) {
 }
 
 static scored all_rows(const sl_judge *judge, const float *scores) {
-    return (scored){scores, judge->rows.labels, judge->rows.weights, judge->groups, judge->rows.rows};
+    return (scored){.scores = scores,
+                    .labels = judge->rows.labels,
+                    .weights = judge->rows.weights,
+                    .groups = judge->groups,
+                    .rows = judge->rows.rows};
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -257,14 +268,14 @@ typedef struct judging {
     sl_failure failure;
 } judging;
 
-static void walk_tiles(judging *j) {
+static void run_tiles(judging *j) {
     const int threads = (int)j->judge->threads;
     const size_t tiles = (j->judge->rows.rows + TILE - 1) / TILE;
     (void)threads;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (size_t t = 0; t < tiles; t++)
         if (!sl_failure_before(&j->failure, t) && !sl_progress_cancelled(j->progress)) {
-            sl_failure_keep(&j->failure, t, walk_tile(j->judge, j->set, &j->workers[sl_thread_number()], t, j->logits));
+            sl_failure_keep(&j->failure, t, run_tile(j->judge, j->set, &j->workers[sl_thread_number()], t, j->logits));
             sl_progress_step(j->progress, 0);
         }
 }
@@ -287,14 +298,15 @@ static void measure_all(judging *j, sl_verdict *found) {
     for (size_t c = 0; c < j->combinations; c++) {
         if (sl_failure_before(&j->failure, c) || sl_progress_cancelled(j->progress)) continue;
         found[c].error = error_from(j->judge->reference, j->logits + c * size, size);
-        score(j->judge, j->logits + c * size);
+        link_scores(j->judge, j->logits + c * size);
         scored s = all_rows(j->judge, j->logits + c * size);
-        sl_failure_keep(&j->failure, c, measure(j->judge, &s, &found[c].value));
+        sl_failure_keep(&j->failure, c, measure_rows(j->judge, &s, &found[c].value));
         sl_progress_step(j->progress, 1);
     }
 }
 
-/* Makes the scores of all combinations; they go into *out, of *size floats. found NULL: *out has logits instead. */
+/* Computes the scores of all combinations into *out, of *size floats. found NULL: *out gets logits, and nothing is
+ * measured. */
 static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found,
                            float **out, size_t *size) {
     judging j = {.judge = judge, .set = set, .progress = progress};
@@ -309,10 +321,10 @@ static sl_status judge_all(const sl_judge *judge, const sl_choice_set *set, sl_p
     SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, judge->threads * sizeof *j.workers, &block), done);
     j.workers = block;
     for (size_t i = 0; i < judge->threads; i++)
-        SL_TRY_GOTO(make_worker(judge, &j.workers[i]), done);
+        SL_TRY_GOTO(create_worker(judge, &j.workers[i]), done);
     SL_TRY_GOTO(sl_mem_alloc(&judge->allocator, *size * sizeof(float), &block), done);
     *out = j.logits = block;
-    walk_tiles(&j);
+    run_tiles(&j);
     SL_TRY_GOTO(sl_failure_pass(&j.failure), done);
     if (found && !sl_progress_cancelled(progress)) measure_all(&j, found);
     status = sl_failure_pass(&j.failure);
@@ -333,7 +345,7 @@ static sl_status measure_set(const sl_judge *judge, const sl_choice_set *set, sl
     return status;
 }
 
-/* The first layer with several options; the number of layers where none has. */
+/* The first layer with several options; the number of layers if none has. */
 static size_t first_choice(const sl_choice_set *set, size_t layers) {
     size_t l = 0;
     while (l < layers && set->counts[l] == 1)
@@ -345,7 +357,7 @@ sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_p
     const size_t layers = judge->ranker->shape.layers, most = judge->most_scores ? judge->most_scores : MOST_SCORES;
     size_t each = judge->rows.rows * judge->ranker->features->outputs, at = first_choice(set, layers);
     if (at == layers || sl_choice_set_size(set, layers) <= most / each) return measure_set(judge, set, progress, found);
-    /* One option of that layer after the other: they share no more than the layers in front of it. */
+    /* Measures one option of that layer at a time. Such parts share only the layers before it. */
     size_t part = sl_choice_set_size(set, layers) / set->counts[at];
     for (size_t o = 0; o < set->counts[at]; o++) {
         sl_choice_set some = *set;
@@ -360,18 +372,18 @@ sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_p
  * The error of a difference
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Copies of the rows outside one block. */
-typedef struct left {
+/* The rows outside one block, copied. */
+typedef struct row_copies {
     float *scores, *labels, *weights;
     uint64_t *groups;
-} left;
+} row_copies;
 
 static size_t block_of(const sl_judge *judge, size_t row) {
     uint64_t key = judge->groups ? judge->groups[row] : row;
     return (size_t)(XXH3_64bits(&key, sizeof key) % BLOCKS);
 }
 
-static size_t copy_left(const sl_judge *judge, const float *scores, size_t block, left *to) {
+static size_t copy_rows_outside(const sl_judge *judge, const float *scores, size_t block, row_copies *to) {
     size_t outputs = judge->ranker->features->outputs, n = 0;
     for (size_t r = 0; r < judge->rows.rows; r++) {
         if (block_of(judge, r) == block) continue;
@@ -384,21 +396,26 @@ static size_t copy_left(const sl_judge *judge, const float *scores, size_t block
     return n;
 }
 
-/* A block without rows has no measure: nothing is left out. */
-static sl_status measure_left(const sl_judge *judge, const float *scores, size_t block, left *room, double *out) {
-    scored s = {room->scores, room->labels, judge->rows.weights ? room->weights : NULL,
-                judge->groups ? room->groups : NULL, copy_left(judge, scores, block, room)};
+/* Measures the rows outside one block. The measure is NaN for a block without rows: it leaves nothing out. */
+static sl_status measure_without_block(const sl_judge *judge, const float *scores, size_t block, row_copies *room,
+                                       double *out) {
+    scored s = {.scores = room->scores,
+                .labels = room->labels,
+                .weights = judge->rows.weights ? room->weights : NULL,
+                .groups = judge->groups ? room->groups : NULL,
+                .rows = copy_rows_outside(judge, scores, block, room)};
     *out = (double)NAN;
-    return s.rows && s.rows < judge->rows.rows ? measure(judge, &s, out) : SL_OK;
+    return s.rows && s.rows < judge->rows.rows ? measure_rows(judge, &s, out) : SL_OK;
 }
 
-static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, left *room, double *out) {
+static sl_status jackknife(const sl_judge *judge, const float *first, const float *second, row_copies *room,
+                           double *out) {
     double differences[BLOCKS], mean = 0, sum = 0;
     size_t n = 0;
     for (size_t block = 0; block < BLOCKS; block++) {
         double a, b;
-        SL_TRY(measure_left(judge, first, block, room, &a));
-        SL_TRY(measure_left(judge, second, block, room, &b));
+        SL_TRY(measure_without_block(judge, first, block, room, &a));
+        SL_TRY(measure_without_block(judge, second, block, room, &b));
         if (isfinite(a - b)) differences[n++] = a - b;
     }
     for (size_t i = 0; i < n; i++)
@@ -409,13 +426,13 @@ static sl_status jackknife(const sl_judge *judge, const float *first, const floa
     return SL_OK;
 }
 
-/* The jackknife with room of its own. */
-static sl_status error_of(const sl_judge *judge, const float *first, const float *second, double *out) {
+/* The jackknife, with memory of its own. */
+static sl_status jackknife_error(const sl_judge *judge, const float *first, const float *second, double *out) {
     size_t rows = judge->rows.rows, outputs = judge->ranker->features->outputs;
     size_t bytes = rows * ((outputs + 2) * sizeof(float) + sizeof(uint64_t));
     void *block;
     SL_TRY(sl_mem_alloc(&judge->allocator, bytes, &block));
-    left room = {.groups = block};
+    row_copies room = {.groups = block};
     room.scores = (float *)(void *)(room.groups + rows);
     room.labels = room.scores + rows * outputs;
     room.weights = room.labels + rows;
@@ -427,9 +444,9 @@ static sl_status error_of(const sl_judge *judge, const float *first, const float
 sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
                            double *error) {
     const scored one = all_rows(judge, first), other = all_rows(judge, second);
-    SL_TRY(measure(judge, &one, &values[0]));
-    SL_TRY(measure(judge, &other, &values[1]));
-    return error_of(judge, first, second, error);
+    SL_TRY(measure_rows(judge, &one, &values[0]));
+    SL_TRY(measure_rows(judge, &other, &values[1]));
+    return jackknife_error(judge, first, second, error);
 }
 
 sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to) {
@@ -453,7 +470,7 @@ sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double
     sl_progress_start(&silent, NULL, NULL, 0);
     SL_TRY_GOTO(judge_all(first->judge, first->set, &silent, &found, &scores[0], &sizes[0]), done);
     SL_TRY_GOTO(judge_all(second->judge, second->set, &silent, &found, &scores[1], &sizes[1]), done);
-    status = error_of(judge, scores[0], scores[1], out);
+    status = jackknife_error(judge, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&judge->allocator, scores[i], sizes[i] * sizeof(float));

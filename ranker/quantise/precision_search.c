@@ -1,4 +1,4 @@
-/* The search for the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
+/* Searches the fastest precisions within an accuracy bound. docs/internals/precision.md describes it. */
 #include "ranker/quantise/precision_search.h"
 
 #include "base/clock.h"
@@ -9,31 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options of a layer: one for floats, one in bf16, one dynamic, and one a calibration. */
+/* Options of a layer: floats, bf16, dynamic INT8, and from STATIC on one option per calibration. */
 enum { FLOATS, BF16, DYNAMIC, STATIC };
 enum { PRECISIONS = 4 };
 
-/* Costs in multiply-adds of floats: one in INT8, one in bf16, the coding or rounding of an input, and its ranging. They
- * are the same on every machine, so that a search's result does not depend on where it runs. */
+/* Costs in multiply-adds of floats: of one multiply-add in INT8, of one in bf16, of coding or rounding an input, of
+ * finding an input's range. They are the same on every machine, so a search's result does not depend on where it
+ * runs. */
 static const double int8_share = 0.26, bf16_share = 0.5, take_cost = 0.5, range_cost = 0.5;
 
 typedef struct search {
     const sl_search_job *job;
-    const sl_precision_search_params *params; /* of the job; so is `quantize` */
+    const sl_precision_search_params *params; /* the job's, and so is `quantize` */
     sl_quantize_params quantize;
     const sl_ranker *ranker;
     sl_allocator allocator;
     size_t layers;
     sl_judge judge;
-    sl_judge base; /* of the model as it was given, where `ranker` is one with tables in codes */
+    sl_judge base; /* for the given model, if `ranker` is its copy with coded tables */
     sl_calibrated calibrated;
-    size_t static_options; /* calibrations that are tried of a layer, from the best on */
+    size_t static_options; /* calibrations to try per layer */
     int kept[SL_MAX_LAYERS];
     sl_progress progress;
     size_t trials;
     double base_value;
-    double least_cost; /* of all choices; 0 where the strategy does not tell */
-    /* the best so far: within the bound at the lowest cost, else of the least drop */
+    double least_cost; /* of all choices; 0 if the strategy does not know */
+    /* the best so far: the cheapest within the bound, else the one that drops least */
     size_t best[SL_MAX_LAYERS];
     double best_value, best_drop, best_cost, best_error;
     int has_best, best_within;
@@ -48,15 +49,15 @@ static sl_precision precision_of(size_t option) {
     return option < STATIC ? of[option] : SL_PRECISION_INT8;
 }
 
-/* Calibrations in the order in which they are tried: the default first, then by number. Where there are many layers,
- * only the first are tried. */
+/* The calibration to try at a place: the default first, then by number. A search with many layers tries only the first
+ * ones. */
 static sl_calibration calibration_at(size_t place) {
     if (place == 0) return SL_CALIBRATION_MSE;
     return (sl_calibration)(place - (place <= SL_CALIBRATION_MSE));
 }
 
-/* Tells whether a layer's inputs come from the layer before as it takes them. */
-static int is_given(const search *s, const size_t *options, size_t layer) {
+/* Whether the layer before already writes this layer's inputs in its precision. */
+static int is_input_coded(const search *s, const size_t *options, size_t layer) {
     if (!layer || s->ranker->shape.activation != SL_RELU) return 0;
     size_t before = options[layer - 1];
     return options[layer] == BF16 ? before == BF16 : options[layer] >= STATIC && before >= DYNAMIC;
@@ -71,13 +72,13 @@ static double cost_of(const search *s, const size_t *options) {
             continue;
         }
         cost += (options[l] == BF16 ? bf16_share : int8_share) * products;
-        cost += (is_given(s, options, l) ? 0 : take_cost * in) + (options[l] == DYNAMIC ? range_cost * in : 0);
+        cost += (is_input_coded(s, options, l) ? 0 : take_cost * in) + (options[l] == DYNAMIC ? range_cost * in : 0);
     }
     return cost;
 }
 
-/* The cost over that of floats. */
-static double share_of(const search *s, const size_t *options) {
+/* The cost divided by the cost of floats. */
+static double cost_share(const search *s, const size_t *options) {
     return cost_of(s, options) / (double)sl_net_multiply_adds(&s->ranker->shape);
 }
 
@@ -88,25 +89,25 @@ static double drop_of(const search *s, double value) {
     return s->params->relative ? drop / fabs(s->base_value) : drop;
 }
 
-/* Tells whether the strategy tries all calibrations. The greedy ones take the calibration that they are given. */
+/* Whether the strategy tries all calibrations. The greedy strategies use the given one. */
 static int tries_calibrations(const search *s) {
     return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
 }
 
-static int allowed(const search *s, size_t layer, size_t option) {
+static int is_allowed(const search *s, size_t layer, size_t option) {
     const sl_precision_search_params *params = s->params;
     const int left[PRECISIONS] = {0, params->leave_bf16, params->leave_dynamic, params->leave_static};
     return option == FLOATS || (!s->kept[layer] && !left[option]);
 }
 
-/* Adds a layer's next option. An option that the layer may not take keeps its number, as floats: what it would need of
- * rows and weights is not asked for. */
+/* Adds a layer's next option. A forbidden option becomes floats and keeps its number, because its own rows and weights
+ * may not allow it. */
 static sl_status add_option(search *s, size_t layer, size_t option, const sl_quantize_params *how) {
     sl_layer_choice choices[SL_MAX_LAYERS];
     sl_quantize_params one = *how;
     one.layers = NULL;
     one.keep_count = 0;
-    one.precision = allowed(s, layer, option) ? precision_of(option) : SL_PRECISION_F32;
+    one.precision = is_allowed(s, layer, option) ? precision_of(option) : SL_PRECISION_F32;
     SL_TRY(sl_layer_choices(s->ranker, &one, choices));
     return sl_judge_add(&s->judge, &s->calibrated, layer, &choices[layer]);
 }
@@ -133,22 +134,22 @@ static sl_calibration calibration_of(const search *s, size_t option) {
     return calibration_at(option - STATIC);
 }
 
-static int quantises(const search *s, const size_t *options) {
+static int has_codes(const search *s, const size_t *options) {
     for (size_t l = 0; l < s->layers; l++)
         if (options[l] != FLOATS) return 1;
     return 0;
 }
 
-/* Tells whether a trial replaces the best: within the bound before outside it, then the lower cost, then logits nearer
- * to those of F32. The least drop of many alike would be that of the luckiest rounding on these labels. Outside the
- * bound the drop counts alone. */
+/* Whether a trial replaces the best. Within the bound beats outside it. Within it, the lower cost wins, then the logits
+ * nearer to F32. Comparing drops there would choose the luckiest rounding on these labels. Outside the bound only the
+ * drop counts. */
 static int is_better(const search *s, const sl_trial *trial) {
     if (!s->has_best || trial->within != s->best_within) return !s->has_best || trial->within;
     if (!trial->within) return trial->drop < s->best_drop;
     return trial->cost != s->best_cost ? trial->cost < s->best_cost : trial->error < s->best_error;
 }
 
-/* Returns whether the choice is faster than F32 and within the bound. */
+/* Reports a trial and keeps it if it is the best. Returns whether it is within the bound and faster than F32. */
 static int note_trial(search *s, const size_t *options, const sl_verdict *found) {
     sl_precision precisions[SL_MAX_LAYERS];
     sl_calibration of[SL_MAX_LAYERS];
@@ -159,7 +160,7 @@ static int note_trial(search *s, const size_t *options, const sl_verdict *found)
                       .calibrations = s->params->training ? NULL : of,
                       .value = found->value,
                       .drop = drop_of(s, found->value),
-                      .cost = share_of(s, options),
+                      .cost = cost_share(s, options),
                       .error = found->error,
                       .tables = s->quantize.tables};
     trial.within = trial.drop <= s->params->max_drop;
@@ -168,8 +169,8 @@ static int note_trial(search *s, const size_t *options, const sl_verdict *found)
         of[l] = calibration_of(s, options[l]);
     }
     if (s->params->trial) s->params->trial(s->params->trial_ctx, &trial);
-    /* Layers with few outputs may take longer in codes. */
-    int is_faster = quantises(s, options) && trial.cost < 1;
+    /* A layer with few outputs may be slower in codes. */
+    int is_faster = has_codes(s, options) && trial.cost < 1;
     if (is_faster && is_better(s, &trial)) {
         memcpy(s->best, options, sizeof s->best);
         s->best_value = trial.value;
@@ -201,7 +202,7 @@ static sl_status check_value(const search *s, double value) {
                    names[s->judge.measure]);
 }
 
-/* Makes a set of one choice. */
+/* Makes a set that holds one choice. */
 static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
     for (size_t l = 0; l < layers; l++) {
         out->counts[l] = 1;
@@ -209,7 +210,7 @@ static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
     }
 }
 
-/* Judges one choice. */
+/* Measures one choice. */
 static sl_status try_one(search *s, const size_t *options, sl_verdict *found) {
     sl_choice_set set;
     set_of(options, s->layers, &set);
@@ -229,7 +230,7 @@ static sl_status try_and_note(search *s, const size_t *options, double *drop, in
  * All choices, the fastest first
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A precision for each layer: its number has a digit a layer, FLOATS to STATIC. */
+/* A precision for each layer. The number has one base-4 digit per layer, from FLOATS to STATIC. */
 typedef struct precisions {
     double cost;
     size_t number;
@@ -246,7 +247,7 @@ static int by_cost(const void *a, const void *b) {
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Lists the allowed precisions, rising by cost. Returns their number. */
+/* Lists the allowed precisions by rising cost. Returns how many there are. */
 static size_t list_precisions(const search *s, size_t all, precisions *list) {
     size_t count = 0;
     for (size_t number = 0; number < all; number++) {
@@ -254,14 +255,14 @@ static size_t list_precisions(const search *s, size_t all, precisions *list) {
         int fits = 1;
         digits_of(s, number, options);
         for (size_t l = 0; l < s->layers; l++)
-            fits &= allowed(s, l, options[l]);
-        if (fits && quantises(s, options)) list[count++] = (precisions){cost_of(s, options), number};
+            fits &= is_allowed(s, l, options[l]);
+        if (fits && has_codes(s, options)) list[count++] = (precisions){cost_of(s, options), number};
     }
     qsort(list, count, sizeof *list, by_cost);
     return count;
 }
 
-/* Judges all calibrations of one choice of precisions. */
+/* Measures all calibrations of one choice of precisions. */
 static sl_status try_precisions(search *s, size_t number, int *within) {
     sl_choice_set set;
     size_t chosen[SL_MAX_LAYERS];
@@ -301,7 +302,7 @@ static sl_status search_all(search *s, int *proved) {
     if (count) s->least_cost = list[0].cost / whole;
     while (count && list[count - 1].cost / whole >= s->job->below)
         count--;
-    /* Equal costs are judged together, so that the best of them is taken. */
+    /* Tries all choices of equal cost before it stops, so that the best of them wins. */
     for (; i < count && status == SL_OK && !(i && is_over(s)); i++) {
         if (within && list[i].cost > list[i - 1].cost) break;
         status = try_precisions(s, list[i].number, &within);
@@ -312,19 +313,19 @@ static sl_status search_all(search *s, int *proved) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Layers taken back
+ * Greedy searches, which set layers back to floats
  * ------------------------------------------------------------------------------------------------------------- */
 
 static size_t first_option(const search *s, size_t layer) {
     static const size_t order[] = {STATIC, DYNAMIC, BF16};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        if (allowed(s, layer, order[i])) return order[i];
+        if (is_allowed(s, layer, order[i])) return order[i];
     return FLOATS;
 }
 
-/* Takes back the layer that gains most, judging each anew, until the choice is within the bound. */
+/* Sets the layer that gains most back to floats, measuring every layer again, until the choice is within the bound. */
 static sl_status search_aware(search *s, size_t *options, int within) {
-    while (!within && quantises(s, options) && !is_over(s)) {
+    while (!within && has_codes(s, options) && !is_over(s)) {
         size_t best = SIZE_MAX;
         double least = 0;
         int reached = 0;
@@ -346,7 +347,7 @@ static sl_status search_aware(search *s, size_t *options, int within) {
     return SL_OK;
 }
 
-/* Layers in an order; the largest key first. */
+/* Orders the layers by falling key. */
 static void order_layers(const search *s, const double *keys, size_t *order) {
     for (size_t l = 0; l < s->layers; l++) {
         size_t at = l;
@@ -356,8 +357,8 @@ static void order_layers(const search *s, const double *keys, size_t *order) {
     }
 }
 
-/* Takes layers back one after the other, in a given order. */
-static sl_status take_back(search *s, size_t *options, const size_t *order, int within) {
+/* Sets layers back to floats one after the other, in the given order, until the choice is within the bound. */
+static sl_status set_layers_back(search *s, size_t *options, const size_t *order, int within) {
     for (size_t i = 0; i < s->layers && !within && !is_over(s); i++) {
         double drop;
         if (options[order[i]] == FLOATS) continue;
@@ -367,7 +368,7 @@ static sl_status take_back(search *s, size_t *options, const size_t *order, int 
     return SL_OK;
 }
 
-/* Takes back each layer alone, and then several, from what gained most on. */
+/* Sets each layer back alone, then several together, from the one that gained most on. */
 static sl_status search_basic(search *s, size_t *options, double start, int within) {
     double gains[SL_MAX_LAYERS] = {0};
     size_t order[SL_MAX_LAYERS];
@@ -381,10 +382,10 @@ static sl_status search_basic(search *s, size_t *options, double start, int with
         gains[l] = start - drop;
     }
     order_layers(s, gains, order);
-    return take_back(s, options, order, within);
+    return set_layers_back(s, options, order, within);
 }
 
-/* The squared error of a layer's outputs over the square of those of floats, on the rows to calibrate on. */
+/* The squared error of a layer's outputs divided by the squared outputs of floats, on the calibration rows. */
 static sl_status layer_error(const search *s, size_t layer, size_t option, double *out) {
     const sl_net_shape *shape = &s->ranker->shape;
     size_t in = shape->width[layer], outputs = shape->width[layer + 1];
@@ -398,7 +399,7 @@ static sl_status layer_error(const search *s, size_t layer, size_t option, doubl
     float *y = block;
     for (size_t r = 0; r < s->calibrated.rows && status == SL_OK; r++) {
         const float *x = s->calibrated.layers[layer].inputs + r * in;
-        const sl_layer_inputs inputs = {x, in, 1, 0, in};
+        const sl_layer_inputs inputs = {.x = x, .stride = in, .rows = 1, .count = in};
         sl_net_layer_take(&scratch, coded, &inputs, 0, 0);
         sl_net_layer_give(&scratch, coded, 1, 0, y);
         for (size_t o = 0; o < outputs; o++) {
@@ -422,17 +423,17 @@ static sl_status search_mse(search *s, size_t *options, int within) {
     for (size_t l = 0; l < s->layers; l++)
         if (options[l] != FLOATS) SL_TRY(layer_error(s, l, options[l], &errors[l]));
     order_layers(s, errors, order);
-    return take_back(s, options, order, within);
+    return set_layers_back(s, options, order, within);
 }
 
-/* Begins with all layers in the fewest bits that are allowed. */
+/* Starts with every layer in the fewest bits that are allowed. */
 static sl_status search_greedy(search *s) {
     size_t options[SL_MAX_LAYERS];
     double drop;
     int within;
     for (size_t l = 0; l < s->layers; l++)
         options[l] = first_option(s, l);
-    s->least_cost = share_of(s, options);
+    s->least_cost = cost_share(s, options);
     SL_TRY(try_and_note(s, options, &drop, &within));
     if (s->params->strategy == SL_STRATEGY_ACCURACY_AWARE) return search_aware(s, options, within);
     if (s->params->strategy == SL_STRATEGY_BASIC) return search_basic(s, options, drop, within);
@@ -444,10 +445,10 @@ static sl_status search_greedy(search *s) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static double bayesian_cost(void *ctx, const size_t *options) {
-    return share_of(ctx, options);
+    return cost_share(ctx, options);
 }
 
-/* Calibrations of one precision are near to one another. */
+/* Two calibrations of one precision are close. */
 static double bayesian_distance(size_t a, size_t b) {
     return a == b ? 0 : a >= STATIC && b >= STATIC ? 0.3 : 1;
 }
@@ -474,13 +475,13 @@ static sl_status search_bayesian(search *s) {
                            .allocator = s->allocator};
     for (size_t l = 0; l < s->layers; l++)
         for (size_t option = FLOATS; option < STATIC + s->static_options; option++)
-            if (allowed(s, l, option < STATIC ? option : STATIC))
+            if (is_allowed(s, l, option < STATIC ? option : STATIC))
                 problem.choices.options[l][problem.choices.counts[l]++] = option;
     return sl_bayesian_search(&problem);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The whole
+ * The search
  * ------------------------------------------------------------------------------------------------------------- */
 
 static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
@@ -489,7 +490,7 @@ static sl_measure measure_of(const sl_ranker *ranker, sl_measure asked) {
     return loss == SL_LOSS_LOGISTIC ? SL_MEASURE_AUC : loss == SL_LOSS_SQUARED ? SL_MEASURE_RMSE : SL_MEASURE_LOGLOSS;
 }
 
-/* As many calibrations a layer as keep the combinations of one choice of precisions few. */
+/* The number of calibrations per layer that bounds the combinations of one choice of precisions. */
 static size_t static_options_of(const search *s) {
     enum { MOST = 256 };
     size_t count = tries_calibrations(s) ? SL_CALIBRATIONS : 1;
@@ -498,9 +499,9 @@ static size_t static_options_of(const search *s) {
     return count;
 }
 
-static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
+static sl_status prepare_search(search *s, const sl_rows *rows, const sl_rows *eval) {
     const sl_quantize_params *how = &s->quantize;
-    const sl_draw draw = {how->rows, how->seed, 0, how->lookup, how->lookup_ctx};
+    const sl_draw draw = {.rows = how->rows, .seed = how->seed, .lookup = how->lookup, .lookup_ctx = how->lookup_ctx};
     sl_layer_choice choices[SL_MAX_LAYERS];
     sl_rows_buffer drawn = {.allocator = s->allocator};
     sl_encoded view;
@@ -517,7 +518,7 @@ static sl_status prepare(search *s, const sl_rows *rows, const sl_rows *eval) {
     return add_options(s);
 }
 
-/* The layer whose codes alone cost most. */
+/* Finds the layer whose codes alone cost the most accuracy. */
 static sl_status find_blame(search *s, sl_precision_search_report *report) {
     for (size_t l = 0; l < s->layers; l++) {
         size_t options[SL_MAX_LAYERS] = {FLOATS};
@@ -541,7 +542,7 @@ static sl_status make_best(search *s, sl_ranker **out) {
     return sl_ranker_with_coded(s->ranker, &coded, &s->allocator, out);
 }
 
-static sl_status conclude(search *s, sl_precision_search_report *report, sl_ranker **out) {
+static sl_status conclude_search(search *s, sl_precision_search_report *report, sl_ranker **out) {
     sl_choice_set floats, best;
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
     if (!s->has_best)
@@ -559,7 +560,7 @@ static sl_status conclude(search *s, sl_precision_search_report *report, sl_rank
     return make_best(s, out);
 }
 
-/* The measure of the model as it was given, whose tables are floats. */
+/* Measures the given model, whose tables are floats. */
 static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *eval) {
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
     sl_choice_set floats;
@@ -595,7 +596,7 @@ static sl_status check_base(const search *s) {
  * One choice, trained
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Judges the one choice that training makes: all layers in INT8 but those that are kept. */
+/* Measures the one choice that training makes: all layers in INT8 except the kept ones. */
 static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
                            sl_precision_search_report *report, sl_ranker **out) {
     const sl_quantize_params *how = &s->quantize;
@@ -626,9 +627,9 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     return SL_OK;
 }
 
-static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
-                     sl_precision_search_report *report, sl_ranker **out) {
-    SL_TRY(prepare(s, rows, eval));
+static sl_status run_search(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
+                            sl_precision_search_report *report, sl_ranker **out) {
+    SL_TRY(prepare_search(s, rows, eval));
     SL_TRY(measure_base(s, given, eval ? eval : rows));
     SL_TRY(check_base(s));
     report->base_value = s->base_value;
@@ -641,7 +642,7 @@ static sl_status run(search *s, const sl_ranker *given, const sl_rows *rows, con
         SL_TRY(search_greedy(s));
     report->trials = s->trials;
     if (!s->has_best && s->job->below <= 1) return SL_OK;
-    SL_TRY(conclude(s, report, out));
+    SL_TRY(conclude_search(s, report, out));
     report->seconds = sl_now_s() - s->job->start;
     return sl_progress_end(&s->progress);
 }
@@ -653,7 +654,7 @@ sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_pre
     search s = {.job = job, .params = params, .quantize = job->quantize, .layers = ranker->shape.layers};
     sl_ranker *smaller;
     *out = NULL;
-    /* Tables that train are floats, and get their codes at the end. */
+    /* Training needs tables of floats, and codes them at the end. */
     SL_TRY(sl_ranker_with_table_type(ranker, params->training ? SL_TABLE_F32 : s.quantize.tables, &smaller));
     s.ranker = smaller ? smaller : ranker;
     s.trials = job->trials;
@@ -665,7 +666,7 @@ sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_pre
                          .threads = sl_thread_count(params->threads)};
     sl_progress_start(&s.progress, params->progress, params->progress_ctx, 0);
     sl_status status = params->training ? run_aware(&s, ranker, job->rows, job->eval, report, out)
-                                        : run(&s, ranker, job->rows, job->eval, report, out);
+                                        : run_search(&s, ranker, job->rows, job->eval, report, out);
     *is_least = report->within && report->cost <= s.least_cost;
     sl_judge_free(&s.judge);
     if (s.base.ranker) sl_judge_free(&s.base);

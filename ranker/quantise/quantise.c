@@ -81,10 +81,10 @@ static sl_status count_rows(const sl_rows *source, uint64_t *count) {
     }
 }
 
-/* Takes each row with the chance of those still wanted among those still to come (Knuth, TAOCP 2, 3.4.2, algorithm S):
- * every set of rows is equally likely. */
-static sl_status take_rows(sl_encoder *encoder, const sl_rows *source, const sl_draw *draw, uint64_t total,
-                           sl_rows_buffer *out) {
+/* Takes each row with the probability wanted rows / rows to come (Knuth, TAOCP 2, 3.4.2, algorithm S). So every set of
+ * rows is equally likely. */
+static sl_status append_drawn(sl_encoder *encoder, const sl_rows *source, const sl_draw *draw, uint64_t total,
+                              sl_rows_buffer *out) {
     uint64_t seen = 0;
     SL_TRY(source->rewind(source->ctx));
     for (;;) {
@@ -108,7 +108,7 @@ sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const
     if (total == 0) return sl_fail(SL_EINVAL, "the source has no rows; calibration needs one at least");
     SL_TRY(sl_encoder_create(features, SL_ALL_SIDES, draw->with_labels, draw->lookup, draw->lookup_ctx, &allocator,
                              &encoder));
-    sl_status status = take_rows(encoder, source, draw, total, out);
+    sl_status status = append_drawn(encoder, source, draw, total, out);
     sl_encoder_free(encoder);
     if (status == SL_OK && out->rows == 0)
         status = sl_fail(SL_EINVAL, "the source gave no rows when it was read again; give one that can be read twice");
@@ -116,7 +116,7 @@ sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * The whole
+ * The public call
  * ------------------------------------------------------------------------------------------------------------- */
 
 static int needs_rows(const sl_net_shape *shape, const sl_layer_choice *choices) {
@@ -164,10 +164,11 @@ static int keeps_floats(const sl_net_shape *shape, const sl_layer_choice *choice
     return 1;
 }
 
-static sl_status quantise(const sl_ranker *ranker, const sl_rows *rows, const sl_quantize_params *params,
-                          const sl_layer_choice *choices, sl_ranker **out) {
+static sl_status quantise_model(const sl_ranker *ranker, const sl_rows *rows, const sl_quantize_params *params,
+                                const sl_layer_choice *choices, sl_ranker **out) {
     const sl_allocator allocator = sl_allocator_of(params->allocator);
-    const sl_draw draw = {params->rows, params->seed, 0, params->lookup, params->lookup_ctx};
+    const sl_draw draw = {
+        .rows = params->rows, .seed = params->seed, .lookup = params->lookup, .lookup_ctx = params->lookup_ctx};
     sl_rows_buffer drawn = {.allocator = allocator};
     sl_calibrated calibrated = {.rows = 0};
     sl_coded coded;
@@ -208,7 +209,7 @@ sl_status sl_ranker_quantize(const sl_ranker *ranker, const sl_rows *rows, const
                    ? SL_OK
                    : sl_fail(SL_EINVAL, "every layer stays F32, and so do the tables; quantise a layer or the tables");
     }
-    sl_status status = quantise(smaller ? smaller : ranker, rows, &mine, choices, out);
+    sl_status status = quantise_model(smaller ? smaller : ranker, rows, &mine, choices, out);
     sl_ranker_free(smaller);
     return status;
 }

@@ -1,10 +1,10 @@
-/* Quantisation by training: a model trains on with its layers in INT8, and is compared with what it was. */
+/* Quantisation by training: trains a model further with its layers in INT8, and compares it with the original. */
 #include "ranker/quantise/quantise_aware.h"
 
 #include "base/params.h"
 #include "ranker/train/train.h"
 
-/* Reads the training's parameters, and sets what the quantisation decides. */
+/* Reads the training's parameters, and sets those that the quantisation decides. */
 static sl_status read_training(const sl_ranker *ranker, const sl_train_params *training, const sl_quantize_params *how,
                                sl_train_params *out) {
     sl_train_params given;
@@ -41,7 +41,7 @@ sl_status sl_quantise_aware(const sl_ranker *ranker, const sl_rows *rows, const 
     return status;
 }
 
-static sl_status score(const sl_judge *judge, const sl_ranker *ranker, const sl_encoded *rows, float *scores) {
+static sl_status predict_scores(const sl_judge *judge, const sl_ranker *ranker, const sl_encoded *rows, float *scores) {
     sl_predictor_params params;
     sl_predictor *predictor;
     sl_predictor_params_init(&params);
@@ -63,8 +63,8 @@ sl_status sl_compare_rankers(const sl_judge *judge, const sl_ranker *other, doub
     float *first = block, *second = first + count;
     sl_rows_buffer_view(&judge->rows, &rows);
     rows.struct_size = sizeof rows;
-    sl_status status = score(judge, judge->ranker, &rows, first);
-    if (status == SL_OK) status = score(judge, other, &rows, second);
+    sl_status status = predict_scores(judge, judge->ranker, &rows, first);
+    if (status == SL_OK) status = predict_scores(judge, other, &rows, second);
     if (status == SL_OK) status = sl_judge_compare(judge, first, second, values, error);
     sl_mem_free(&judge->allocator, block, bytes);
     return status;

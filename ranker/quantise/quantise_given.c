@@ -1,10 +1,10 @@
-/* Layers in numbers that another tool found. */
+/* Layers that another tool quantised. */
 #include "ranker/quantise/quantise.h"
 
 #include <float.h>
 #include <string.h>
 
-/* Checks the numbers that the block has no check of, or is made from. */
+/* Checks the numbers that sl_coded_create and sl_coded_fault do not check. */
 static sl_status check_int8(const sl_quantized_layer *layer, size_t number) {
     if (!layer->codes || !layer->weight_scales)
         return sl_fail(SL_EINVAL, "layer %zu is INT8, but its codes or weight_scales are NULL", number);
@@ -31,9 +31,9 @@ static sl_status check_layers(const sl_ranker *base, const sl_quantized_layer *l
                      : sl_fail(SL_EINVAL, "every layer is F32, and so the model is base; give another precision");
 }
 
-/* Fills in an INT8 layer; floats and bf16 are filled in as quantising does. */
-static sl_status put_codes(const sl_net_shape *shape, size_t l, const sl_quantized_layer *layer, const float *biases,
-                           sl_coded *coded) {
+/* Copies an INT8 layer's codes, scales and biases. */
+static sl_status copy_codes(const sl_net_shape *shape, size_t l, const sl_quantized_layer *layer, const float *biases,
+                            sl_coded *coded) {
     const sl_coded_layer to = sl_coded_layer_of(coded, shape, l);
     size_t in = shape->width[l], out = shape->width[l + 1];
     memcpy(to.codes, layer->codes, in * out);
@@ -57,7 +57,7 @@ static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *lay
         if (types[l] == SL_LAYER_F32 || types[l] == SL_LAYER_BF16)
             status = sl_code_layer(base, NULL, &(sl_layer_choice){.type = types[l]}, coded, l);
         else
-            status = put_codes(shape, l, &layers[l], base->weights.dense + sl_net_bias_at(shape, l), coded);
+            status = copy_codes(shape, l, &layers[l], base->weights.dense + sl_net_bias_at(shape, l), coded);
         if (status == SL_OK) continue;
         sl_coded_free(coded, &base->allocator);
         return status;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows that pass the layers at a time. */
+/* Rows that run through the layers at a time. */
 enum { TILE = 256 };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ void sl_calibrated_free(sl_calibrated *c) {
     *c = (sl_calibrated){.rows = 0};
 }
 
-static sl_status make_room(sl_calibrated *c) {
+static sl_status alloc_inputs(sl_calibrated *c) {
     for (size_t l = 0; l < c->shape.layers; l++) {
         void *block;
         size_t bytes;
@@ -35,8 +35,8 @@ static sl_status make_room(sl_calibrated *c) {
     return SL_OK;
 }
 
-/* Fills the inputs of layers 1 and later from those of layer 0. */
-static sl_status pass(const sl_ranker *ranker, sl_calibrated *c, sl_products *products) {
+/* Computes the inputs of layers 1 and later from the inputs of layer 0. */
+static sl_status compute_inputs(const sl_ranker *ranker, sl_calibrated *c, sl_products *products) {
     const sl_net_shape *shape = &c->shape;
     for (size_t l = 0; l + 1 < shape->layers; l++) {
         size_t in = shape->width[l], out = shape->width[l + 1];
@@ -57,7 +57,7 @@ static sl_status pass(const sl_ranker *ranker, sl_calibrated *c, sl_products *pr
     return SL_OK;
 }
 
-static sl_status observe(sl_calibrated *c) {
+static sl_status observe_inputs(sl_calibrated *c) {
     for (size_t l = 0; l < c->shape.layers; l++) {
         sl_layer_seen *layer = &c->layers[l];
         sl_observer_take(layer->observer, layer->inputs, c->rows * c->shape.width[l]);
@@ -76,12 +76,12 @@ sl_status sl_calibrate(const sl_ranker *ranker, const sl_encoded *rows, const sl
     sl_products *products = NULL;
     sl_status status;
     *out = (sl_calibrated){.allocator = *allocator, .shape = ranker->shape, .rows = rows->rows};
-    SL_TRY_GOTO(make_room(out), done);
+    SL_TRY_GOTO(alloc_inputs(out), done);
     sl_deep_inputs(ranker->features, (const float *const *)ranker->weights.embeddings, &ranker->weights.coded, rows,
                    SL_ALL_SIDES, ranker->features->deep_inputs, out->layers[0].inputs);
     SL_TRY_GOTO(sl_products_create(allocator, &products), done);
-    SL_TRY_GOTO(pass(ranker, out, products), done);
-    SL_TRY_GOTO(observe(out), done);
+    SL_TRY_GOTO(compute_inputs(ranker, out, products), done);
+    SL_TRY_GOTO(observe_inputs(out), done);
 done:
     sl_products_free(products);
     if (status != SL_OK) sl_calibrated_free(out);
@@ -113,7 +113,7 @@ static sl_status round_weights(const float *weights, size_t count, size_t layer,
  * Biases
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Adds the numbers that the codes of a row's inputs stand for to `sums`. */
+/* Quantises a row's inputs and adds the decoded inputs to `sums`. */
 static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *layer, const float *x, size_t in,
                            uint8_t *codes, double *sums) {
     sl_int8_range range = layer->input;
@@ -127,8 +127,8 @@ static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *lay
         sums[i] += (double)((float)((int)codes[i] - range.zero) * range.scale);
 }
 
-/* Adds to each bias the mean error of its output: the layer of floats less the layer in codes (Nagel et al. 2019, arXiv
- * 1906.04721). It is the difference of two products: of the mean inputs and the weights, and of both decoded. */
+/* Adds to each bias the mean of float output - coded output (Nagel et al. 2019, arXiv 1906.04721). The mean error is
+ * the difference of two products: mean inputs times weights, and the same with both decoded. */
 static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded *coded,
                                 size_t layer) {
     const sl_int8_loops *loops = sl_int8_get();
@@ -170,7 +170,7 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
                        "keep the layer in F32, BF16 or INT8_DYNAMIC",
                        layer);
     SL_TRY(sl_observer_range(calibrated->layers[layer].observer, rule, &range));
-    /* Symmetric codes are of s8; as u8 their middle stands for 0. */
+    /* Symmetric codes are s8. Stored as u8, 128 means 0. */
     *out = (sl_int8_range){range.scale, rule->symmetric ? 128 : range.zero};
     return SL_OK;
 }

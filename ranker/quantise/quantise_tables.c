@@ -17,7 +17,7 @@ static sl_status check_types(const sl_ranker *from, const sl_table_type *types) 
     return SL_OK;
 }
 
-/* Fills `codes`, a zeroed record for each table. */
+/* Fills `codes`, one zeroed record per table. */
 static sl_status fit_tables(const sl_ranker *from, const sl_table_type *types, sl_table_codes *codes) {
     for (size_t t = 0; t < from->features->table_count; t++) {
         const sl_table_shape *shape = shape_of(from, t);

@@ -1,4 +1,4 @@
-/* The public call of the search: its parameters, and one search for each type of embedding tables. */
+/* The public call of the search: checks its parameters, and runs one search per type of embedding tables. */
 #include "base/clock.h"
 #include "base/params.h"
 #include "ranker/quantise/precision_search.h"
@@ -32,21 +32,21 @@ static sl_status check_search(const sl_precision_search_params *params) {
     return SL_OK;
 }
 
-/* The result of some searches. */
+/* The best result of the searches so far. */
 typedef struct result {
     sl_ranker *ranker; /* NULL: none yet */
     sl_precision_search_report report;
 } result;
 
-/* Tells whether a search's result replaces that of those before: within the bound, then the lower cost. Outside the
- * bound the drop counts. */
+/* Whether a search's result replaces the best. Within the bound beats outside it. Within it the lower cost wins,
+ * outside it the smaller drop. */
 static int is_better(const sl_precision_search_report *found, const result *best) {
     if (!best->ranker || found->within != best->report.within) return !best->ranker || found->within;
     return found->within ? found->cost < best->report.cost : found->drop < best->report.drop;
 }
 
-/* Takes over what one search has made, or frees it. Trials and proofs are of all searches. */
-static void take(result *best, const sl_precision_search_report *found, sl_ranker *made) {
+/* Keeps a search's result if it is the best, else frees it. Trials and proofs count over all searches. */
+static void keep_better(result *best, const sl_precision_search_report *found, sl_ranker *made) {
     int proved = found->proved && (!best->ranker || best->report.proved);
     size_t trials = found->trials;
     if (made && is_better(found, best)) {
@@ -59,8 +59,8 @@ static void take(result *best, const sl_precision_search_report *found, sl_ranke
     best->report.trials = trials;
 }
 
-/* Searches with tables of every type, the smallest first. A search looks for lower costs than those before alone, so
- * that the smaller tables stay where costs are equal. It ends at the lowest cost of all. */
+/* Searches with every type of tables, the smallest first. Each search considers only costs below the earlier results,
+ * so equal costs keep the smaller tables. Ends early at the lowest cost of all. */
 static sl_status search_types(sl_search_job *job, const sl_table_type *types, size_t count, result *best) {
     for (size_t i = 0; i < count && (!i || !sl_search_is_over(job, job->trials)); i++) {
         sl_precision_search_report found = {.struct_size = sizeof found, .blame = SIZE_MAX, .tables = types[i]};
@@ -70,7 +70,7 @@ static sl_status search_types(sl_search_job *job, const sl_table_type *types, si
         SL_TRY(sl_search_precisions(job, &made, &found, &is_least));
         if (i + 1 < count && !is_least && sl_search_is_over(job, found.trials)) found.proved = 0;
         job->trials = found.trials;
-        take(best, &found, made);
+        keep_better(best, &found, made);
         if (is_least) return SL_OK;
         if (best->report.within) job->below = best->report.cost;
     }
@@ -81,7 +81,7 @@ static sl_status search_all_types(sl_search_job *job, result *best) {
     static const sl_table_type all[] = {SL_TABLE_I4, SL_TABLE_I8, SL_TABLE_F32};
     const sl_table_type given = job->quantize.tables, floats = SL_TABLE_F32;
     if (given != SL_TABLE_AUTO) return search_types(job, &given, 1, best);
-    /* A model that trains has tables of floats. */
+    /* A model in training has tables of floats. */
     if (job->params->training || !job->ranker->features->table_count) return search_types(job, &floats, 1, best);
     return search_types(job, all, sizeof all / sizeof *all, best);
 }
