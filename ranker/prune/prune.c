@@ -3,10 +3,10 @@
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "ranker/prune/importance.h"
-#include "ranker/prune/narrow.h"
-#include "ranker/train/start.h"
+#include "ranker/prune/unit_pruning.h"
 #include "ranker/train/train.h"
 #include "ranker/train/train_loop.h"
+#include "ranker/train/warm_start.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static sl_status read_all_params(pruning *p, const sl_prune_params *params, cons
         return sl_fail(SL_EINVAL, "training is of layers in INT8; prune in F32, and quantise the pruned model");
     if (!p->ranker->shape.layers)
         return sl_fail(SL_EINVAL, "the model has no deep part; its wide part becomes sparse by \"wide.l1\"");
-    SL_TRY(sl_start_check_floats(p->ranker));
+    SL_TRY(sl_warm_start_check_floats(p->ranker));
     if (p->train) SL_TRY(sl_rows_check(p->train));
     if (p->valid) SL_TRY(sl_rows_check(p->valid));
     if (!p->train && cuts_units(&p->params) && p->params.criterion == SL_PRUNE_TAYLOR)
@@ -100,7 +100,7 @@ static sl_status measure_original(pruning *p) {
     if (!p->train) return SL_OK;
     double begin = sl_now_s();
     params.init = p->ranker;
-    SL_TRY(sl_start_features(NULL, p->ranker->features, &params, &features));
+    SL_TRY(sl_warm_start_features(NULL, p->ranker->features, &params, &features));
     SL_TRY(sl_trainer_create(features, p->train, p->valid, &params, &trainer));
     sl_status status = sl_train_validate(trainer, &epoch);
     if (status == SL_OK && cuts_units(&p->params) && p->params.criterion == SL_PRUNE_TAYLOR)
@@ -117,7 +117,7 @@ static sl_status narrow_features(const pruning *p, const sl_net_shape *shape, sl
     char *text;
     *out = NULL;
     SL_TRY(sl_spec_with_hidden(p->ranker->features->spec->text, shape->width + 1, shape->layers - 1, &text));
-    sl_status status = sl_start_features(text, p->ranker->features, &p->training, out);
+    sl_status status = sl_warm_start_features(text, p->ranker->features, &p->training, out);
     free(text);
     return status;
 }
@@ -134,7 +134,7 @@ static sl_status narrow_weights(const pruning *p, const sl_features *features, c
         return status;
     }
     memcpy(out->block, ranker->weights.block, layout.dense_at * sizeof(float));
-    sl_narrow_copy(&ranker->shape, p->kept, ranker->weights.dense, out->dense);
+    sl_units_copy(&ranker->shape, p->kept, ranker->weights.dense, out->dense);
     return SL_OK;
 }
 
@@ -145,11 +145,11 @@ static sl_status narrow_model(pruning *p, sl_features **features, sl_weights *we
     if (p->params.criterion == SL_PRUNE_NORM) sl_unit_norms(&shape, p->ranker->weights.dense, p->importance);
     memset(p->kept, 1, p->units);
     if (cuts_units(&p->params))
-        SL_TRY(sl_narrow_choose(&p->ranker->shape, p->importance, &p->params, &p->allocator, p->kept, &shape));
+        SL_TRY(sl_units_choose(&p->ranker->shape, p->importance, &p->params, &p->allocator, p->kept, &shape));
     if (cuts_units(&p->params))
         SL_TRY(narrow_features(p, &shape, features));
     else
-        SL_TRY(sl_start_features(NULL, p->ranker->features, &p->training, features));
+        SL_TRY(sl_warm_start_features(NULL, p->ranker->features, &p->training, features));
     sl_status status = narrow_weights(p, *features, &shape, weights);
     if (status != SL_OK) sl_features_free(*features);
     return status;

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "ranker/features/table.h"
-#include "ranker/train/start.h"
 #include "ranker/train/train_loop.h"
+#include "ranker/train/warm_start.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *m
         return sl_fail(SL_EINVAL, "resume asks for a checkpoint to go on from; name one");
     SL_TRY(sl_precision_check(mine));
     SL_TRY(sl_ranges_check(mine));
-    if (mine->init) SL_TRY(sl_start_check_floats(mine->init));
+    if (mine->init) SL_TRY(sl_warm_start_check_floats(mine->init));
     if (!(mine->rate_scale > 0 && isfinite(mine->rate_scale)))
         return sl_fail(SL_EINVAL, "rate_scale is %g; give a number above 0", mine->rate_scale);
     if (!mine->teacher) return SL_OK;

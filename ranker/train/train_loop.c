@@ -158,7 +158,7 @@ static sl_status run_epoch(sl_train_loop *loop) {
                       .rows = (size_t)(loop->rows_done - rows_before)};
     loop->train_s += epoch.seconds;
     loop->epochs_done++;
-    sl_usage_fill(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
+    sl_embedding_usage_fill_unused(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
     SL_TRY(sl_train_validate(trainer, &epoch));
     keep_best(trainer, &epoch);
     position->epoch++;

@@ -3,7 +3,7 @@
 
 #include "base/crc32c.h"
 #include "ranker/features/table.h"
-#include "ranker/train/start.h"
+#include "ranker/train/warm_start.h"
 
 #include <math.h>
 
@@ -20,8 +20,8 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
     *out = NULL;
     SL_TRY(sl_rows_check(train));
     if (params->init) {
-        SL_TRY(sl_start_features(text, params->init->features, params, out));
-        sl_status same = sl_start_check(*out, params->init);
+        SL_TRY(sl_warm_start_features(text, params->init->features, params, out));
+        sl_status same = sl_warm_start_check(*out, params->init);
         if (same == SL_OK) return SL_OK;
         sl_features_free(*out);
         *out = NULL;
@@ -234,7 +234,7 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
     SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
-    SL_TRY(sl_usage_init(&trainer->usage, &trainer->data, allocator));
+    SL_TRY(sl_embedding_usage_init(&trainer->usage, &trainer->data, allocator));
     SL_TRY(create_net(trainer));
     /* Layers in INT8 have operand types of their own. */
     int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
@@ -296,7 +296,7 @@ static void free_parts(sl_trainer *trainer) {
     sl_distil_free(trainer->distil);
     sl_magnitude_free(trainer->magnitude);
     sl_ranges_free(trainer->ranges);
-    sl_usage_free(&trainer->usage);
+    sl_embedding_usage_free(&trainer->usage);
     sl_dataset_free(&trainer->data);
 }
 

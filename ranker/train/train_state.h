@@ -14,11 +14,11 @@
 #include "base/thread.h"
 #include "ranker/model/model.h"
 #include "ranker/train/distil.h"
+#include "ranker/train/embedding_usage.h"
 #include "ranker/train/forget.h"
-#include "ranker/train/magnitude.h"
+#include "ranker/train/magnitude_pruning.h"
 #include "ranker/train/train_precision.h"
 #include "ranker/train/train_ranges.h"
-#include "ranker/train/usage.h"
 
 /* Position of a training, with the sums of its epoch and the numbers of its best epoch. */
 typedef struct sl_train_position {
@@ -49,7 +49,7 @@ typedef struct sl_trainer {
     size_t threads, minibatch_rows, epochs;
     size_t dense_size, dense_states; /* weights of all layers; floats of optimiser state per weight */
     sl_dataset data;
-    sl_usage usage;
+    sl_embedding_usage usage;
     sl_forgetter forgetter;
     const sl_loops *loops;
     double rate_scale;       /* factor of the spec's rates */
@@ -72,8 +72,8 @@ sl_status sl_train_fit(const char *spec, const sl_rows *train, const sl_train_pa
 
 /* Sets the initial weights, in the trainer's layout. */
 void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights);
-/* Makes the training set this share of the layers' weights to 0. It follows the schedule of magnitude.h over the first
- * `end` (a share) of its steps. Errors: SL_ENOMEM. */
+/* Makes the training set this share of the layers' weights to 0. It follows the schedule of magnitude_pruning.h over
+ * the first `end` (a share) of its steps. Errors: SL_ENOMEM. */
 sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer);
 /* Whether the present weights are a model that the caller asked for: all cuts are done, and INT8 has begun. */
 int sl_trainer_is_whole(const sl_trainer *trainer);

@@ -1,7 +1,7 @@
 /* Pruning: which units and weights go, what stays the same, the training that follows, and what is refused. */
 #include "base/random.h"
 #include "ranker/prune/importance.h"
-#include "ranker/prune/narrow.h"
+#include "ranker/prune/unit_pruning.h"
 #include "ranker/train/train_step.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -88,7 +88,7 @@ static int same_weights(const sl_ranker *one, const sl_ranker *other) {
 static void choose(const sl_net_shape *shape, const double *importance, const sl_prune_params *params,
                    unsigned char *kept, sl_net_shape *out) {
     sl_allocator allocator = sl_allocator_of(NULL);
-    ck_ok(sl_narrow_choose(shape, importance, params, &allocator, kept, out));
+    ck_ok(sl_units_choose(shape, importance, params, &allocator, kept, out));
     size_t at = 0;
     for (size_t l = 1; l < shape->layers; l++) {
         size_t stay = 0;
@@ -136,7 +136,7 @@ START_TEST(the_least_important_go) {
     ck_assert_uint_eq(out.width[1] + out.width[2], 6);
     params = cutting(0.9, 0, 0);
     sl_allocator allocator = sl_allocator_of(NULL);
-    ck_fails(sl_narrow_choose(&shape, importance, &params, &allocator, kept, &out), SL_EINVAL, "cannot be cut");
+    ck_fails(sl_units_choose(&shape, importance, &params, &allocator, kept, &out), SL_EINVAL, "cannot be cut");
 }
 END_TEST
 

@@ -1,4 +1,4 @@
-#include "ranker/prune/narrow.h"
+#include "ranker/prune/unit_pruning.h"
 
 #include "ranker/model/auc.h"
 #include "ranker/prune/importance.h"
@@ -99,8 +99,8 @@ static void mark_kept(choice *c, const sl_net_shape *out) {
     }
 }
 
-sl_status sl_narrow_choose(const sl_net_shape *shape, const double *importance, const sl_prune_params *params,
-                           const sl_allocator *allocator, unsigned char *kept, sl_net_shape *out) {
+sl_status sl_units_choose(const sl_net_shape *shape, const double *importance, const sl_prune_params *params,
+                          const sl_allocator *allocator, unsigned char *kept, sl_net_shape *out) {
     choice c = {.shape = shape, .params = params, .kept = kept, .units = sl_unit_count(shape)};
     void *block;
     size_t bytes;
@@ -139,7 +139,7 @@ static float *copy_row(const float *from, const unsigned char *kept, size_t coun
     return to;
 }
 
-void sl_narrow_copy(const sl_net_shape *shape, const unsigned char *kept, const float *from, float *to) {
+void sl_units_copy(const sl_net_shape *shape, const unsigned char *kept, const float *from, float *to) {
     const unsigned char *in = NULL; /* the first layer keeps all inputs, and the last all outputs */
     for (size_t l = 0; l < shape->layers; l++) {
         const unsigned char *out = l + 1 < shape->layers ? kept : NULL;

@@ -3,8 +3,8 @@
  *
  * After step t of n cutting steps, the share of zeros is share * (1 - (1 - t / n)^3) (Zhu and Gupta 2017, arXiv
  * 1710.01878). The layers stay dense: products with zeros are not faster. */
-#ifndef SL_RANKER_TRAIN_MAGNITUDE_H
-#define SL_RANKER_TRAIN_MAGNITUDE_H
+#ifndef SL_RANKER_TRAIN_MAGNITUDE_PRUNING_H
+#define SL_RANKER_TRAIN_MAGNITUDE_PRUNING_H
 
 #include "base/memory.h"
 #include "ranker/net/net.h"

@@ -1,8 +1,8 @@
-#include "ranker/train/usage.h"
+#include "ranker/train/embedding_usage.h"
 
 #include <string.h>
 
-static void count_row(sl_usage *usage, const sl_rows_buffer *rows, size_t r) {
+static void count_row(sl_embedding_usage *usage, const sl_rows_buffer *rows, size_t r) {
     const sl_features *features = usage->features;
     for (size_t f = 0; f < features->count; f++) {
         const sl_feature *feature = &features->features[f];
@@ -18,10 +18,10 @@ static void count_row(sl_usage *usage, const sl_rows_buffer *rows, size_t r) {
     }
 }
 
-sl_status sl_usage_init(sl_usage *usage, const sl_dataset *data, const sl_allocator *allocator) {
+sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *data, const sl_allocator *allocator) {
     const sl_features *features = data->features;
     void *block;
-    *usage = (sl_usage){.allocator = *allocator, .features = features};
+    *usage = (sl_embedding_usage){.allocator = *allocator, .features = features};
     SL_TRY(sl_mem_alloc(allocator, features->table_count * sizeof *usage->counts, &block));
     usage->counts = block;
     for (size_t t = 0; t < features->table_count; t++) {
@@ -33,7 +33,7 @@ sl_status sl_usage_init(sl_usage *usage, const sl_dataset *data, const sl_alloca
     return SL_OK;
 }
 
-void sl_usage_free(sl_usage *usage) {
+void sl_embedding_usage_free(sl_embedding_usage *usage) {
     const sl_features *features = usage->features;
     if (!usage->counts) return;
     for (size_t t = 0; t < features->table_count; t++)
@@ -59,7 +59,8 @@ static void mean_of(const uint32_t *counts, const sl_table_shape *shape, const f
         out[d] = weight > 0 ? (float)(sums[d] / weight) : 0;
 }
 
-void sl_usage_fill(const sl_usage *usage, const sl_sparse_trainer *trainer, float *const *embeddings) {
+void sl_embedding_usage_fill_unused(const sl_embedding_usage *usage, const sl_sparse_trainer *trainer,
+                                    float *const *embeddings) {
     float mean[COLUMNS];
     for (size_t t = 0; t < usage->features->table_count; t++) {
         const sl_table_shape *shape = &usage->features->tables[t];

@@ -1,4 +1,4 @@
-#include "ranker/train/magnitude.h"
+#include "ranker/train/magnitude_pruning.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ranker/train/start.h"
+#include "ranker/train/warm_start.h"
 
 #include <string.h>
 
@@ -27,8 +27,8 @@ static sl_status copy_features(sl_spec *spec, const sl_features *from, sl_featur
     return status;
 }
 
-sl_status sl_start_features(const char *text, const sl_features *from, const sl_train_params *params,
-                            sl_features **out) {
+sl_status sl_warm_start_features(const char *text, const sl_features *from, const sl_train_params *params,
+                                 sl_features **out) {
     sl_allocator allocator = sl_allocator_of(params->allocator);
     sl_spec *spec;
     int same = 1;
@@ -54,7 +54,7 @@ sl_status sl_start_features(const char *text, const sl_features *from, const sl_
                    "the same");
 }
 
-sl_status sl_start_check(const sl_features *features, const sl_ranker *from) {
+sl_status sl_warm_start_check(const sl_features *features, const sl_ranker *from) {
     sl_net_shape shape;
     sl_shape_of(features, &shape);
     int same = shape.layers == from->shape.layers;
@@ -65,7 +65,7 @@ sl_status sl_start_check(const sl_features *features, const sl_ranker *from) {
                               "\"hidden\" and \"activation\"");
 }
 
-sl_status sl_start_check_floats(const sl_ranker *from) {
+sl_status sl_warm_start_check_floats(const sl_ranker *from) {
     if (!from->coded.block && !from->weights.coded.codes) return SL_OK;
     return sl_fail(
         SL_EINVAL,
