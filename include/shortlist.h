@@ -12,8 +12,8 @@
      - fork(): a child may search, on one thread if its parent's batch calls used several. It may change an index in
        memory. It may not change the file of a writable or exclusive handle, nor save or check a writable one
        (SL_EBUSY): it opens the file anew.
-     - Numbering: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. Filters need a
-   refresh, iterators end.
+     - Numbering: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. Filters need
+       a refresh, iterators end.
      - Filters: making one takes many searches' time, and an eighth of a byte a vector. Keep it.
      - Deletes: deleted vectors keep their memory until a rebuild.
      - Duplicates: adding an id again is SL_EEXIST, or with `multi` one more vector. Equal codes make builds take more
@@ -23,8 +23,8 @@
        SHORTLIST_MAX_ISA below amxint8 prevents that. No call changes other global state.
 
    Conventions, unless an entry says otherwise
-     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails changes
-   nothing, and its handle is NULL.
+     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails
+       changes nothing, and its handle is NULL.
      - Any call may return SL_EINVAL (a bad argument, or what the index is made without), SL_ENOMEM, with progress
        SL_ECANCELED, with vectors SL_ETYPE and SL_EVALUE. Messages name the row or id. Entries list other statuses.
      - Errors of a change: SL_EREADONLY; with a file written in place or work_path SL_ENOSPC and SL_EIO.
