@@ -1,5 +1,6 @@
 /* A node gets one more array, by one line in array_table.def and a function that makes a row. The array is saved,
  * opened, moved, summed and counted like the others. The sources of hnsw/ are compiled again with that line. */
+#include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/place/numa_place.h"
@@ -30,18 +31,19 @@ static const struct {
 
 #define ok(call) ck_assert_msg((call) == SL_OK, "%s: %s", #call, sl_last_error())
 
-static void square_of(const sl_index *index, uint32_t node, float out[2]) {
+static void square_of(const sl_graph *graph, uint32_t node, float out[2]) {
     float x[DIM], sum = 0;
-    sl_coded_floats(&index->graph, node, x);
+    sl_coded_floats(graph, node, x);
     for (size_t i = 0; i < DIM; i++)
         sum += x[i] * x[i];
     out[0] = sum;
-    out[1] = (float)sl_id_of(&index->graph, node);
+    out[1] = (float)sl_id_of(graph, node);
 }
 
-void one_more_row(const sl_index *index, uint32_t node, uint8_t *row) {
+sl_derive_fn one_more_row;
+void one_more_row(const sl_graph *graph, uint32_t node, uint8_t *row) {
     float made[2];
-    square_of(index, node, made);
+    square_of(graph, node, made);
     memcpy(row, made, sizeof made);
 }
 
@@ -50,7 +52,7 @@ static void expect_rows(const sl_index *index) {
     for (uint32_t node = 0; node < index->graph.n; node++) {
         float row[2], wanted[2];
         memcpy(row, sl_array_row(&index->graph, SL_ARRAY_SQUARES, node), sizeof row);
-        square_of(index, node, wanted);
+        square_of(&index->graph, node, wanted);
         ck_assert_msg(row[0] == wanted[0] && row[1] == wanted[1], "node %u of %zu: %g %g, not %g %g", node,
                       index->graph.n, (double)row[0], (double)row[1], (double)wanted[0], (double)wanted[1]);
     }
@@ -163,7 +165,7 @@ START_TEST(summed_and_dropped) {
     ck_assert_int_eq(sl_checksum_holds(&index->graph, 77), 1);
     float row[2], wanted[2];
     memcpy(row, sl_array_row(&index->graph, SL_ARRAY_SQUARES, 77), sizeof row);
-    square_of(index, 77, wanted);
+    square_of(&index->graph, 77, wanted);
     ck_assert_float_eq(row[0], wanted[0]);
     sl_index_free(index);
 }
