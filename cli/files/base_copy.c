@@ -26,7 +26,7 @@ static int open_named(const char *output) {
     const size_t size = strlen(output) + 32;
     char *path = allocate(size, 1);
     if (!path) return -1;
-    snprintf(path, size, "%s.copy.%ld", output, (long)getpid());
+    snprintf(path, size, "%s.unpacked.%ld", output, (long)getpid());
     (void)unlink(path); /* of a killed process of this number */
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const int error = errno;

@@ -404,7 +404,7 @@ static void json_estimate(const dry_run *dry, const estimate *e) {
     json_count(&json, "old_file_bytes", e->old_bytes);
     json_count(&json, "work_file_bytes", e->work_bytes);
     json_count(&json, "spilled_bytes", e->spilled);
-    json_count(&json, "base_copy_bytes", e->unpacked);
+    json_count(&json, "unpacked_bytes", e->unpacked);
     json_count(&json, "disk_bytes", room_needed(e) + e->old_bytes);
     json_count(&json, "memory_bytes", e->memory);
     json_count(&json, "free_bytes", e->space);
