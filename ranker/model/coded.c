@@ -148,7 +148,7 @@ const char *sl_coded_fault(const sl_coded *coded, const sl_net_shape *shape, siz
     for (size_t i = 0; parts.bf16 && i < in * out; i++)
         if (!isfinite(sl_bf16_value(parts.bf16[i]))) return "a weight is not finite";
     if (!parts.scales) return NULL;
-    if (in > SL_INT8_MOST_INPUTS) return "it has more inputs than sums of 32 bits hold";
+    if (in > SL_INT8_MAX_INPUTS) return "it has more inputs than sums of 32 bits hold";
     if (!(reach <= most)) return "its range of inputs goes beyond floats";
     for (size_t o = 0; o < out; o++) {
         if (!(parts.scales[o] > 0)) return "a scale of its weights is not above 0";

@@ -1,6 +1,6 @@
-/* Products of bf16 inputs and bf16 weights with sums of floats, by ISA tier: one body, bf16_body.h, which a thin file a
- * tier compiles. Products of two bf16 numbers are exact. Tiers add them up in different orders, so that results differ
- * by roundings of the sums. avx512_bf16 takes numbers below 2^-126 for 0. */
+/* Products of bf16 inputs and bf16 weights, summed in floats. One body, bf16_body.h, is compiled by one small file a
+ * tier. A product of two bf16 numbers is exact. Tiers add in different orders, so results differ by the rounding of
+ * sums. avx512_bf16 reads numbers below 2^-126 as 0. */
 #ifndef SL_RANKER_NET_BF16_H
 #define SL_RANKER_NET_BF16_H
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Two inputs of an output lie in one 32-bit lane. */
+/* A 32-bit lane holds two inputs of one output. */
 #define SL_BF16_GROUP 2u
 
 /* Weights (in, out), packed in panels. */
@@ -34,16 +34,17 @@ sl_status sl_bf16_pack(const uint16_t *numbers, size_t in, size_t out, const sl_
                        sl_bf16_weights *to);
 void sl_bf16_weights_free(sl_bf16_weights *weights, const sl_allocator *allocator);
 
-/* y = sum + bias of each output. Sums are of groups from first_group on, group_count of them; src begins there. */
+/* y = sum + bias for each output. The sum is over group_count groups from first_group on; src begins at the first of
+ * them. */
 typedef struct sl_bf16_product {
     const sl_bf16_weights *weights;
     size_t first_group, group_count;
-    const uint16_t *src; /* (rows, src_pitch): numbers behind the inputs are zeros, or meet zeros of the weights */
+    const uint16_t *src; /* (rows, src_pitch): numbers after the inputs are zeros, or their weights are */
     size_t rows, src_pitch;
-    const float *bias; /* as long as out rounded up to a block */
-    uint16_t *numbers; /* y, or 0 if that is larger, as bf16: the next layer's inputs behind a ReLU. NULL: floats */
+    const float *bias; /* length: out rounded up to a block */
+    uint16_t *numbers; /* max(y, 0) as bf16: the next layer's inputs after a ReLU. NULL: the result goes to `floats` */
     float *floats;     /* y */
-    size_t dst_pitch;  /* elements from one row of the outputs to the next. numbers has room for whole blocks */
+    size_t dst_pitch;  /* elements from one row of outputs to the next; numbers has room for whole blocks */
 } sl_bf16_product;
 
 typedef struct sl_bf16_loops {
@@ -51,8 +52,8 @@ typedef struct sl_bf16_loops {
     void (*product)(const sl_bf16_product *product);
 } sl_bf16_loops;
 
-/* As sl_loops_get and sl_loops_of. The tiers avx512vnni and amxint8 multiply by avx512_bf16 where the processor has it,
- * and else as avx512bw does. */
+/* Like sl_loops_get and sl_loops_of. The tiers avx512vnni and amxint8 use avx512_bf16 if the processor has it, else
+ * avx512bw. */
 const sl_bf16_loops *sl_bf16_get(void);
 const sl_bf16_loops *sl_bf16_of(sl_isa isa);
 

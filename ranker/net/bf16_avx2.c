@@ -1,4 +1,4 @@
-/* AVX2: bf16 numbers are widened to floats. */
+/* AVX2: widens bf16 numbers to floats. */
 #define BF16_TABLE sl_bf16_avx2
 #define BF16_NAME  "avx2"
 #define LANE_BITS  256

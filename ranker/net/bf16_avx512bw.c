@@ -1,4 +1,4 @@
-/* AVX-512 without bf16: numbers are widened to floats. */
+/* AVX-512 without bf16: widens bf16 numbers to floats. */
 #define BF16_TABLE sl_bf16_avx512bw
 #define BF16_NAME  "avx512bw"
 #define LANE_BITS  512

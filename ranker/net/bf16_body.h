@@ -1,9 +1,9 @@
-/* The loops of bf16.h over lanes. A file of a tier defines BF16_TABLE, BF16_NAME, LANE_BITS and TILE_ROWS, and
- * LANE_DPBF16 where the tier has the instruction, and includes this file last.
+/* The loops of bf16.h. A tier's file defines BF16_TABLE, BF16_NAME, LANE_BITS and TILE_ROWS, and LANE_DPBF16 if the
+ * tier has that instruction. It includes this file last.
  *
  *   TILE_ROWS    rows whose sums stay in registers together, an even number
  *   LANE_DPBF16  sum += the two products of bf16 numbers in each 32-bit lane
- */
+ *  */
 #ifndef SL_RANKER_NET_BF16_BODY_H
 #define SL_RANKER_NET_BF16_BODY_H
 
@@ -11,9 +11,9 @@
 #include "ranker/net/bf16_lanes.h"
 #include "ranker/net/panel_lanes.h"
 
-/* Numbers of a register. */
+/* bf16 numbers in a register. */
 #define LANE_NUMBERS (LANE_BITS / 16u)
-/* Registers that one row alone takes: as many chains of sums as hide the instruction's latency. */
+/* Registers of outputs for a single row: enough chains of sums to hide the instruction's latency. */
 #if LANE_BITS == 256
 #define ROW_REGS (BLOCK_REGS * SL_PANEL_BLOCKS)
 #else
@@ -28,7 +28,7 @@ static AI U lane_u32(const void *from) {
     return value;
 }
 
-/* A pair of inputs in each lane. */
+/* Loads one pair of inputs into every lane. */
 static AI U lane_pair(const uint16_t *from) {
     uint32_t value;
     memcpy(&value, from, sizeof value);
@@ -37,7 +37,7 @@ static AI U lane_pair(const uint16_t *from) {
 
 #ifdef LANE_DPBF16
 
-/* Both numbers of a lane in one step. */
+/* One step multiplies both numbers of a lane. */
 #define STEPS 1u
 typedef U W;
 
@@ -50,7 +50,7 @@ static AI F lane_multiply(F sum, W inputs, W weights) {
     return LANE_DPBF16(sum, (__m512bh)inputs, (__m512bh)weights);
 }
 
-/* Stores the lanes, or 0 where that is larger, as bf16. NaN stays NaN. */
+/* Stores max(lane, 0) as bf16. NaN stays NaN. */
 static AI void lane_store_relu(uint16_t *to, F value) {
     __m256bh half = _mm512_cvtneps_pbh(_mm512_max_ps(lane_splat(0), value));
     memcpy(to, &half, sizeof half);
@@ -58,7 +58,8 @@ static AI void lane_store_relu(uint16_t *to, F value) {
 
 #else
 
-/* The number of even place as a float, then that of odd place. So few registers hold numbers, and many hold sums. */
+/* The first step multiplies the even number of a lane as a float, the second the odd one. Few registers hold numbers
+ * this way, and many hold sums. */
 #define STEPS 2u
 typedef F W;
 
@@ -79,8 +80,8 @@ static AI void lane_store_relu(uint16_t *to, F value) {
 
 /* ---- Products ---- */
 
-/* Stores the outputs of one register of sums of row r. `at` is the first output's number. */
-static AI void finish(const sl_bf16_product *p, size_t r, size_t at, F sum) {
+/* Stores one register of outputs of row r. `at` is the number of the first output. */
+static AI void store_outputs(const sl_bf16_product *p, size_t r, size_t at, F sum) {
     size_t left = p->weights->out - at, n = left < LANE_F ? left : LANE_F;
     F y = sum + lane_f32(p->bias + at, LANE_F);
     if (p->numbers)
@@ -91,10 +92,10 @@ static AI void finish(const sl_bf16_product *p, size_t r, size_t at, F sum) {
         lane_store_f32(p->floats + r * p->dst_pitch + at, y, n);
 }
 
-/* The sums of `rows` rows and `regs` registers of outputs, both constants. The weights of a group have `pitch` numbers.
- */
-static AI void tile(const sl_bf16_product *p, size_t first_row, const uint16_t *weights, size_t pitch, size_t at,
-                    const size_t rows, const size_t regs) {
+/* Multiplies `rows` rows by `regs` registers of outputs. Both counts are compile-time constants. A group has `pitch`
+ * weights. */
+static AI void multiply_tile(const sl_bf16_product *p, size_t first_row, const uint16_t *weights, size_t pitch,
+                             size_t at, const size_t rows, const size_t regs) {
     F sums[TILE_ROWS][ROW_REGS] = {{{0}}};
     const uint16_t *src = p->src + first_row * p->src_pitch;
     for (size_t g = 0; g < p->group_count; g++) {
@@ -117,44 +118,45 @@ static AI void tile(const sl_bf16_product *p, size_t first_row, const uint16_t *
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (size_t v = 0; v < regs; v++)
-            if (at + v * LANE_F < p->weights->out) finish(p, first_row + r, at + v * LANE_F, sums[r][v]);
+            if (at + v * LANE_F < p->weights->out) store_outputs(p, first_row + r, at + v * LANE_F, sums[r][v]);
 }
 
-/* All rows but the last of an odd number, with `regs` registers of outputs. */
-static AI void strip(const sl_bf16_product *p, const uint16_t *weights, size_t pitch, size_t at, const size_t regs) {
+/* Multiplies all rows, except the last of an odd number, by `regs` registers of outputs. */
+static AI void multiply_rows(const sl_bf16_product *p, const uint16_t *weights, size_t pitch, size_t at,
+                             const size_t regs) {
     size_t r = 0;
     for (; r + TILE_ROWS <= p->rows; r += TILE_ROWS)
-        tile(p, r, weights, pitch, at, TILE_ROWS, regs);
+        multiply_tile(p, r, weights, pitch, at, TILE_ROWS, regs);
     for (; r + 2 <= p->rows; r += 2)
-        tile(p, r, weights, pitch, at, 2, regs);
+        multiply_tile(p, r, weights, pitch, at, 2, regs);
 }
 
-/* The outputs of a panel, from output `from` on. */
-static AI void panel_outputs(const sl_bf16_product *p, const uint16_t *weights, size_t pitch, size_t from,
-                             size_t regs) {
+/* Computes the outputs of one panel, which begins at output `from`. */
+static AI void multiply_panel(const sl_bf16_product *p, const uint16_t *weights, size_t pitch, size_t from,
+                              size_t regs) {
     size_t v = 0, last = p->rows - 1;
     for (; v + TILE_REGS <= regs; v += TILE_REGS)
-        strip(p, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, TILE_REGS);
+        multiply_rows(p, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, TILE_REGS);
     for (; v < regs; v += BLOCK_REGS)
-        strip(p, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, BLOCK_REGS);
+        multiply_rows(p, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, BLOCK_REGS);
     if (p->rows % 2 == 0) return;
     for (v = 0; v + ROW_REGS <= regs; v += ROW_REGS)
-        tile(p, last, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, 1, ROW_REGS);
+        multiply_tile(p, last, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, 1, ROW_REGS);
     for (; v < regs; v += BLOCK_REGS)
-        tile(p, last, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, 1, BLOCK_REGS);
+        multiply_tile(p, last, weights + v * LANE_NUMBERS, pitch, from + v * LANE_F, 1, BLOCK_REGS);
 }
 
-static void product(const sl_bf16_product *p) {
+static void multiply(const sl_bf16_product *p) {
     const sl_bf16_weights *w = p->weights;
     const size_t groups = sl_bf16_groups(w->in);
     const uint16_t *numbers = w->numbers;
     for (size_t from = 0; from < w->out; from += SL_PANEL_BLOCK * SL_PANEL_BLOCKS) {
         size_t width = sl_panel_width(w->out, from), pitch = width * SL_BF16_GROUP;
-        panel_outputs(p, numbers + p->first_group * pitch, pitch, from, width / LANE_F);
+        multiply_panel(p, numbers + p->first_group * pitch, pitch, from, width / LANE_F);
         numbers += groups * pitch;
     }
 }
 
-const sl_bf16_loops BF16_TABLE = {BF16_NAME, product};
+const sl_bf16_loops BF16_TABLE = {.name = BF16_NAME, .product = multiply};
 
 #endif

@@ -12,7 +12,7 @@ static const sl_bf16_loops *const tables[SL_ISA_COUNT] = {
 #endif
 };
 
-static const sl_bf16_loops *table_of(sl_isa isa) {
+static const sl_bf16_loops *table_for(sl_isa isa) {
 #if defined(__x86_64__)
     if ((isa == SL_ISA_AVX512VNNI || isa == SL_ISA_AMXINT8) && sl_cpu_has_avx512bf16()) return &sl_bf16_avx512bf16;
 #endif
@@ -21,16 +21,16 @@ static const sl_bf16_loops *table_of(sl_isa isa) {
 
 const sl_bf16_loops *sl_bf16_of(sl_isa isa) {
     if ((unsigned)isa >= SL_ISA_COUNT || !(sl_cpu_tiers() >> isa & 1)) return NULL;
-    return table_of(isa);
+    return table_for(isa);
 }
 
 const sl_bf16_loops *sl_bf16_get(void) {
-    return table_of(sl_cpu_tier());
+    return table_for(sl_cpu_tier());
 }
 
 sl_status sl_bf16_pack(const uint16_t *numbers, size_t in, size_t out, const sl_allocator *allocator,
                        sl_bf16_weights *to) {
-    const sl_panels panels = {in, out, SL_BF16_GROUP, sizeof *numbers};
+    const sl_panels panels = {.in = in, .out = out, .group = SL_BF16_GROUP, .size = sizeof *numbers};
     void *block;
     *to = (sl_bf16_weights){.in = in, .out = out};
     SL_TRY(sl_panels_pack(&panels, numbers, allocator, &block, &to->bytes));

@@ -1,4 +1,4 @@
-/* Observers of floats and the ranges found from them. */
+/* Observers of floats, and the methods that choose ranges. */
 #include "ranker/net/calibrate.h"
 
 #include "base/memory.h"
@@ -8,22 +8,20 @@
 #include <math.h>
 #include <string.h>
 
-/*
- * The bins of a side hold magnitudes below 2^exponent, each 2^(exponent - BITS) of them. A larger exponent adds up bins
- * 2^shift at a time, and the result is what the larger exponent would have counted. The smallest subnormal float is
- * below 2^LEAST_EXPONENT.
- */
+/* The bins of a side hold magnitudes below 2^exponent. A bin is 2^(exponent - BITS) wide. A larger exponent merges
+ * 2^shift bins into one, with the counts that it would have had from the start. The smallest subnormal float is below
+ * 2^LEAST_EXPONENT. */
 enum { BITS = 13, BINS = 1 << BITS, LEAST_EXPONENT = -148 };
 
-/* The side of a value, and sides to walk over. */
+/* The sign of a value, as an index. */
 enum { POSITIVE, NEGATIVE, SIDES };
 
 struct sl_observer {
     sl_allocator allocator;
     uint64_t count, not_finite;
-    float low, high; /* infinite, the other way round, while count is 0 */
+    float low, high; /* low is infinity and high -infinity while count is 0 */
     int exponent;
-    uint64_t bins[SIDES][BINS]; /* by magnitude; zeros lie in the first bin of POSITIVE */
+    uint64_t bins[SIDES][BINS]; /* by magnitude; zeros are in the first bin of POSITIVE */
 };
 
 void sl_observer_clear(sl_observer *observer) {
@@ -51,7 +49,7 @@ void sl_observer_free(sl_observer *observer) {
     sl_mem_free(&own, observer, sizeof *observer);
 }
 
-static void grow(sl_observer *observer, int exponent) {
+static void widen_bins(sl_observer *observer, int exponent) {
     if (exponent <= observer->exponent) return;
     int shift = exponent - observer->exponent;
     observer->exponent = exponent;
@@ -65,22 +63,22 @@ static void grow(sl_observer *observer, int exponent) {
     }
 }
 
-static double most_of(const sl_observer *observer) {
+static double largest_magnitude(const sl_observer *observer) {
     double low = -(double)observer->low, high = (double)observer->high;
     return low > high ? low : high;
 }
 
-static void grow_to_extremes(sl_observer *observer) {
+static void widen_to_extremes(sl_observer *observer) {
     int exponent = LEAST_EXPONENT;
-    double most = most_of(observer);
+    double most = largest_magnitude(observer);
     if (most > 0) (void)frexp(most, &exponent);
-    grow(observer, exponent);
-    /* The sign of a zero would depend on the order of values. */
+    widen_bins(observer, exponent);
+    /* Adding 0.0 drops the sign of a zero, which would depend on the order of values. */
     observer->low += 0.0F;
     observer->high += 0.0F;
 }
 
-void sl_observer_take(sl_observer *observer, const float *values, size_t n) {
+void sl_observer_add(sl_observer *observer, const float *values, size_t n) {
     uint64_t finite = 0;
     float low = observer->low, high = observer->high;
     for (size_t i = 0; i < n; i++) {
@@ -95,7 +93,7 @@ void sl_observer_take(sl_observer *observer, const float *values, size_t n) {
     observer->count += finite;
     observer->low = low;
     observer->high = high;
-    grow_to_extremes(observer);
+    widen_to_extremes(observer);
     double inverse = ldexp(1, BITS - observer->exponent);
     for (size_t i = 0; i < n; i++)
         if (isfinite(values[i]))
@@ -108,7 +106,7 @@ void sl_observer_merge(sl_observer *into, const sl_observer *from) {
     into->count += from->count;
     into->low = from->low < into->low ? from->low : into->low;
     into->high = from->high > into->high ? from->high : into->high;
-    grow_to_extremes(into);
+    widen_to_extremes(into);
     int shift = into->exponent - from->exponent;
     for (int side = 0; side < SIDES; side++)
         for (size_t i = 0; i < BINS; i++)
@@ -136,8 +134,8 @@ sl_range_rule sl_range_rule_of(sl_calibration method, int symmetric) {
 /* ---- From the ends of a range to codes ---- */
 
 static sl_status check_rule(const sl_range_rule *rule) {
-    if (rule->levels < 4 || rule->levels > SL_RANGE_MOST_LEVELS || rule->levels % 2)
-        return sl_fail(SL_EINVAL, "levels are %u; give an even number of 4 to %u", rule->levels, SL_RANGE_MOST_LEVELS);
+    if (rule->levels < 4 || rule->levels > SL_RANGE_MAX_LEVELS || rule->levels % 2)
+        return sl_fail(SL_EINVAL, "levels are %u; give an even number of 4 to %u", rule->levels, SL_RANGE_MAX_LEVELS);
     if (!sl_calibration_exists(rule->method))
         return sl_fail(SL_EINVAL, "calibration %d is none of sl_calibration", (int)rule->method);
     if (rule->method == SL_CALIBRATION_QUANTILE && !(rule->quantile >= 0 && rule->quantile < 1))
@@ -145,21 +143,21 @@ static sl_status check_rule(const sl_range_rule *rule) {
     return SL_OK;
 }
 
-/* Rounds to the nearest integer, ties to even, for magnitudes below 2^51. Larger ones stay large. */
-static double nearest(double value) {
+/* Rounds to the nearest integer, ties to even, for magnitudes below 2^51. Larger ones stay larger than any code. */
+static double round_to_even(double value) {
     return value + 0x1.8p52 - 0x1.8p52;
 }
 
-static double between(double value, double low, double high) {
+static double clamp(double value, double low, double high) {
     return value < low ? low : value > high ? high : value;
 }
 
 static float float_of(double value) {
-    return (float)between(value, -(double)FLT_MAX, (double)FLT_MAX);
+    return (float)clamp(value, -(double)FLT_MAX, (double)FLT_MAX);
 }
 
-/* `low` <= 0 <= `high`, both finite. */
-static sl_quant_range codes_of(double low, double high, const sl_range_rule *rule) {
+/* Parameters: low <= 0 <= high, both finite. */
+static sl_quant_range make_range(double low, double high, const sl_range_rule *rule) {
     double first = 0, last = rule->levels - 1, zero = 0, scale;
     if (rule->symmetric) {
         last = rule->levels / 2 - 1;
@@ -170,7 +168,7 @@ static sl_quant_range codes_of(double low, double high, const sl_range_rule *rul
     }
     float single = scale > 0 ? (float)scale : 1;
     single = single < FLT_MIN ? FLT_MIN : single;
-    if (!rule->symmetric) zero = between(nearest(-low / (double)single), first, last);
+    if (!rule->symmetric) zero = clamp(round_to_even(-low / (double)single), first, last);
     return (sl_quant_range){.scale = single,
                             .zero = (int)zero,
                             .low = float_of((first - zero) * (double)single),
@@ -182,7 +180,7 @@ sl_status sl_quant_range_of(double low, double high, const sl_range_rule *rule, 
     if (!isfinite(low) || !isfinite(high) || fabs(low) > (double)FLT_MAX || fabs(high) > (double)FLT_MAX)
         return sl_fail(SL_EVALUE, "the range of values is %g to %g; both ends must be finite floats", low, high);
     if (low > high) return sl_fail(SL_EINVAL, "the range of values is %g to %g; give the lower end first", low, high);
-    *out = codes_of(low < 0 ? low : 0, high > 0 ? high : 0, rule);
+    *out = make_range(low < 0 ? low : 0, high > 0 ? high : 0, rule);
     return SL_OK;
 }
 
@@ -192,8 +190,8 @@ static double bin_width(const sl_observer *observer) {
     return ldexp(1, observer->exponent - BITS);
 }
 
-/* Returns the smallest edge of a bin beyond which at most `allowed` values lie on the sides from first to last. */
-static double edge_of_tail(const sl_observer *observer, int first, int last, double allowed) {
+/* Returns the smallest edge of a bin with at most `allowed` values beyond it, on the sides `first` to `last`. */
+static double tail_edge(const sl_observer *observer, int first, int last, double allowed) {
     uint64_t beyond = 0;
     for (size_t i = BINS; i-- > 0;) {
         for (int side = first; side <= last; side++)
@@ -203,8 +201,9 @@ static double edge_of_tail(const sl_observer *observer, int first, int last, dou
     return 0;
 }
 
-/* *low and *high come in as minimum and maximum, widened to hold 0. The same holds for the methods below. */
-static void keep_within(double low, double high, double *kept_low, double *kept_high) {
+/* Narrows a range. As in all methods below, *low and *high are the minimum and maximum at first, widened to contain
+ * 0. */
+static void narrow_range(double low, double high, double *kept_low, double *kept_high) {
     if (low > *kept_low) *kept_low = low;
     if (high < *kept_high) *kept_high = high;
 }
@@ -212,59 +211,58 @@ static void keep_within(double low, double high, double *kept_low, double *kept_
 static sl_status find_quantile(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
     double allowed = rule->quantile * (double)observer->count;
     if (rule->symmetric) {
-        double edge = edge_of_tail(observer, POSITIVE, NEGATIVE, allowed);
-        keep_within(-edge, edge, low, high);
+        double edge = tail_edge(observer, POSITIVE, NEGATIVE, allowed);
+        narrow_range(-edge, edge, low, high);
     } else {
-        keep_within(-edge_of_tail(observer, NEGATIVE, NEGATIVE, allowed / 2),
-                    edge_of_tail(observer, POSITIVE, POSITIVE, allowed / 2), low, high);
+        narrow_range(-tail_edge(observer, NEGATIVE, NEGATIVE, allowed / 2),
+                     tail_edge(observer, POSITIVE, POSITIVE, allowed / 2), low, high);
     }
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * Entropy: Migacz 2017, 8-bit Inference with TensorRT; as MXNet's _get_optimal_threshold and ONNX Runtime's
- * get_entropy_threshold have it
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- Entropy (Migacz 2017, 8-bit Inference with TensorRT) ---- */
+
+/* It follows MXNet's _get_optimal_threshold and ONNX Runtime's get_entropy_threshold. */
 
 enum { ENTROPY_BITS = 11, ENTROPY_BINS = 1 << ENTROPY_BITS };
 
-/* A count of 0 would have no logarithm. Empty bins get this much, and the others give it. */
+/* A count of 0 has no logarithm. Each empty bin gets this much, taken from the others in equal parts. */
 #define SMOOTHING 1e-4
 
-/* The magnitudes that a clip at the end of bin n - 1 leaves. All beyond are `beyond`, and come to lie in that bin. */
-typedef struct clipped {
+/* The histogram clipped after bin n - 1. The `beyond` larger values count in that bin. */
+typedef struct clipped_bins {
     const double *bins;
     size_t n;
     double beyond;
-    size_t levels; /* n at most */
-} clipped;
+    size_t levels; /* at most n */
+} clipped_bins;
 
-static double kept_at(const clipped *p, size_t i) {
+static double clipped_count(const clipped_bins *p, size_t i) {
     return i + 1 == p->n ? p->bins[i] + p->beyond : p->bins[i];
 }
 
-/* Every level takes n / levels bins, and the last one the remainder too. */
-static size_t end_of_level(const clipped *p, size_t level) {
+/* A level has n / levels bins; the last one has the remainder too. */
+static size_t end_of_level(const clipped_bins *p, size_t level) {
     return level + 1 == p->levels ? p->n : (level + 1) * (p->n / p->levels);
 }
 
-/* Returns what each filled bin of a level gets: the level's count without those beyond, in equal parts. */
-static double part_of_level(const clipped *p, size_t level, size_t *filled) {
+/* Returns a level's average over its filled bins, without the values beyond. */
+static double level_average(const clipped_bins *p, size_t level, size_t *filled) {
     double sum = 0;
     size_t end = end_of_level(p, level);
     *filled = 0;
     for (size_t i = level * (p->n / p->levels); i < end; i++) {
         sum += p->bins[i];
-        *filled += kept_at(p, i) > 0;
+        *filled += clipped_count(p, i) > 0;
     }
     return *filled ? sum / (double)*filled : 0;
 }
 
-static double divergence(const clipped *p) {
+static double kl_divergence(const clipped_bins *p) {
     size_t filled, filled_p = 0, filled_q = 0;
     double sum = 0, result = 0;
     for (size_t level = 0; level < p->levels; level++) {
-        double part = part_of_level(p, level, &filled);
+        double part = level_average(p, level, &filled);
         sum += part * (double)filled;
         filled_p += filled;
         if (part > 0) filled_q += filled;
@@ -275,9 +273,9 @@ static double divergence(const clipped *p) {
     double both_empty = SMOOTHING / whole * log(sum / whole);
     for (size_t level = 0; level < p->levels; level++) {
         size_t end = end_of_level(p, level);
-        double part = part_of_level(p, level, &filled), q = (part > 0 ? part - give_q : SMOOTHING) / sum;
+        double part = level_average(p, level, &filled), q = (part > 0 ? part - give_q : SMOOTHING) / sum;
         for (size_t i = level * (p->n / p->levels); i < end; i++) {
-            double kept = kept_at(p, i), share = (kept - give_p) / whole;
+            double kept = clipped_count(p, i), share = (kept - give_p) / whole;
             result += kept > 0 ? share * log(share / q) : both_empty;
         }
     }
@@ -285,22 +283,23 @@ static double divergence(const clipped *p) {
 }
 
 static sl_status find_entropy(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
-    double bins[ENTROPY_BINS] = {0}, width = ldexp(1, observer->exponent - ENTROPY_BITS), most = most_of(observer);
+    double bins[ENTROPY_BINS] = {0}, width = ldexp(1, observer->exponent - ENTROPY_BITS),
+           most = largest_magnitude(observer);
     for (size_t i = 0; i < BINS; i++)
         bins[i >> (BITS - ENTROPY_BITS)] += (double)observer->bins[POSITIVE][i] + (double)observer->bins[NEGATIVE][i];
     size_t used = (size_t)(most / width) + 1, best = used, one_sided = *low >= 0 || *high <= 0;
-    clipped p = {.bins = bins, .levels = one_sided && !rule->symmetric ? rule->levels : rule->levels / 2};
+    clipped_bins p = {.bins = bins, .levels = one_sided && !rule->symmetric ? rule->levels : rule->levels / 2};
     double least = INFINITY;
-    /* From all values down: the count beyond then is a sum of whole numbers. */
+    /* Clips from the largest bin down, so that `beyond` is a sum of whole numbers. */
     for (p.n = used; p.n >= p.levels; p.n--) {
-        double found = divergence(&p);
+        double found = kl_divergence(&p);
         if (found <= least) {
             least = found;
             best = p.n;
         }
         p.beyond += bins[p.n - 1];
     }
-    keep_within(-(double)best * width, (double)best * width, low, high);
+    narrow_range(-(double)best * width, (double)best * width, low, high);
     return SL_OK;
 }
 
@@ -313,9 +312,9 @@ typedef struct mass {
 
 static double squared_error(const mass *masses, size_t n, const sl_quant_range *range) {
     double scale = (double)range->scale, inverse = 1 / scale, sum = 0;
-    double first = nearest((double)range->low * inverse), last = nearest((double)range->high * inverse);
+    double first = round_to_even((double)range->low * inverse), last = round_to_even((double)range->high * inverse);
     for (size_t i = 0; i < n; i++) {
-        double off = masses[i].value - scale * between(nearest(masses[i].value * inverse), first, last);
+        double off = masses[i].value - scale * clamp(round_to_even(masses[i].value * inverse), first, last);
         sum += masses[i].count * off * off;
     }
     return sum;
@@ -328,41 +327,43 @@ static size_t fill_masses(const sl_observer *observer, mass *masses) {
         for (size_t i = 0; i < BINS; i++) {
             if (!observer->bins[side][i]) continue;
             double middle = ((double)i + 0.5) * width;
-            masses[n++] = (mass){side == NEGATIVE ? -middle : middle, (double)observer->bins[side][i]};
+            masses[n++] =
+                (mass){.value = side == NEGATIVE ? -middle : middle, .count = (double)observer->bins[side][i]};
         }
     return n;
 }
 
-/* Ends of a range as parts of the extremes: WHOLE is all. */
-enum { WHOLE = 512, COARSE = 16 };
+/* A clip keeps clip / FULL_RANGE of an extreme. The search tries every COARSE-th clip, then all near the best. */
+enum { FULL_RANGE = 512, COARSE = 16 };
 
 typedef struct clip_search {
     const mass *masses;
     size_t n;
     const sl_range_rule *rule;
     double low, high; /* minimum and maximum */
-    double least;     /* the least error so far, and the parts that have it */
-    int low_part, high_part;
+    double least;     /* the least error so far, and its clips */
+    int low_clip, high_clip;
 } clip_search;
 
-/* Tries the parts of both ends from the first down to the second. Symmetric ends, and an end beside one of 0, have one
- * part. */
-static void try_parts(clip_search *search, const int low_parts[2], const int high_parts[2], int step) {
-    int one_part = search->rule->symmetric || search->low >= 0 || search->high <= 0;
-    for (int b = high_parts[0]; b >= high_parts[1]; b -= step)
-        for (int a = one_part ? b : low_parts[0]; a >= (one_part ? b : low_parts[1]); a -= step) {
-            sl_quant_range range = codes_of(search->low * a / WHOLE, search->high * b / WHOLE, search->rule);
+/* Tries the clips of both ends, from clips[0] down to clips[1]. One clip serves both ends if the range is symmetric or
+ * one end is 0. */
+static void try_clips(clip_search *search, const int low_clips[2], const int high_clips[2], int step) {
+    int one_clip = search->rule->symmetric || search->low >= 0 || search->high <= 0;
+    for (int b = high_clips[0]; b >= high_clips[1]; b -= step)
+        for (int a = one_clip ? b : low_clips[0]; a >= (one_clip ? b : low_clips[1]); a -= step) {
+            sl_quant_range range =
+                make_range(search->low * a / FULL_RANGE, search->high * b / FULL_RANGE, search->rule);
             double error = squared_error(search->masses, search->n, &range);
             if (!(error < search->least)) continue;
             search->least = error;
-            search->low_part = a;
-            search->high_part = b;
+            search->low_clip = a;
+            search->high_clip = b;
         }
 }
 
-static void parts_around(int part, int parts[2]) {
-    parts[0] = part + COARSE - 1 < WHOLE ? part + COARSE - 1 : WHOLE;
-    parts[1] = part - COARSE + 1 > 1 ? part - COARSE + 1 : 1;
+static void clips_around(int clip, int clips[2]) {
+    clips[0] = clip + COARSE - 1 < FULL_RANGE ? clip + COARSE - 1 : FULL_RANGE;
+    clips[1] = clip - COARSE + 1 > 1 ? clip - COARSE + 1 : 1;
 }
 
 static sl_status find_mse(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
@@ -375,20 +376,20 @@ static sl_status find_mse(const sl_observer *observer, const sl_range_rule *rule
                           .low = *low,
                           .high = *high,
                           .least = INFINITY,
-                          .low_part = WHOLE,
-                          .high_part = WHOLE};
-    int low_parts[2] = {WHOLE, COARSE}, high_parts[2] = {WHOLE, COARSE};
-    try_parts(&search, low_parts, high_parts, COARSE);
-    parts_around(search.low_part, low_parts);
-    parts_around(search.high_part, high_parts);
-    try_parts(&search, low_parts, high_parts, 1);
-    *low = search.low * search.low_part / WHOLE;
-    *high = search.high * search.high_part / WHOLE;
+                          .low_clip = FULL_RANGE,
+                          .high_clip = FULL_RANGE};
+    int low_clips[2] = {FULL_RANGE, COARSE}, high_clips[2] = {FULL_RANGE, COARSE};
+    try_clips(&search, low_clips, high_clips, COARSE);
+    clips_around(search.low_clip, low_clips);
+    clips_around(search.high_clip, high_clips);
+    try_clips(&search, low_clips, high_clips, 1);
+    *low = search.low * search.low_clip / FULL_RANGE;
+    *high = search.high * search.high_clip / FULL_RANGE;
     sl_mem_free(&observer->allocator, block, size);
     return SL_OK;
 }
 
-/* Narrows a range from minimum to maximum. Errors: SL_ENOMEM. */
+/* A method: narrows a range that goes from minimum to maximum. Errors: SL_ENOMEM. */
 typedef sl_status find_fn(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high);
 
 static sl_status find_minmax(const sl_observer *observer, const sl_range_rule *rule, double *low, double *high) {
@@ -410,6 +411,6 @@ sl_status sl_observer_range(const sl_observer *observer, const sl_range_rule *ru
     if (!observer->count) return sl_fail(SL_EINVAL, "no finite value was observed; calibrate with one row at least");
     double low = observer->low < 0 ? (double)observer->low : 0, high = observer->high > 0 ? (double)observer->high : 0;
     if (low < high) SL_TRY(methods[rule->method](observer, rule, &low, &high));
-    *out = codes_of(low, high, rule);
+    *out = make_range(low, high, rule);
     return SL_OK;
 }

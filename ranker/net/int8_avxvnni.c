@@ -1,5 +1,5 @@
-/* VNNI on 256-bit registers without AVX-512. A test compiles this file with the AVX-512VL form of the instruction,
- * which means the same, on machines without this form. */
+/* VNNI on 256-bit registers without AVX-512. On machines without it, a test compiles this file with the same
+ * instruction of AVX-512VL. */
 #ifndef INT8_TABLE
 #define INT8_TABLE  sl_int8_avxvnni
 #define LANE_DPBUSD _mm256_dpbusd_avx_epi32

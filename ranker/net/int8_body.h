@@ -1,16 +1,16 @@
-/* The loops of int8.h over lanes. A file of a tier defines INT8_TABLE, INT8_NAME, LANE_BITS and TILE_ROWS, and
- * LANE_DPBUSD where the tier has VNNI, and includes this file last.
+/* The loops of int8.h. A tier's file defines INT8_TABLE, INT8_NAME, LANE_BITS and TILE_ROWS, and LANE_DPBUSD if the
+ * tier has VNNI. It includes this file last.
  *
  *   TILE_ROWS    rows whose sums stay in registers together
  *   LANE_DPBUSD  sum += the four products of u8 and s8 bytes in each 32-bit lane
- */
+ *  */
 #ifndef SL_RANKER_NET_INT8_BODY_H
 #define SL_RANKER_NET_INT8_BODY_H
 
 #include "ranker/net/int8.h"
 #include "ranker/net/panel_lanes.h"
 
-/* Bytes of a register. */
+/* Bytes in a register. */
 #define LANE_BYTES (LANE_BITS / 8u)
 
 /* ---- Lanes ---- */
@@ -48,7 +48,7 @@ static AI I lane_dot4(I sum, I inputs, I weights) {
 
 #else
 
-/* Bytes of even and of odd place as 16-bit numbers, so that a sum of two products fits its 32 bits. */
+/* Widens even and odd bytes to 16 bits, so that the sum of two products fits into 32 bits. */
 static AI I lane_dot4(I sum, I inputs, I weights) {
 #if LANE_BITS == 512
     typedef __m512i V;
@@ -67,9 +67,9 @@ static AI F lane_choose(I mask, F a, F b) {
     return (F)(((I)a & mask) | ((I)b & ~mask));
 }
 
-/* Rounds to the nearest, halves to the even, and cuts to 0..255. NaN gives 0. */
+/* Rounds to nearest, ties to even, and clamps to 0..255. NaN gives 0. */
 static AI I lane_code(F value) {
-    const float round = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers, in the lowest bits */
+    const float round = 12582912.0f; /* 1.5 * 2^23: a sum with it has the whole number in its lowest bits */
     F cut = lane_choose(value > 0.0f, value, lane_splat(0));
     cut = lane_choose(cut < 255.0f, cut, lane_splat(255));
     return (I)(cut + round) & 0xff;
@@ -84,16 +84,16 @@ static AI void lane_store_u8(uint8_t *to, I codes, size_t n) {
 
 /* ---- Products ---- */
 
-/* Stores the outputs of one register of sums of row r. `at` is the first output's number. */
-static AI void finish(const sl_int8_product *p, size_t r, size_t at, I sum) {
+/* Stores one register of outputs of row r. `at` is the number of the first output. */
+static AI void store_outputs(const sl_int8_product *p, size_t r, size_t at, I sum) {
     size_t left = p->weights->out - at, n = left < LANE_F ? left : LANE_F;
     F factor = lane_f32(p->factor + at, LANE_F), bias = lane_f32(p->bias + at, LANE_F), y;
-    I less = lane_i32(p->less + at);
-    if (p->own) {
-        less = less * p->own[r].zero;
-        factor = factor * p->own[r].scale;
+    I zero_sums = lane_i32(p->zero_sums + at);
+    if (p->row_ranges) {
+        zero_sums = zero_sums * p->row_ranges[r].zero;
+        factor = factor * p->row_ranges[r].scale;
     }
-    y = __builtin_convertvector(sum - less, F) * factor;
+    y = __builtin_convertvector(sum - zero_sums, F) * factor;
     y = y + bias;
     if (p->codes)
         lane_store_u8(p->codes + r * p->dst_pitch + at, lane_code(y), LANE_F);
@@ -103,10 +103,10 @@ static AI void finish(const sl_int8_product *p, size_t r, size_t at, I sum) {
         lane_store_f32(p->floats + r * p->dst_pitch + at, y, n);
 }
 
-/* The sums of `rows` rows and `regs` registers of outputs, both constants. The weights of a group lie `group_bytes`
- * behind those of the group before. */
-static AI void tile(const sl_int8_product *p, size_t first_row, const int8_t *weights, size_t group_bytes, size_t at,
-                    const size_t rows, const size_t regs) {
+/* Multiplies `rows` rows by `regs` registers of outputs. Both counts are compile-time constants. A group has
+ * `group_bytes` bytes of weights. */
+static AI void multiply_tile(const sl_int8_product *p, size_t first_row, const int8_t *weights, size_t group_bytes,
+                             size_t at, const size_t rows, const size_t regs) {
     I sums[TILE_ROWS][TILE_REGS] = {{{0}}};
     const uint8_t *src = p->src + first_row * p->src_pitch;
     for (size_t g = 0; g < p->group_count; g++) {
@@ -126,21 +126,21 @@ static AI void tile(const sl_int8_product *p, size_t first_row, const int8_t *we
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (size_t v = 0; v < regs; v++)
-            if (at + v * LANE_F < p->weights->out) finish(p, first_row + r, at + v * LANE_F, sums[r][v]);
+            if (at + v * LANE_F < p->weights->out) store_outputs(p, first_row + r, at + v * LANE_F, sums[r][v]);
 }
 
-/* All rows, with `regs` registers of outputs. */
-static AI void strip(const sl_int8_product *p, const int8_t *weights, size_t group_bytes, size_t at,
-                     const size_t regs) {
+/* Multiplies all rows by `regs` registers of outputs. */
+static AI void multiply_rows(const sl_int8_product *p, const int8_t *weights, size_t group_bytes, size_t at,
+                             const size_t regs) {
     size_t r = 0;
     for (; r + TILE_ROWS <= p->rows; r += TILE_ROWS)
-        tile(p, r, weights, group_bytes, at, TILE_ROWS, regs);
+        multiply_tile(p, r, weights, group_bytes, at, TILE_ROWS, regs);
     for (; r + 2 <= p->rows; r += 2)
-        tile(p, r, weights, group_bytes, at, 2, regs);
-    if (r < p->rows) tile(p, r, weights, group_bytes, at, 1, regs);
+        multiply_tile(p, r, weights, group_bytes, at, 2, regs);
+    if (r < p->rows) multiply_tile(p, r, weights, group_bytes, at, 1, regs);
 }
 
-static void product(const sl_int8_product *p) {
+static void multiply(const sl_int8_product *p) {
     const sl_int8_weights *w = p->weights;
     const size_t groups = sl_int8_groups(w->in);
     const int8_t *codes = w->codes;
@@ -148,9 +148,9 @@ static void product(const sl_int8_product *p) {
         size_t width = sl_panel_width(w->out, from), group_bytes = width * SL_INT8_GROUP, regs = width / LANE_F, v = 0;
         const int8_t *first = codes + p->first_group * group_bytes;
         for (; v + TILE_REGS <= regs; v += TILE_REGS)
-            strip(p, first + v * LANE_BYTES, group_bytes, from + v * LANE_F, TILE_REGS);
+            multiply_rows(p, first + v * LANE_BYTES, group_bytes, from + v * LANE_F, TILE_REGS);
         for (; v < regs; v += BLOCK_REGS)
-            strip(p, first + v * LANE_BYTES, group_bytes, from + v * LANE_F, BLOCK_REGS);
+            multiply_rows(p, first + v * LANE_BYTES, group_bytes, from + v * LANE_F, BLOCK_REGS);
         codes += groups * group_bytes;
     }
 }
@@ -170,7 +170,7 @@ static void quantise(const float *values, size_t n, const sl_int8_range *range, 
     }
 }
 
-static void extent(const float *values, size_t n, float *low, float *high) {
+static void find_extent(const float *values, size_t n, float *low, float *high) {
     F least = lane_splat(0), largest = lane_splat(0);
     for (size_t i = 0; i < n; i += LANE_F) {
         F value = i + LANE_F <= n ? lane_f32(values + i, LANE_F) : lane_f32(values + i, n - i);
@@ -184,6 +184,6 @@ static void extent(const float *values, size_t n, float *low, float *high) {
     }
 }
 
-const sl_int8_loops INT8_TABLE = {INT8_NAME, product, quantise, extent};
+const sl_int8_loops INT8_TABLE = {.name = INT8_NAME, .product = multiply, .quantise = quantise, .extent = find_extent};
 
 #endif

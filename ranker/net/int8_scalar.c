@@ -1,4 +1,4 @@
-/* Plain C: four lanes of the compiler. */
+/* Plain C: vectors of four lanes, which the compiler maps to the machine. */
 #define INT8_TABLE sl_int8_scalar
 #define INT8_NAME  "scalar"
 #define LANE_BITS  128

@@ -25,7 +25,7 @@ const sl_int8_loops *sl_int8_get(void) {
 
 sl_int8_range sl_int8_range_of(float low, float high) {
     float from = low < 0 ? low : 0, to = high > 0 ? high : 0;
-    /* Halves, since the difference of two floats may be no float. */
+    /* Halves both ends first, because their difference can overflow. */
     float scale = (to / 2 - from / 2) / 127.5f;
     if (!(scale >= FLT_MIN && scale <= FLT_MAX)) return (sl_int8_range){1, 0};
     float zero = -from / scale;
@@ -39,7 +39,7 @@ static void sum_columns(const int8_t *codes, sl_int8_weights *to) {
 }
 
 sl_status sl_int8_pack(const int8_t *codes, size_t in, size_t out, const sl_allocator *allocator, sl_int8_weights *to) {
-    const sl_panels panels = {in, out, SL_INT8_GROUP, sizeof *codes};
+    const sl_panels panels = {.in = in, .out = out, .group = SL_INT8_GROUP, .size = sizeof *codes};
     void *block;
     *to = (sl_int8_weights){.in = in, .out = out};
     SL_TRY(sl_panels_pack(&panels, codes, allocator, &block, &to->bytes));

@@ -1,4 +1,4 @@
-/* The loops of loops.h over lanes of floats. A file of a tier defines LOOP_TABLE, LOOP_NAME and LANE_BITS, and includes
+/* The loops of loops.h, over lanes of floats. A tier's file defines LOOP_TABLE, LOOP_NAME and LANE_BITS, and includes
  * this file last. */
 #ifndef SL_RANKER_NET_LOOPS_BODY_H
 #define SL_RANKER_NET_LOOPS_BODY_H
@@ -7,7 +7,7 @@
 #include "ranker/net/bf16_lanes.h"
 #include "ranker/net/loops.h"
 
-/* Gives the bits of `a` where those of `mask` are set, and of `b` elsewhere. */
+/* Returns the bits of `a` where mask is set, and of `b` elsewhere. */
 static AI F choose(I mask, F a, F b) {
     return (F)(((I)a & mask) | ((I)b & ~mask));
 }
@@ -27,11 +27,11 @@ static AI F lane_abs(F a) {
 
 /* ---- Activations ---- */
 
-/* Gives e^x for x <= 0, within 2 ulp, and e^-87 for x below -87. With x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial
- * gives e^r, and 2^n goes into the exponent. NaN gives NaN. */
+/* Returns e^x for x <= 0, within 2 ulp, and e^-87 for x below -87. With x = n ln 2 + r and |r| <= ln 2 / 2, a
+ * polynomial gives e^r, and the exponent's bits give 2^n. NaN gives NaN. */
 static AI F lane_exp(F x) {
     F low = choose(x < -87.0f, lane_splat(-87.0f), x);
-    const float round = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers, in the lowest bits */
+    const float round = 12582912.0f; /* 1.5 * 2^23: a sum with it has the whole number in its lowest bits */
     F shifted = lane_fma(low, lane_splat(1.44269504f), lane_splat(round));
     F n = shifted - round;
     F r = lane_fma(n, lane_splat(-0.693145752f), low);
@@ -53,7 +53,8 @@ static AI F lane_tanh(F z) {
     return (F)((I)t | ((I)z & INT32_MIN));
 }
 
-/* Gives the normal distribution function, by Abramowitz and Stegun 7.1.26, within 1.5e-7. *density gets the density. */
+/* Returns the normal distribution function, by Abramowitz and Stegun 7.1.26, within 1.5e-7. *density gets the
+ * density. */
 static AI F lane_normal(F z, F *density) {
     F y = lane_abs(z) * 0.707106781f;
     F e = lane_exp(y * -y);
@@ -83,7 +84,7 @@ static AI F lane_act(F z, sl_activation activation) {
     return z;
 }
 
-/* Gives the derivative. `out` is that of sl_loops.backward. */
+/* Returns the activation's derivative. `out` is that of sl_loops.backward. */
 static AI F lane_slope(F out, sl_activation activation, F unscale) {
     F density, t;
     switch (activation) {
@@ -101,7 +102,7 @@ static AI F lane_slope(F out, sl_activation activation, F unscale) {
     return lane_splat(1);
 }
 
-/* Calls `loop`, an always-inline function, with a constant activation, so that the loop does not test it. */
+/* Calls `loop`, an always-inline function, with a constant activation, so that its inner loop has no branch. */
 #define WITH_ACTIVATION(activation, loop, ...)                                                                         \
     switch (activation) {                                                                                              \
     case SL_RELU:                                                                                                      \
@@ -117,14 +118,14 @@ static AI F lane_slope(F out, sl_activation activation, F unscale) {
         loop(__VA_ARGS__, SL_LINEAR);                                                                                  \
     }
 
-/* Loads n lanes of the item's part, from element i on. */
+/* Loads n lanes of the item's part from element i on. */
 static AI F lane_item(const sl_first_row *row, size_t i, size_t n, sl_dtype type) {
     if (type == SL_BF16) return lane_bf16((const uint16_t *)row->item + i, n);
     if (type == SL_I8) return lane_i8((const int8_t *)row->item + i, n) * row->item_scale;
     return lane_f32((const float *)row->item + i, n);
 }
 
-/* Adds n lanes of a row's parts, from element i on. */
+/* Returns n lanes of the sum of a row's parts, from element i on. */
 static AI F lane_sums(const sl_first_row *row, size_t i, size_t n, sl_dtype type, int with_pair) {
     F sum = lane_f32(row->user + i, n) + lane_item(row, i, n, type);
     if (with_pair) sum = sum + lane_f32(row->pair + i, n);
@@ -167,7 +168,7 @@ static void activate(const float *z, size_t n, sl_activation activation, float *
     WITH_ACTIVATION(activation, activate_all, z, n, out)
 }
 
-/* The exponential of a negative number cannot overflow. */
+/* It takes the exponential of a negative number, which cannot overflow. */
 static AI F lane_sigmoid(F z) {
     F e = choose(z < -87.0f, lane_splat(0), lane_exp(-lane_abs(z)));
     F upper = 1.0f / (1.0f + e);
@@ -246,7 +247,7 @@ static AI F decode_lanes(F codes, F scale, F offset, const float *out, size_t n,
     return choose(x > before, x, before);
 }
 
-/* `bits` and `how` are constants. */
+/* `bits` and `how` are compile-time constants. */
 static AI void decode_all(const uint8_t *codes, float scale, float offset, size_t n, float *out, int bits,
                           sl_decode how) {
     F by = lane_splat(scale), from = lane_splat(offset);
@@ -284,13 +285,14 @@ static void decode4(const uint8_t *codes, float scale, float offset, size_t n, s
     decode_bits(codes, scale, offset, n, how, out, 4);
 }
 
-/* ---- Matrix products: blocks of 4 rows by 2 registers, or 1 row by 8, whose sums stay in registers over all of `in`
- * ---- */
+/* ---- Matrix products ---- */
+
+/* A block is 4 rows by 2 registers, or 1 row by 8. Its sums stay in registers over all of `in`. */
 
 enum { BLOCK_ROWS = 4, BLOCK_WIDTH = 2, ROW_WIDTH = 8 };
 
-/* Multiplies `width` registers of columns from `at`; the last of them has `lanes` lanes. All parameters are constants
- * but `p`, `row`, `at` and, in a register that is not whole, `lanes`. */
+/* Multiplies `width` registers of columns from `at`. The last register has `lanes` lanes. `rows` and `width` are
+ * compile-time constants, and so is `lanes` of a full register. */
 static AI void product_block(const sl_plain_product *p, size_t row, size_t rows, size_t at, size_t width,
                              size_t lanes) {
     F sums[BLOCK_ROWS][ROW_WIDTH];
@@ -333,7 +335,7 @@ static AI void product_rows(const sl_plain_product *p, size_t row, size_t rows, 
     if (at < p->out) product_block(p, row, rows, at, 1, p->out - at);
 }
 
-/* Multiplies by one column: its weights lie as a row does. */
+/* Multiplies by one column, whose weights lie like a row. */
 static void product_column(const sl_plain_product *p) {
     float bias = p->bias ? *p->bias : 0;
     for (size_t r = 0; r < p->rows; r++)
@@ -354,7 +356,7 @@ static void product(const sl_plain_product *p) {
 
 /* ---- Training ---- */
 
-/* One hash decides four elements, by 16 bits each. */
+/* One hash decides for four elements, by 16 bits each. */
 static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop) {
     size_t groups = (n + 3) / 4;
     float factor[2] = {drop->scale, 0};
@@ -370,15 +372,15 @@ static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop
     }
 }
 
-/* ---- Rounding to 16 bits, on the bits of floats. ---- */
+/* ---- Rounding to 16 bits, by the bits of floats ---- */
 
-#define F16_LEAST    6.103515625e-5f /* 2^-14: the least number with all digits */
-#define F16_REBIAS   0x38000000u     /* 112 << 23: what the exponent of a float is larger by */
+#define F16_LEAST    6.103515625e-5f /* 2^-14: the least normal number */
+#define F16_REBIAS   0x38000000u     /* 112 << 23: difference of the exponents' biases */
 #define F16_INFINITY 0x7c00u
 #define F16_NAN      0x7e00u
 
-/* Gives the magnitude rounded, as a float. Below 2^-14 the numbers are the multiples of 2^-24, the unit of a float
- * between 0.5 and 1. */
+/* Returns the magnitude rounded to F16, as a float. Below 2^-14, the numbers of F16 are multiples of 2^-24, the unit of
+ * a float between 0.5 and 1. */
 static AI F f16_magnitude(F magnitude) {
     U bits = (U)magnitude, rounded = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
     F value = choose(magnitude < F16_LEAST, (magnitude + 0.5f) - 0.5f, (F)rounded);
@@ -386,7 +388,7 @@ static AI F f16_magnitude(F magnitude) {
     return choose(magnitude == magnitude, value, magnitude);
 }
 
-/* The number's bits are the lower half of each lane. */
+/* Returns F16 bits in the lower half of each lane. */
 static AI U f16_lanes(F x) {
     F value = f16_magnitude(lane_abs(x));
     U tiny = (U)(value + 0.5f) - (U)lane_splat(0.5f), all = ((U)value - F16_REBIAS) >> 13;
@@ -440,9 +442,9 @@ static void round_to_half(const float *from, size_t n, sl_dtype type, float *to)
 
 /* ---- Fake quantisation ---- */
 
-/* Rounds to the nearest whole number, halves to the even. Magnitudes are at most 2^22. */
+/* Rounds to the nearest whole number, ties to even. Magnitudes are at most 2^22. */
 static AI F lane_round(F x) {
-    const float round = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers */
+    const float round = 12582912.0f; /* 1.5 * 2^23: a sum with it is rounded to a whole number */
     return (x + round) - round;
 }
 
@@ -451,7 +453,7 @@ static AI F lane_clip(F x, float low, float high) {
     return choose(cut > high, lane_splat(high), cut);
 }
 
-/* Gives a code rounded and cut, or NaN where `of`, which it was made of, is not finite. */
+/* Returns a code, rounded and clamped; NaN if `of`, which it was made from, is not finite. */
 static AI F lane_code(F code, F of) {
     return lane_round(lane_clip(code, 0, 255)) + (of - of);
 }
@@ -469,12 +471,12 @@ static void fake(const float *values, size_t n, const sl_int8_range *range, floa
     if (i < n) lane_store_f32(steps + i, lane_fake(lane_f32(values + i, n - i), unit, zero), n - i);
 }
 
-/* Sums of a loop, a lane each. */
+/* The sums of sl_fake_sums, by lanes. */
 typedef struct lane_sums_of_fake {
     F inside, below, above;
 } lane_sums_of_fake;
 
-/* Gradients by values, from gradients by their steps. */
+/* Returns gradients by values from gradients by steps. */
 static AI F lane_fake_slope(F value, F gradient, F unit, F zero, lane_sums_of_fake *sums) {
     F scaled = value * unit, code = scaled + zero;
     I below = code<-0.5f, above = code> 255.5f;
@@ -519,7 +521,8 @@ static void fake_weights(const float *weights, size_t rows, size_t n, size_t str
     }
 }
 
-/* The gradient by a weight, from that by its steps. A clipped weight moves with the scale alone: 127 steps of it. */
+/* Returns gradients by weights from gradients by steps. A clipped weight moves with the scale alone: it is 127
+ * steps. */
 static AI F lane_weight_slope(F weight, F gradient, F unit, F *by_log_scale) {
     F steps = weight * unit, code = lane_round(lane_clip(steps, -127, 127));
     I outside = (steps < -127.5f) | (steps > 127.5f);
@@ -561,10 +564,10 @@ static void column_peaks(const float *weights, size_t rows, size_t n, size_t str
     }
 }
 
-/* Numbers that scaled sums become. STEPS have a bias too. */
+/* Kinds of results of scaled sums. STEPS have a bias too. */
 enum { SCALED, BIASED, STEPS };
 
-/* `kind` is a constant. n is at most LANE_F. SCALED does not read `bias`. */
+/* Parameters: `kind` is a compile-time constant. n is at most LANE_F. SCALED does not read `bias`. */
 static AI F lane_scale(const float *sums, const float *factor, const float *bias, size_t n, int kind) {
     F y = lane_f32(sums, n) * lane_f32(factor, n);
     if (kind != SCALED) y = y + lane_f32(bias, n);
@@ -594,21 +597,21 @@ static void scale_to_steps(const float *sums, size_t rows, size_t n, const float
     scale_all(sums, rows, n, factor, bias, out, STEPS);
 }
 
-/* 0 times a number is 0, but NaN for infinity and NaN. */
+/* Finite values times 0 sum to 0; infinity and NaN make the sum NaN. */
 static int unscale(float *values, size_t n, float factor) {
-    F by = lane_splat(factor), strange = {0};
+    F by = lane_splat(factor), not_finite = {0};
     size_t i = 0;
     for (; i + LANE_F <= n; i += LANE_F) {
         F value = lane_f32(values + i, LANE_F) * by;
-        strange += value * 0.0f;
+        not_finite += value * 0.0f;
         lane_store_f32(values + i, value, LANE_F);
     }
     if (i < n) {
         F value = lane_f32(values + i, n - i) * by;
-        strange += value * 0.0f;
+        not_finite += value * 0.0f;
         lane_store_f32(values + i, value, n - i);
     }
-    return lane_sum(strange) == 0;
+    return lane_sum(not_finite) == 0;
 }
 
 static AI F adagrad_lanes(F w, F *sum, F g, const sl_step *step) {

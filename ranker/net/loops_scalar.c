@@ -1,4 +1,4 @@
-/* Four lanes, as every machine of the baseline has them, without fused operations. */
+/* Four lanes without fused operations: every baseline machine has them. */
 #define LOOP_TABLE sl_loops_scalar
 #define LOOP_NAME  "scalar"
 #define LANE_BITS  128

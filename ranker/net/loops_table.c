@@ -1,8 +1,8 @@
 #include "base/cpu.h"
 #include "ranker/net/loops.h"
 
-/* The vnni tiers share the tables below them: the integer instructions that set them apart are of no use here. The four
- * lanes of the scalar table are NEON's registers on such a machine. */
+/* The vnni tiers share the tables of lower tiers, because integer instructions do nothing for these loops. On NEON, the
+ * scalar table's four lanes are NEON registers. */
 static const sl_loops *const tables[SL_ISA_COUNT] = {
     [SL_ISA_SCALAR] = &sl_loops_scalar,
 #if defined(__x86_64__)

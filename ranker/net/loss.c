@@ -4,10 +4,11 @@
 
 #include <math.h>
 
-/* Rows whose losses are held as floats before the sum in double takes them. */
-#define BLOCK 64u
+/* Rows whose losses are held as floats before they are summed in double. */
+#define BLOCK_ROWS 64u
 
-/* log(1 + e) for e in [0, 1], as 2 atanh(e / (2 + e)). s is at most 1/3; there the series' remainder is below 2e-9. */
+/* Returns log(1 + e) for e in [0, 1], as 2 atanh(e / (2 + e)). s is at most 1/3, so the series' remainder is below
+ * 2e-9. */
 static inline float log1p_unit(float e) {
     float s = e / (2.0f + e), q = s * s;
     float p = 1.0f / 15.0f;
@@ -21,7 +22,7 @@ static inline float log1p_unit(float e) {
     return 2.0f * s * p;
 }
 
-/* 1 / (1 + e^-z). The exponential of a negative number cannot overflow. */
+/* Returns 1 / (1 + e^-z), given e = e^-|z|, which cannot overflow. */
 static inline float sigmoid(float z, float e) {
     return (z >= 0 ? 1.0f : e) / (1.0f + e);
 }
@@ -44,7 +45,7 @@ static void squared_block(const float *restrict logits, const float *restrict la
     }
 }
 
-/* The largest logit is subtracted first, so that no exponential overflows. */
+/* Subtracts the largest logit first, so that no exponential overflows. */
 double sl_softmax(float *values, size_t outputs) {
     float most = values[0], sum = 0;
     for (size_t o = 1; o < outputs; o++)
@@ -78,10 +79,10 @@ static double multiclass_sum(const sl_loss_rows *rows, float scale, float *gradi
 
 double sl_loss_sum(sl_loss loss, const sl_loss_rows *rows, float scale, float *gradient) {
     if (loss == SL_LOSS_MULTICLASS) return multiclass_sum(rows, scale, gradient);
-    float losses[BLOCK], unused[BLOCK];
+    float losses[BLOCK_ROWS], unused[BLOCK_ROWS];
     double total = 0;
-    for (size_t at = 0; at < rows->rows; at += BLOCK) {
-        size_t count = rows->rows - at < BLOCK ? rows->rows - at : BLOCK;
+    for (size_t at = 0; at < rows->rows; at += BLOCK_ROWS) {
+        size_t count = rows->rows - at < BLOCK_ROWS ? rows->rows - at : BLOCK_ROWS;
         const float *logits = rows->logits + at, *labels = rows->labels + at, *weights = rows->weights + at;
         float *out = gradient ? gradient + at : unused;
         if (loss == SL_LOSS_LOGISTIC)

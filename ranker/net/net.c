@@ -56,11 +56,11 @@ size_t sl_net_zeros(const sl_net_shape *shape, const float *weights) {
 }
 
 int sl_all_finite(const float *values, size_t count) {
-    /* A sum of absolute values would overflow where all are finite. x - x is 0 for finite numbers only. */
-    float strange = 0;
+    /* Summing magnitudes could overflow. x - x is 0 for finite numbers alone. */
+    float not_finite = 0;
     for (size_t i = 0; i < count; i++)
-        strange = strange != 0 ? strange : values[i] - values[i];
-    return strange == 0;
+        not_finite = not_finite != 0 ? not_finite : values[i] - values[i];
+    return not_finite == 0;
 }
 
 int sl_net_has_onednn(void) {

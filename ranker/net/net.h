@@ -1,5 +1,5 @@
-/* The deep part's dense layers. With oneDNN, its matmul primitives do the work, with bias and activation fused as post-
- * ops. Without it, plain C does, for prediction only. */
+/* The dense layers of the deep part. oneDNN's matmul primitives multiply, with bias and activation as post-ops. Builds
+ * without oneDNN have plain C, for prediction only. */
 #ifndef SL_RANKER_NET_NET_H
 #define SL_RANKER_NET_NET_H
 
@@ -9,35 +9,35 @@
 
 #define SL_MAX_LAYERS (SL_MAX_HIDDEN + 1)
 
-/* Layer l maps width[l] inputs to width[l + 1] outputs. The activation follows every layer but the last. */
+/* Layer l maps width[l] inputs to width[l + 1] outputs. An activation follows every layer except the last. */
 typedef struct sl_net_shape {
     size_t layers;
     size_t width[SL_MAX_LAYERS + 1];
     sl_activation activation;
 } sl_net_shape;
 
-/* Returns the name of a layer, "dense.0" for the first. */
+/* Returns a layer's name: "dense.0" for the first. */
 const char *sl_layer_name(size_t layer);
 /* Finds a layer by its name. Errors: SL_ENOTFOUND. */
 sl_status sl_layer_find(const sl_net_shape *shape, const char *name, size_t *out);
 
-/* Weights lie in one block. Each layer has its (in, out) matrix, row-major, then its biases. */
+/* All weights are in one block. Each layer has its row-major (in, out) matrix, then its biases. */
 size_t sl_net_size(const sl_net_shape *shape);
 size_t sl_net_weight_at(const sl_net_shape *shape, size_t layer); /* offsets into the block, in floats */
 size_t sl_net_bias_at(const sl_net_shape *shape, size_t layer);
-/* Counts the layers' multiplications of a row, which are their weights without the biases. */
+/* Returns the multiplications per row: the number of weights without biases. */
 size_t sl_net_multiply_adds(const sl_net_shape *shape);
-/* The largest of the widths from `from` on: of inputs and outputs of layers. */
+/* Returns the largest of width[from] and later widths. */
 size_t sl_net_widest(const sl_net_shape *shape, size_t from);
-/* Counts those weights that are 0. */
+/* Returns the number of weights that are 0. */
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
-/* Whether all of the floats are finite. */
+/* Whether all floats are finite. */
 int sl_all_finite(const float *values, size_t count);
 
-/* A layer's numbers where they are not floats: INT8 weights are codes[i * out + o] * scales[o]. */
+/* The weights of a layer, if they are not floats. INT8 weights are codes[i * out + o] * scales[o]. */
 typedef enum sl_layer_type {
     SL_LAYER_F32,
-    SL_LAYER_INT8,         /* inputs in u8 by a range that is known ahead */
+    SL_LAYER_INT8,         /* inputs in u8, by a range chosen in calibration */
     SL_LAYER_INT8_DYNAMIC, /* inputs in u8, each row by the range of its own values */
     SL_LAYER_BF16          /* weights and inputs in bf16 */
 } sl_layer_type;
@@ -49,98 +49,101 @@ typedef struct sl_layer_codes {
     const uint16_t *bf16; /* (in, out), of SL_LAYER_BF16 */
 } sl_layer_codes;
 
-/* The numbers of a layer that trains to be one of SL_LAYER_INT8: see net_fake.h. */
+/* The range and scales of a layer that trains to be SL_LAYER_INT8: see net_fake.h. */
 typedef struct sl_fake_layer {
-    int is_int8; /* 0: floats, and the rest is not read */
+    int is_int8; /* 0: a layer of floats, whose other fields are not read */
     sl_int8_range input;
-    const float *scales; /* of each output's weights */
+    const float *scales; /* scale of each output's weights */
 } sl_fake_layer;
-/* Rows of floats as a layer's inputs: those from `from` on, `count` of them; x begins at the first of them. */
+/* Rows of floats: `count` of a layer's inputs, from input `from` on. x begins at the first of them. */
 typedef struct sl_layer_inputs {
     const float *x;
     size_t stride, rows; /* floats from one row of x to the next */
     size_t from, count;
 } sl_layer_inputs;
 
-/* ---- Serving. Weights are packed once. A net does not change, and any thread may use it. ---- */
+/* ---- Serving. Weights are packed once. A net does not change, and all threads may share it. ---- */
 typedef struct sl_net sl_net;
-/* Parameters: `codes` has an entry for each layer; NULL: all layers are floats. A layer that is not of floats
- * takes from `weights` its biases alone. */
+/* Packs a net's weights.
+ * Parameters: `codes` has an entry for each layer; NULL: all layers are floats. Of a layer that is not floats,
+ * `weights` gives the biases alone. */
 sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
                         const sl_allocator *allocator, sl_net **out);
 void sl_net_free(sl_net *net);
 
-/* One thread's scratch: buffers, products by row count, made when first needed, and one scratch pad for all. It runs on
- * the calling thread alone. */
+/* One thread's scratch: buffers, and products by row count, which are made when first needed and share one scratch pad.
+ * It runs on the calling thread alone. */
 typedef struct sl_net_run sl_net_run;
 sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocator *allocator, sl_net_run **out);
 void sl_net_run_free(sl_net_run *run);
-/* Returns (max_rows, width[0]) floats for the caller to fill. Rows need not begin at 64 bytes. */
+/* Returns (max_rows, width[0]) floats for the caller to fill. Rows may begin at any float. */
 float *sl_net_run_input(sl_net_run *run);
 /* Runs the net on `rows` rows of the input, at most max_rows. out (rows, outputs) gets logits, without the link
- * function. A row with NaN or infinity among its inputs gets NaN. No other row is affected. */
+ * function. A row with NaN or infinity among its inputs gives NaN, and affects no other row. */
 sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out);
-/* The part of layer 0 that some of its inputs have: a user's, or an item's. */
+/* A part of layer 0: some of its inputs, a user's or an item's. */
 typedef struct sl_first_part {
-    size_t from, count; /* inputs from to from + count */
-    int with_bias;      /* whether the part's sums have the layer's bias */
+    size_t from, count; /* inputs `from` to from + count */
+    int with_bias;      /* whether its sums include the layer's bias */
 } sl_first_part;
-/* Computes the part's sums, without the activation: out (rows, width[1]).
- * Parameters: rows of x have part->count inputs and lie `stride` floats apart. Any number of rows. */
+/* Computes the part's sums without the activation: out (rows, width[1]).
+ * Parameters: rows of x have part->count inputs and are `stride` floats apart. There may be any number of rows. */
 sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
                            float *out);
 /* Items' parts of the first layer: rows of width[1] elements, anywhere in a large table. */
 typedef struct sl_item_rows {
-    sl_dtype type; /* SL_F32, SL_BF16, or SL_I8: signed bytes with a scale a row */
+    sl_dtype type; /* SL_F32, SL_BF16, or SL_I8: signed bytes with one scale a row */
     const void *const *rows;
-    const float *scales; /* one for each row of SL_I8; not read for other types */
+    const float *scales; /* SL_I8: one for each row; not read for other types */
 } sl_item_rows;
-/* Runs the net from the first layer's sums on: sums[r] = user + items[r] (+ pair[r], where pair is not NULL), each of
- * width[1] numbers. Then the activation and the other layers follow. Any number of rows; they are cut into tiles that
- * stay in cache. */
+/* Runs the net from the first layer's sums on: sums[r] = user + items[r] (+ pair[r], if pair is not NULL), each of
+ * width[1] numbers. The activation and the other layers follow. There may be any number of rows; tiles of them stay in
+ * cache. */
 sl_status sl_net_run_rest(sl_net_run *run, const float *user, const sl_item_rows *items, const float *pair, size_t rows,
                           float *out);
 
-/* ---- Training. A build without oneDNN gives SL_EUNSUPPORTED. ---- */
+/* ---- Training. Without oneDNN it fails with SL_EUNSUPPORTED. ---- */
 typedef struct sl_net_trainer sl_net_trainer;
-/* Makes buffers for max_rows rows. `threads` divide the work of each call that is worth it. The numbers are the same in
- * every run on one machine with one build and one number of threads; otherwise they differ by rounding.
- * Threads: a trainer is one thread's. */
+/* Makes a trainer with buffers for max_rows rows. `threads` share the work of each call that is large enough. Results
+ * are the same in every run on one machine with one build and one number of threads; otherwise they differ by rounding.
+ * Threads: one thread uses a trainer at a time. */
 sl_status sl_net_trainer_create(const sl_net_shape *shape, size_t max_rows, size_t threads, double dropout,
                                 const sl_allocator *allocator, sl_net_trainer **out);
 void sl_net_trainer_free(sl_net_trainer *trainer);
-/* The place for the mini-batch's inputs, and the gradient of the loss by them after backward: (rows, width[0]). */
+/* The buffer for the mini-batch's inputs, and the gradient of the loss by them after backward: (rows, width[0]). */
 float *sl_net_trainer_input(sl_net_trainer *trainer);
 const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer);
-/* Makes the products of later steps work on operands of 16 bits. Weights and activations, and in backward the
- * gradients, are rounded to `type` first. Sums, and all else of a step, stay F32. Type F32 takes that back.
+/* Sets the type of later products' operands. Weights, activations, and in backward gradients are rounded to 16 bits of
+ * `type` first. Sums, and all else of a step, stay F32. F32 ends it.
  * Errors: SL_ENOMEM (the trainer then goes on as before). */
-sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type);
-/* Tells whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for them. */
+sl_status sl_net_trainer_set_type(sl_net_trainer *trainer, sl_dtype type);
+/* Whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for their type. */
 int sl_net_trainer_emulates(const sl_net_trainer *trainer);
-/* Makes later calls quantise the operands of layers in INT8, forward and straight through backward, and evaluate too.
- * `layers` has an entry a layer and is read by each forward. NULL takes that back. The operands' type is F32. Errors:
- * SL_ENOMEM (the trainer then goes on as before). */
-sl_status sl_net_trainer_fake(sl_net_trainer *trainer, const sl_fake_layer *layers);
-/* Computes the logits (rows, outputs). Activations hide no NaN among the weights. Dropout depends on (seed, step) only.
- * Seed 0: no dropout. */
+/* Turns on fake quantisation: later calls quantise the operands of INT8 layers, also in evaluate. Backward goes
+ * straight through. The operands' type is F32.
+ * Parameters: `layers` has an entry for each layer, and each forward reads it. NULL turns it off.
+ * Errors: SL_ENOMEM (the trainer then goes on as before). */
+sl_status sl_net_trainer_set_fake(sl_net_trainer *trainer, const sl_fake_layer *layers);
+/* Computes the logits (rows, outputs). Activations do not hide NaN in weights. Dropout depends on (seed, step) alone;
+ * seed 0 turns it off. */
 sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
                                  uint64_t step, float *logits);
-/* Computes the logits as a net that serves does, without dropout: in F32, or in INT8 where layers are. No backward may
- * follow. */
+/* Computes the logits as serving does, without dropout: in F32, or in INT8 for layers that are. Do not call backward
+ * after it. */
 sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits);
-/* Computes the gradient by the weights for the rows of the last forward. `gradient` has the layout of the weights'
- * block and is overwritten. `output_gradient` is (rows, outputs). */
+/* Computes the gradient by the weights for the rows of the last forward.
+ * Parameters: `gradient` has the layout of the weights' block and is overwritten. `output_gradient` is (rows,
+ * outputs). */
 sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights, const float *output_gradient,
                                   float *gradient);
 
-/* Multiplies the gradients of the last backward, by weights (`gradient`) and by inputs, by `factor`, which is at
- * most 1. Returns: whether all of them are finite. */
+/* Multiplies the gradients of the last backward, by weights (`gradient`) and by inputs, by `factor`, at most 1.
+ * Returns: whether all are finite. */
 int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor);
 
-/* Tells whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions that this machine has. */
+/* Whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions of this machine. */
 int sl_net_multiplies(sl_dtype type);
-/* Tells whether this build has oneDNN. */
+/* Whether this build has oneDNN. */
 int sl_net_has_onednn(void);
 
 #endif

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-/* Numbers from which on waking threads pays. */
+/* A second thread pays from this many numbers on. */
 #define NUMBERS_OF_A_THREAD ((size_t)1 << 16)
-/* Floats of a cache line. No two threads write to one line. */
+/* Floats of a cache line. No two threads write to the same line. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
-/* Arrays of a layer's outputs. */
+/* Arrays for each layer's outputs. */
 enum { ARRAYS = 5 };
 
 static size_t array_size(const sl_net_shape *shape, size_t layer) {
@@ -64,28 +64,28 @@ void sl_net_fake_free(sl_net_fake *fake) {
 
 /* ---- Forward ---- */
 
-/* Tells whether a layer's sums become the next layer's codes without floats in between, as net_int8.c has it. */
-static int gives_steps(const sl_net_fake *fake, size_t layer) {
+/* Whether a layer's sums become the next layer's codes without floats in between, as in net_int8.c. */
+static int outputs_steps(const sl_net_fake *fake, size_t layer) {
     const sl_fake_layer *next = &fake->layers[layer + 1];
     if (layer + 1 == fake->shape.layers || !fake->layers[layer].is_int8) return 0;
     return next->is_int8 && fake->shape.activation == SL_RELU && next->input.zero == 0;
 }
 
-static void fill_numbers(sl_net_fake *fake, size_t l, const float *bias) {
+static void fill_layer(sl_net_fake *fake, size_t l, const float *bias) {
     const sl_fake_layer *layer = &fake->layers[l];
-    int gives = gives_steps(fake, l);
+    int makes_steps = outputs_steps(fake, l);
     fake->bias[l] = bias;
     for (size_t o = 0; o < fake->shape.width[l + 1]; o++) {
         fake->units[l][o] = 1 / layer->scales[o];
         fake->factor[l][o] = layer->input.scale * layer->scales[o];
         fake->by_log_scale[l][o] = 0;
-        if (!gives) continue;
+        if (!makes_steps) continue;
         fake->next_factor[l][o] = fake->factor[l][o] / fake->layers[l + 1].input.scale;
         fake->next_bias[l][o] = bias[o] / fake->layers[l + 1].input.scale;
     }
 }
 
-static void step_weights(const sl_net_fake *fake, size_t l, const float *weights, float *steps) {
+static void fake_layer_weights(const sl_net_fake *fake, size_t l, const float *weights, float *steps) {
     size_t in = fake->shape.width[l], out = fake->shape.width[l + 1];
     size_t worth = in * out / NUMBERS_OF_A_THREAD + 1, threads = worth < fake->threads ? worth : fake->threads;
     if (!fake->layers[l].is_int8) {
@@ -107,8 +107,8 @@ void sl_net_fake_weights(sl_net_fake *fake, const float *weights, float *steps) 
     memset(fake->seen, 0, seen_size(fake));
     for (size_t l = 0; l < fake->shape.layers; l++) {
         size_t at = sl_net_weight_at(&fake->shape, l);
-        if (fake->layers[l].is_int8) fill_numbers(fake, l, weights + sl_net_bias_at(&fake->shape, l));
-        step_weights(fake, l, weights + at, steps + at);
+        if (fake->layers[l].is_int8) fill_layer(fake, l, weights + sl_net_bias_at(&fake->shape, l));
+        fake_layer_weights(fake, l, weights + at, steps + at);
     }
 }
 
@@ -122,13 +122,13 @@ void sl_net_fake_inputs(sl_net_fake *fake, size_t layer, size_t thread, const fl
     sl_int8_get()->extent(values, n, &low, &high);
     seen->low = low < seen->low ? low : seen->low;
     seen->high = high > seen->high ? high : seen->high;
-    if (layer == 0 || !gives_steps(fake, layer - 1)) fake->loops->fake(values, n, &fake->layers[layer].input, steps);
+    if (layer == 0 || !outputs_steps(fake, layer - 1)) fake->loops->fake(values, n, &fake->layers[layer].input, steps);
 }
 
 void sl_net_fake_outputs(const sl_net_fake *fake, size_t layer, float *sums, size_t rows, float *next_steps) {
     size_t out = fake->shape.width[layer + 1];
     if (!fake->layers[layer].is_int8) return;
-    if (gives_steps(fake, layer))
+    if (outputs_steps(fake, layer))
         fake->loops->scale_to_steps(sums, rows, out, fake->next_factor[layer], fake->next_bias[layer], next_steps);
     fake->loops->scale(sums, rows, out, fake->factor[layer], fake->bias[layer], sums);
 }
@@ -162,7 +162,7 @@ void sl_net_fake_weight_gradient(sl_net_fake *fake, size_t layer, const float *w
         fake->loops->fake_weights_backward(weights, gradient, in, out, out, units, by_log_scale);
         return;
     }
-    /* Threads take columns, whose sums so do not depend on the number of threads. */
+    /* Each thread takes columns, so that their sums do not depend on the number of threads. */
 #pragma omp parallel for num_threads((int)threads) schedule(static, 1)
     for (size_t t = 0; t < threads; t++) {
         size_t from = lines * t / threads * LINE, to = lines * (t + 1) / threads * LINE;

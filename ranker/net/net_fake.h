@@ -1,17 +1,17 @@
-/* Fake quantisation in a net that trains (Jacob et al. 2018, arXiv 1712.05877). A product of a layer in INT8 multiplies
- * the steps of its inputs by the steps of its weights: whole numbers, kept as floats. Sums below 2^24 are then exact,
- * and equal those of the codes. The roundings behind the sum are those of net_int8.h, so that the outputs are the
- * folded layer's, bit for bit. Gradients go straight through the rounding. */
+/* Fake quantisation in a net that trains (Jacob et al. 2018, arXiv 1712.05877). An INT8 layer multiplies the steps of
+ * its inputs by the steps of its weights: whole numbers, kept as floats. Sums below 2^24 are then exact, and equal
+ * those of the codes. After the sum, it rounds as net_int8.h does. So its outputs are bit for bit those of the INT8
+ * layer. Gradients go straight through the rounding. */
 #ifndef SL_RANKER_NET_NET_FAKE_H
 #define SL_RANKER_NET_NET_FAKE_H
 
 #include "ranker/net/loops.h"
 #include "ranker/net/net.h"
 
-/* Numbers that a layer saw in the last step. Layers of floats see none. */
+/* Statistics of a layer's inputs in the last step. Layers of floats have none. */
 typedef struct sl_fake_seen {
-    float low, high;   /* the least and the largest input, and 0 */
-    sl_fake_sums sums; /* of the gradients by the inputs' steps */
+    float low, high;   /* the minimum and maximum of the inputs and 0 */
+    sl_fake_sums sums; /* sums of the gradients by the inputs' steps */
 } sl_fake_seen;
 
 typedef struct sl_net_fake {
@@ -20,39 +20,39 @@ typedef struct sl_net_fake {
     sl_net_shape shape;
     size_t threads;
     const sl_fake_layer *layers;
-    const float *bias[SL_MAX_LAYERS]; /* of the step's weights */
-    float *numbers;                   /* the arrays below, of each layer's outputs; one block */
+    const float *bias[SL_MAX_LAYERS]; /* the step's biases */
+    float *numbers;                   /* one block for the arrays below, which have each layer's outputs */
     float *factor[SL_MAX_LAYERS], *units[SL_MAX_LAYERS], *next_factor[SL_MAX_LAYERS], *next_bias[SL_MAX_LAYERS];
     float *by_log_scale[SL_MAX_LAYERS]; /* gradients by the logarithms of the weights' scales */
     sl_fake_seen *seen;                 /* (threads, layers) */
 } sl_net_fake;
 
-/* Parameters: layers has an entry a layer and is read by every call. Errors: SL_ENOMEM. */
+/* Parameters: `layers` has an entry for each layer, and every call reads it. Errors: SL_ENOMEM. */
 sl_status sl_net_fake_create(const sl_net_shape *shape, size_t threads, const sl_fake_layer *layers,
                              const sl_allocator *allocator, sl_net_fake **out);
 void sl_net_fake_free(sl_net_fake *fake);
 
-/* Begins a step: takes the layers' ranges up, and writes the operands of the weights, in the layout of their block. */
+/* Begins a step: reads the layers' ranges, and writes the weights' steps in the layout of the weights' block. */
 void sl_net_fake_weights(sl_net_fake *fake, const float *weights, float *steps);
-/* Makes the operands of a layer from n of its inputs, and notes their extremes for thread number `thread`. */
+/* Makes the steps of n of a layer's inputs, and records their extremes for thread `thread`. */
 void sl_net_fake_inputs(sl_net_fake *fake, size_t layer, size_t thread, const float *values, size_t n, float *steps);
-/* Makes a layer's outputs before the activation of its product's sums (rows, outputs), in place. Writes the next
- * layer's steps as well, where serving makes them of the sums. */
+/* Turns a product's sums (rows, outputs) into the outputs before the activation, in place. Writes the next layer's
+ * steps too if serving makes them from the sums. */
 void sl_net_fake_outputs(const sl_net_fake *fake, size_t layer, float *sums, size_t rows, float *next_steps);
-/* Makes the operand of a layer's backward products of the gradient by its outputs before the activation. */
+/* Makes the operand of a layer's backward products from the gradient by its outputs before the activation. */
 void sl_net_fake_gradient(const sl_net_fake *fake, size_t layer, const float *by_outputs, size_t rows, float *operand);
-/* Turns n gradients by a layer's steps into gradients by its inputs, in place. */
+/* Turns n gradients by a layer's input steps into gradients by its inputs, in place. */
 void sl_net_fake_backward(sl_net_fake *fake, size_t layer, size_t thread, const float *values, float *gradient,
                           size_t n);
-/* Turns the gradient by the steps of a layer's weights into that by the weights, in place. */
+/* Turns the gradient by the steps of a layer's weights into the gradient by the weights, in place. */
 void sl_net_fake_weight_gradient(sl_net_fake *fake, size_t layer, const float *weights, float *gradient);
 
-/* Sums up what all threads saw of a layer. */
+/* Returns a layer's statistics over all threads. */
 sl_fake_seen sl_net_fake_seen(const sl_net_fake *fake, size_t layer);
 
-/* The fake quantisation of a trainer, which net_train.c runs; NULL where its layers are floats. */
-const sl_net_fake *sl_net_trainer_faked(const sl_net_trainer *trainer);
-/* The inputs (rows, width) of a layer in the last evaluate, before they were quantised. */
-const float *sl_net_trainer_values(const sl_net_trainer *trainer, size_t layer);
+/* net_train.c: a trainer's fake quantisation; NULL if it is off. */
+const sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer);
+/* net_train.c: a layer's inputs (rows, width) in the last evaluate, before quantisation. */
+const float *sl_net_trainer_layer_inputs(const sl_net_trainer *trainer, size_t layer);
 
 #endif

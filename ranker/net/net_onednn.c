@@ -1,6 +1,6 @@
-/* Products as oneDNN's matmul primitives. Bias and activation are fused as post-ops. All share one scratch pad of the
- * caller's. A primitive is made for the number of threads that OpenMP says, and must run under the same number:
- * sl_products_run sets it. */
+/* Products as oneDNN's matmul primitives, with bias and activation as post-ops. All share one scratch pad. oneDNN makes
+ * a primitive for OpenMP's current number of threads, and it must run under the same number. sl_products_run sets that
+ * number. */
 #include "base/probe.h"
 #include "ranker/net/net_product.h"
 
@@ -11,7 +11,7 @@
 #include <omp.h>
 #endif
 
-enum { MOST_PRODUCTS = 1024, FIRST_ENTRIES = 64 };
+enum { MAX_PRODUCTS = 1024, FIRST_ENTRIES = 64 };
 
 struct sl_packed {
     sl_allocator allocator;
@@ -24,10 +24,10 @@ enum { SRC, WEIGHTS, BIAS, DST, PAD, OPERANDS };
 static const int argument_of[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
                                           DNNL_ARG_SCRATCHPAD};
 
-/* A product and its operands' memories, whose handles are set at each run. */
+/* A product and its operands' memories. Each run sets their handles. */
 typedef struct product {
     sl_product_shape shape;
-    dnnl_primitive_t primitive; /* NULL: a free entry */
+    dnnl_primitive_t primitive; /* NULL: the entry is free */
     dnnl_memory_t memory[OPERANDS];
     dnnl_exec_arg_t arguments[OPERANDS];
     int argument_count;
@@ -37,13 +37,13 @@ struct sl_products {
     sl_allocator allocator;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    product *entries; /* open addressing; a power of two, at most half full */
+    product *entries; /* open addressing; the size is a power of two, at most half of it full */
     size_t entry_count, count;
     void *pad;
     size_t pad_size;
 };
 
-static sl_status failed(dnnl_status_t result, const char *what) {
+static sl_status fail_dnnl(dnnl_status_t result, const char *what) {
     if (result == dnnl_out_of_memory)
         return sl_fail(SL_ENOMEM, "oneDNN cannot %s: out of memory; free memory or use smaller layers", what);
     return sl_fail(SL_EUNSUPPORTED, "oneDNN cannot %s (its status %d); build without oneDNN to predict by plain C",
@@ -54,12 +54,12 @@ static sl_status failed(dnnl_status_t result, const char *what) {
     do {                                                                                                               \
         dnnl_status_t result_ = (expression);                                                                          \
         if (result_ != dnnl_success) {                                                                                 \
-            status = failed(result_, what);                                                                            \
+            status = fail_dnnl(result_, what);                                                                         \
             goto label;                                                                                                \
         }                                                                                                              \
     } while (0)
 
-/* Sets the calling task's number of threads and returns what it was. */
+/* Sets the calling task's number of threads. Returns the number before. */
 static int use_threads(size_t threads) {
 #ifdef _OPENMP
     int before = omp_get_max_threads();
@@ -77,8 +77,8 @@ static dnnl_data_type_t data_type(sl_dtype type) {
     return type == SL_BF16 ? dnnl_bf16 : type == SL_F16 ? dnnl_f16 : dnnl_f32;
 }
 
-static dnnl_status_t matrix(sl_dtype type, size_t rows, size_t columns, size_t row_stride, size_t column_stride,
-                            dnnl_memory_desc_t *out) {
+static dnnl_status_t make_matrix_layout(sl_dtype type, size_t rows, size_t columns, size_t row_stride,
+                                        size_t column_stride, dnnl_memory_desc_t *out) {
     dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)columns};
     dnnl_dims_t strides = {(dnnl_dim_t)row_stride, (dnnl_dim_t)column_stride};
     return dnnl_memory_desc_create_with_strides(out, 2, dims, data_type(type), strides);
@@ -95,9 +95,9 @@ static dnnl_status_t append_activation(dnnl_primitive_attr_t attributes, sl_acti
     return result;
 }
 
-/* Describes a product. weights: their layout; NULL: the one that oneDNN prefers. */
-static sl_status describe(dnnl_engine_t engine, const sl_product_shape *shape, const_dnnl_memory_desc_t weights,
-                          dnnl_primitive_desc_t *out) {
+/* Describes a product. weights: their layout; NULL: oneDNN chooses. */
+static sl_status describe_product(dnnl_engine_t engine, const sl_product_shape *shape, const_dnnl_memory_desc_t weights,
+                                  dnnl_primitive_desc_t *out) {
     sl_status status = SL_OK;
     static const char what[] = "describe a matrix product";
     dnnl_primitive_attr_t attributes = NULL;
@@ -106,11 +106,11 @@ static sl_status describe(dnnl_engine_t engine, const sl_product_shape *shape, c
     DNNL_TRY(dnnl_primitive_attr_create(&attributes), what, done);
     DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user), what, done);
     if (shape->activation != SL_LINEAR) DNNL_TRY(append_activation(attributes, shape->activation), what, done);
-    DNNL_TRY(matrix(shape->type, shape->rows, shape->in, shape->src_transposed ? 1 : stride,
-                    shape->src_transposed ? stride : 1, &src),
+    DNNL_TRY(make_matrix_layout(shape->type, shape->rows, shape->in, shape->src_transposed ? 1 : stride,
+                                shape->src_transposed ? stride : 1, &src),
              what, done);
-    DNNL_TRY(matrix(SL_F32, shape->rows, shape->out, shape->out, 1, &dst), what, done);
-    if (shape->has_bias) DNNL_TRY(matrix(SL_F32, 1, shape->out, shape->out, 1, &bias), what, done);
+    DNNL_TRY(make_matrix_layout(SL_F32, shape->rows, shape->out, shape->out, 1, &dst), what, done);
+    if (shape->has_bias) DNNL_TRY(make_matrix_layout(SL_F32, 1, shape->out, shape->out, 1, &bias), what, done);
     if (!weights) {
         dnnl_dims_t dims = {(dnnl_dim_t)shape->in, (dnnl_dim_t)shape->out};
         DNNL_TRY(dnnl_memory_desc_create_with_tag(&any, 2, dims, data_type(shape->type), dnnl_format_tag_any), what,
@@ -127,14 +127,15 @@ done:
     return status;
 }
 
-static sl_status describe_given(dnnl_engine_t engine, const sl_product_shape *shape, dnnl_primitive_desc_t *out) {
-    if (shape->packed) return describe(engine, shape, shape->packed->layout, out);
+static sl_status describe_with_weights(dnnl_engine_t engine, const sl_product_shape *shape,
+                                       dnnl_primitive_desc_t *out) {
+    if (shape->packed) return describe_product(engine, shape, shape->packed->layout, out);
     dnnl_memory_desc_t weights = NULL;
     int transposed = shape->weights_transposed;
-    dnnl_status_t result =
-        matrix(shape->type, shape->in, shape->out, transposed ? 1 : shape->out, transposed ? shape->in : 1, &weights);
-    if (result != dnnl_success) return failed(result, "describe a matrix");
-    sl_status status = describe(engine, shape, weights, out);
+    dnnl_status_t result = make_matrix_layout(shape->type, shape->in, shape->out, transposed ? 1 : shape->out,
+                                              transposed ? shape->in : 1, &weights);
+    if (result != dnnl_success) return fail_dnnl(result, "describe a matrix");
+    sl_status status = describe_product(engine, shape, weights, out);
     dnnl_memory_desc_destroy(weights);
     return status;
 }
@@ -177,7 +178,7 @@ static sl_status product_make(sl_products *products, const sl_product_shape *sha
     sl_status status = SL_OK;
     product made = {.shape = *shape};
     dnnl_primitive_desc_t desc = NULL;
-    SL_TRY_GOTO(describe_given(products->engine, shape, &desc), done);
+    SL_TRY_GOTO(describe_with_weights(products->engine, shape, &desc), done);
     DNNL_TRY(dnnl_primitive_create(&made.primitive, desc), "make a matrix product", done);
     SL_TRY_GOTO(make_memories(products, &made, desc), done);
     *out = made;
@@ -189,8 +190,8 @@ done:
 
 /* ---- Packed weights ---- */
 
-static sl_status reorder(dnnl_engine_t engine, dnnl_stream_t stream, const float *weights, size_t in, size_t out,
-                         sl_packed *packed) {
+static sl_status reorder_weights(dnnl_engine_t engine, dnnl_stream_t stream, const float *weights, size_t in,
+                                 size_t out, sl_packed *packed) {
     sl_status status = SL_OK;
     static const char what[] = "reorder weights";
     dnnl_memory_desc_t plain = NULL;
@@ -199,9 +200,9 @@ static sl_status reorder(dnnl_engine_t engine, dnnl_stream_t stream, const float
     dnnl_primitive_t primitive = NULL;
     union {
         const float *in;
-        void *handle; /* oneDNN takes sources by the type of destinations, and only reads them */
+        void *handle; /* oneDNN only reads sources, but their type is not const */
     } source = {weights};
-    DNNL_TRY(matrix(SL_F32, in, out, out, 1, &plain), what, done);
+    DNNL_TRY(make_matrix_layout(SL_F32, in, out, out, 1, &plain), what, done);
     DNNL_TRY(dnnl_reorder_primitive_desc_create(&desc, plain, engine, packed->layout, engine, NULL), what, done);
     DNNL_TRY(dnnl_primitive_create(&primitive, desc), what, done);
     DNNL_TRY(dnnl_memory_create(&from, plain, engine, source.handle), what, done);
@@ -218,16 +219,17 @@ done:
     return status;
 }
 
-static sl_status pack(sl_products *products, const float *weights, const sl_product_shape *shape, sl_packed *packed) {
+static sl_status pack_weights(sl_products *products, const float *weights, const sl_product_shape *shape,
+                              sl_packed *packed) {
     sl_status status = SL_OK;
     dnnl_primitive_desc_t desc = NULL;
-    SL_TRY_GOTO(describe(products->engine, shape, NULL, &desc), done);
+    SL_TRY_GOTO(describe_product(products->engine, shape, NULL, &desc), done);
     DNNL_TRY(dnnl_memory_desc_clone(&packed->layout, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0)),
              "copy a layout", done);
     size_t bytes = dnnl_memory_desc_get_size(packed->layout);
     SL_TRY_GOTO(sl_mem_alloc(&packed->allocator, bytes, &packed->data), done);
     packed->bytes = bytes;
-    SL_TRY_GOTO(reorder(products->engine, products->stream, weights, shape->in, shape->out, packed), done);
+    SL_TRY_GOTO(reorder_weights(products->engine, products->stream, weights, shape->in, shape->out, packed), done);
 done:
     dnnl_primitive_desc_destroy(desc);
     return status;
@@ -247,7 +249,7 @@ sl_status sl_packed_create(const float *weights, size_t rows, size_t in, size_t 
     made = block;
     made->allocator = *allocator;
     SL_TRY_GOTO(sl_products_create(allocator, &products), done);
-    SL_TRY_GOTO(pack(products, weights, &shape, made), done);
+    SL_TRY_GOTO(pack_weights(products, weights, &shape, made), done);
     *packed = made;
     made = NULL;
 done:
@@ -286,7 +288,7 @@ fail:
     return status;
 }
 
-static void drop_all(sl_products *products) {
+static void drop_products(sl_products *products) {
     for (size_t i = 0; i < products->entry_count; i++)
         if (products->entries[i].primitive) product_free(&products->entries[i]);
     products->count = 0;
@@ -295,7 +297,7 @@ static void drop_all(sl_products *products) {
 void sl_products_free(sl_products *products) {
     if (!products) return;
     sl_allocator allocator = products->allocator;
-    if (products->entries) drop_all(products);
+    if (products->entries) drop_products(products);
     sl_mem_free(&allocator, products->entries, products->entry_count * sizeof(product));
     sl_mem_free(&allocator, products->pad, products->pad_size);
     dnnl_stream_destroy(products->stream);
@@ -310,8 +312,8 @@ static int same_shape(const sl_product_shape *a, const sl_product_shape *b) {
            a->threads == b->threads && a->type == b->type;
 }
 
-/* Returns the entry with the shape, or the free one where it would go. */
-static product *entry_of(product *entries, size_t entry_count, const sl_product_shape *shape) {
+/* Returns the entry of the shape, or the free entry that it gets. */
+static product *find_entry(product *entries, size_t entry_count, const sl_product_shape *shape) {
     uint64_t hash = shape->rows * 0x9e3779b97f4a7c15u + shape->in * 0xc2b2ae3d27d4eb4fu +
                     shape->out * 0x165667b19e3779f9u + shape->stride;
     hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u;
@@ -320,35 +322,35 @@ static product *entry_of(product *entries, size_t entry_count, const sl_product_
     }
 }
 
-static sl_status make_room(sl_products *products) {
-    if (products->count >= MOST_PRODUCTS) drop_all(products);
+static sl_status reserve_entry(sl_products *products) {
+    if (products->count >= MAX_PRODUCTS) drop_products(products);
     if (2 * (products->count + 1) <= products->entry_count) return SL_OK;
     size_t larger = 2 * products->entry_count;
     void *block;
     SL_TRY(sl_mem_alloc(&products->allocator, larger * sizeof(product), &block));
     for (size_t i = 0; i < products->entry_count; i++)
         if (products->entries[i].primitive)
-            *entry_of(block, larger, &products->entries[i].shape) = products->entries[i];
+            *find_entry(block, larger, &products->entries[i].shape) = products->entries[i];
     sl_mem_free(&products->allocator, products->entries, products->entry_count * sizeof(product));
     products->entries = block;
     products->entry_count = larger;
     return SL_OK;
 }
 
-static sl_status run(sl_products *products, const product *made, void *const operands[OPERANDS]) {
+static sl_status run_primitive(sl_products *products, const product *made, void *const operands[OPERANDS]) {
     for (size_t i = 0; i < OPERANDS; i++) {
         if (!made->memory[i]) continue;
         dnnl_status_t result = dnnl_memory_set_data_handle(made->memory[i], operands[i]);
-        if (result != dnnl_success) return failed(result, "take an operand");
+        if (result != dnnl_success) return fail_dnnl(result, "take an operand");
     }
     dnnl_status_t result =
         dnnl_primitive_execute(made->primitive, products->stream, made->argument_count, made->arguments);
     if (result == dnnl_success) result = dnnl_stream_wait(products->stream);
-    return result == dnnl_success ? SL_OK : failed(result, "multiply matrices");
+    return result == dnnl_success ? SL_OK : fail_dnnl(result, "multiply matrices");
 }
 
-/* oneDNN tells the instructions that CPUID shows and ONEDNN_MAX_CPU_ISA allows. Without those of BF16, oneDNN
- * multiplies BF16 some four times slower than F32. */
+/* oneDNN reports the instructions that CPUID and ONEDNN_MAX_CPU_ISA allow. Without BF16 instructions, it multiplies
+ * BF16 about four times slower than F32. */
 int sl_net_multiplies(sl_dtype type) {
     unsigned found = (unsigned)dnnl_get_effective_cpu_isa();
     unsigned needed = type == SL_BF16  ? (unsigned)dnnl_cpu_isa_avx512_core_bf16
@@ -361,17 +363,17 @@ sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, 
                           const float *bias, float *dst) {
     sl_status status = SL_OK;
     int before = use_threads(shape->threads);
-    product *made = entry_of(products->entries, products->entry_count, shape);
+    product *made = find_entry(products->entries, products->entry_count, shape);
     if (!made->primitive) {
-        SL_TRY_GOTO(make_room(products), done);
-        made = entry_of(products->entries, products->entry_count, shape);
+        SL_TRY_GOTO(reserve_entry(products), done);
+        made = find_entry(products->entries, products->entry_count, shape);
         SL_TRY_GOTO(product_make(products, shape, made), done);
         products->count++;
     }
     const void *sources[] = {src, shape->packed ? shape->packed->data : weights, bias};
     void *operands[OPERANDS] = {[DST] = dst, [PAD] = products->pad};
-    memcpy(operands, sources, sizeof sources); /* oneDNN's handles are not const; sources are only read */
-    status = run(products, made, operands);
+    memcpy(operands, sources, sizeof sources); /* oneDNN's handles are not const, but it only reads sources */
+    status = run_primitive(products, made, operands);
 done:
     if (before != (int)shape->threads) use_threads((size_t)before);
     return status;

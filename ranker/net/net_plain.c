@@ -1,5 +1,5 @@
-/* Products without oneDNN: plain loops on the calling thread. They are enough to predict. Training needs products of
- * transposed matrices; net_train.c refuses it earlier. */
+/* Products without oneDNN: plain loops on the calling thread. Prediction needs no more. Training needs products of
+ * transposed matrices, and net_train.c refuses it earlier. */
 #include "ranker/net/loops.h"
 #include "ranker/net/net_product.h"
 
@@ -51,8 +51,14 @@ sl_status sl_products_run(sl_products *products, const sl_product_shape *shape, 
         return sl_fail(SL_EUNSUPPORTED, "products of %s need a build with oneDNN 3.x", sl_dtype_name(shape->type));
     if (shape->src_transposed || shape->weights_transposed)
         return sl_fail(SL_EUNSUPPORTED, "products of transposed matrices need a build with oneDNN 3.x");
-    sl_plain_product product = {
-        src, weights, shape->has_bias ? bias : NULL, shape->stride, shape->rows, shape->in, shape->out, dst};
+    sl_plain_product product = {.src = src,
+                                .weights = weights,
+                                .bias = shape->has_bias ? bias : NULL,
+                                .stride = shape->stride,
+                                .rows = shape->rows,
+                                .in = shape->in,
+                                .out = shape->out,
+                                .dst = dst};
     loops->product(&product);
     if (shape->activation != SL_LINEAR) loops->activate(dst, shape->rows * shape->out, shape->activation, dst);
     return SL_OK;

@@ -1,24 +1,23 @@
-/* A net that serves: weights packed once, and tiles of rows whose activations stay in the second-level cache. */
+/* A net for serving. Weights are packed once. The activations of a tile of rows stay in the L2 cache. */
 #include "base/prefetch.h"
 #include "ranker/net/loops.h"
-#include "ranker/net/net_coded.h"
+#include "ranker/net/net_layer.h"
 #include "ranker/net/net_product.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Products are made for row counts of 1, 2 and multiples of this. Rows that fill up a count are computed and
- * dropped. */
+/* Products exist for row counts of 1, 2 and multiples of this. Rows that pad a count are computed and dropped. */
 #define GRANULE 4u
-/* Bytes that the widest layer's inputs and outputs of a tile may take: half of a second-level cache of 1 MB. The
- * weights stream through the other half. */
-#define TILE_BYTES ((size_t)512 << 10)
-#define MOST_TILE  512u
-/* Rows of a product on the caller's arrays, where no row can be added: this many, then powers of two. */
+/* Limit on the bytes of the widest layer's inputs and outputs in a tile: half of an L2 cache of 1 MB. The weights
+ * stream through the other half. */
+#define TILE_BYTES    ((size_t)512 << 10)
+#define MAX_TILE_ROWS 512u
+/* Rows of a product on the caller's arrays, which have no room for padding: this many, then smaller powers of two. */
 #define FIRST_TILE 128u
 /* The largest matrix, in weights, that a product of one row reads row-major: 256 KB. */
-#define LITTLE_MATRIX ((size_t)64 << 10)
-/* Bytes of item rows that are prefetched ahead of their use. */
+#define SMALL_MATRIX ((size_t)64 << 10)
+/* Bytes of item rows to prefetch ahead of their use. */
 #define AHEAD_BYTES ((size_t)8 << 10)
 
 struct sl_net {
@@ -26,9 +25,9 @@ struct sl_net {
     sl_net_shape shape;
     const sl_loops *loops;
     size_t tile_rows; /* a multiple of GRANULE */
-    float *weights;   /* the whole block, as it was given; NULL if no layer is of floats */
+    float *weights;   /* the caller's block; NULL if no layer is floats */
     sl_packed *packed[SL_MAX_LAYERS];
-    sl_net_layer coded[SL_MAX_LAYERS]; /* layers that are not of floats */
+    sl_net_layer coded[SL_MAX_LAYERS]; /* INT8 and bf16 layers */
     int has_int8, has_bf16;
 };
 
@@ -37,11 +36,11 @@ struct sl_net_run {
     const sl_net *net;
     size_t max_rows;
     sl_products *products;
-    float *input; /* (max_rows rounded up to GRANULE, width[0]), and width[0] zeros behind it */
+    float *input; /* (max_rows rounded up to GRANULE, width[0]), then width[0] zeros */
     const float *zeros;
-    float *tiles[2];              /* by turns a layer's inputs and its outputs, of a tile */
+    float *tiles[2];              /* a layer's inputs and its outputs of a tile, in turn */
     size_t input_size, tile_size; /* in bytes */
-    sl_net_scratch scratch;       /* of layers that are not of floats */
+    sl_net_scratch scratch;       /* of INT8 and bf16 layers */
 };
 
 static size_t tile_rows_of(const sl_net_shape *shape) {
@@ -51,7 +50,7 @@ static size_t tile_rows_of(const sl_net_shape *shape) {
         most = both > most ? both : most;
     }
     size_t rows = TILE_BYTES / (most * sizeof(float)) / GRANULE * GRANULE;
-    return rows < GRANULE ? GRANULE : rows > MOST_TILE ? MOST_TILE : rows;
+    return rows < GRANULE ? GRANULE : rows > MAX_TILE_ROWS ? MAX_TILE_ROWS : rows;
 }
 
 static sl_status make_layer(sl_net *net, const float *weights, const sl_layer_codes *codes, size_t l) {
@@ -160,8 +159,8 @@ static size_t bucket_of(size_t rows) {
     return rows <= 2 ? rows : sl_round_up(rows, GRANULE);
 }
 
-/* Returns the rows of the next tile where `rows` are left. Tiles are of nearly equal size, in whole granules: a request
- * needs products of one or two row counts. */
+/* Returns the rows of the next tile of `rows` remaining ones. Tiles have nearly equal sizes in whole granules, so that
+ * a request needs products of one or two row counts. */
 static size_t next_tile(size_t rows, size_t tile_rows) {
     size_t granules = (rows + GRANULE - 1) / GRANULE;
     size_t tiles = (rows + tile_rows - 1) / tile_rows;
@@ -173,10 +172,9 @@ static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
     return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
 }
 
-/* oneDNN's ReLU gives 0 for NaN, and so do codes. Every ReLU gives 0 for -infinity. The row's outputs would look as
- * good as any. A NaN or infinity among a row's inputs makes every sum of the first layer not finite. So one sum tells:
- * 0 times it is added to the outputs.
- */
+/* Whether the net can hide NaN. oneDNN's ReLU and codes turn NaN into 0, and every ReLU turns -infinity into 0. The
+ * row's outputs would then look valid. But NaN or infinity among a row's inputs makes every sum of the first layer not
+ * finite. So 0 times one such sum, the taint, is added to the outputs. */
 static int hides_nan(const sl_net *net) {
     return net->has_int8 || net->has_bf16 ||
            (sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1);
@@ -189,32 +187,39 @@ static void add_taint(const sl_net *net, const float *taint, size_t rows, float 
             out[r * outputs + o] += taint[r];
 }
 
-/* Tells whether a product costs less than a call of oneDNN: one column, or one row and a matrix small enough for a near
+/* Whether a product costs less than a call of oneDNN: it has one column, or one row and a matrix that fits a near
  * cache. */
-static int is_little(const sl_product_shape *product) {
-    return product->out == 1 || (product->rows == 1 && product->in * product->out <= LITTLE_MATRIX);
+static int is_small(const sl_product_shape *product) {
+    return product->out == 1 || (product->rows == 1 && product->in * product->out <= SMALL_MATRIX);
 }
 
 static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const float *x, const float *weights,
                           float *y) {
     const float *bias = weights + shape->in * shape->out;
-    if (!is_little(shape)) return sl_products_run(run->products, shape, x, weights, bias, y);
+    if (!is_small(shape)) return sl_products_run(run->products, shape, x, weights, bias, y);
     const sl_loops *loops = run->net->loops;
-    sl_plain_product plain = {x, weights, bias, shape->stride, shape->rows, shape->in, shape->out, y};
+    sl_plain_product plain = {.src = x,
+                              .weights = weights,
+                              .bias = bias,
+                              .stride = shape->stride,
+                              .rows = shape->rows,
+                              .in = shape->in,
+                              .out = shape->out,
+                              .dst = y};
     loops->product(&plain);
     if (shape->activation != SL_LINEAR) loops->activate(y, shape->rows * shape->out, shape->activation, y);
     return SL_OK;
 }
 
-/* Rows between two layers: floats, or codes or bf16 numbers in the scratch. */
-typedef struct tile_rows {
+/* The rows of a tile between two layers: floats, or codes or bf16 numbers in the scratch. */
+typedef struct tile_state {
     size_t rows;
-    const float *x;    /* NULL: in the scratch */
-    size_t turn;       /* of the tile that the next floats go to */
-    size_t codes_turn; /* of the scratch with the rows, and of that which the next ones go to */
-} tile_rows;
+    const float *x;      /* NULL: they are in the scratch */
+    size_t buffer;       /* index of the tile buffer that the next floats go to */
+    size_t codes_buffer; /* index of the scratch buffer with the rows; the next ones go to the other */
+} tile_state;
 
-static sl_status run_f32(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
+static sl_status run_f32_layer(sl_net_run *run, size_t l, tile_state *tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t bucket = bucket_of(tile->rows);
     sl_product_shape product = {.rows = bucket,
@@ -227,42 +232,43 @@ static sl_status run_f32(sl_net_run *run, size_t l, tile_rows *tile, float *out)
                                 .threads = 1};
     const float *weights = run->net->weights + sl_net_weight_at(shape, l);
     int to_caller = l + 1 == shape->layers && bucket == tile->rows;
-    float *y = to_caller ? out : run->tiles[tile->turn];
+    float *y = to_caller ? out : run->tiles[tile->buffer];
     SL_TRY(multiply(run, &product, tile->x, weights, y));
     tile->x = y;
-    tile->turn = !tile->turn;
+    tile->buffer = !tile->buffer;
     return SL_OK;
 }
 
-static void run_coded(sl_net_run *run, size_t l, tile_rows *tile, float *out) {
+static void run_coded_layer(sl_net_run *run, size_t l, tile_state *tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
     const sl_net_layer *layer = &run->net->coded[l];
     if (tile->x) {
-        const sl_layer_inputs inputs = {tile->x, shape->width[l], tile->rows, 0, shape->width[l]};
-        sl_net_layer_take(&run->scratch, layer, &inputs, tile->codes_turn, 0);
+        const sl_layer_inputs inputs = {
+            .x = tile->x, .stride = shape->width[l], .rows = tile->rows, .count = shape->width[l]};
+        sl_net_layer_encode_inputs(&run->scratch, layer, &inputs, tile->codes_buffer, 0);
     }
-    if (sl_net_layer_gives_codes(layer)) {
-        sl_net_layer_give(&run->scratch, layer, tile->rows, tile->codes_turn, NULL);
+    if (sl_net_layer_outputs_codes(layer)) {
+        sl_net_layer_multiply(&run->scratch, layer, tile->rows, tile->codes_buffer, NULL);
         tile->x = NULL;
-        tile->codes_turn = !tile->codes_turn;
+        tile->codes_buffer = !tile->codes_buffer;
         return;
     }
     sl_activation activation = activation_of(shape, l);
-    float *y = l + 1 == shape->layers ? out : run->tiles[tile->turn];
-    sl_net_layer_give(&run->scratch, layer, tile->rows, tile->codes_turn, y);
+    float *y = l + 1 == shape->layers ? out : run->tiles[tile->buffer];
+    sl_net_layer_multiply(&run->scratch, layer, tile->rows, tile->codes_buffer, y);
     if (activation != SL_LINEAR) run->net->loops->activate(y, tile->rows * shape->width[l + 1], activation, y);
     tile->x = y;
-    tile->turn = !tile->turn;
+    tile->buffer = !tile->buffer;
 }
 
-/* Runs layers `first` to the last. tile->x has room for bucket_of(rows) rows and is not tiles[turn]. */
-static sl_status run_layers(sl_net_run *run, size_t first, tile_rows tile, float *out) {
+/* Runs layers `first` to the last. tile.x has room for bucket_of(rows) rows and is not tiles[buffer]. */
+static sl_status run_layers(sl_net_run *run, size_t first, tile_state tile, float *out) {
     const sl_net_shape *shape = &run->net->shape;
     for (size_t l = first; l < shape->layers; l++) {
         if (sl_net_layer_is_coded(&run->net->coded[l]))
-            run_coded(run, l, &tile, out);
+            run_coded_layer(run, l, &tile, out);
         else
-            SL_TRY(run_f32(run, l, &tile, out));
+            SL_TRY(run_f32_layer(run, l, &tile, out));
     }
     if (tile.x != out) memcpy(out, tile.x, tile.rows * shape->width[shape->layers] * sizeof *out);
     return SL_OK;
@@ -277,10 +283,10 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
     SL_TRY(check_rows(run, rows));
     const sl_net_shape *shape = &run->net->shape;
     for (size_t at = 0, tile; at < rows; at += tile) {
-        float taint[MOST_TILE], *to = out + at * shape->width[shape->layers];
+        float taint[MAX_TILE_ROWS], *to = out + at * shape->width[shape->layers];
         const float *x = run->input + at * shape->width[0];
         tile = next_tile(rows - at, run->net->tile_rows);
-        SL_TRY(run_layers(run, 0, (tile_rows){.rows = tile, .x = x}, to));
+        SL_TRY(run_layers(run, 0, (tile_state){.rows = tile, .x = x}, to));
         if (!hides_nan(run->net)) continue;
         for (size_t r = 0; r < tile; r++, x += shape->width[0])
             taint[r] = run->net->loops->dot(x, run->zeros, shape->width[0]);
@@ -289,7 +295,7 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
     return SL_OK;
 }
 
-/* Writes sums without terms, which oneDNN does not make. */
+/* Writes sums without terms, which oneDNN does not support. */
 static void fill_empty(const sl_first_part *part, const float *bias, size_t width, size_t rows, float *out) {
     for (size_t r = 0; r < rows; r++) {
         if (part->with_bias)
@@ -299,12 +305,12 @@ static void fill_empty(const sl_first_part *part, const float *bias, size_t widt
     }
 }
 
-/* Codes hide what is not finite: such rows get NaN. */
-static void run_coded_first(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride, size_t rows,
-                            float *out) {
-    const sl_layer_inputs inputs = {x, stride, rows, part->from, part->count};
+/* Runs the part of a coded first layer. Codes hide NaN and infinity, so rows with them get NaN here. */
+static void run_coded_first_layer(sl_net_run *run, const sl_first_part *part, const float *x, size_t stride,
+                                  size_t rows, float *out) {
+    const sl_layer_inputs inputs = {.x = x, .stride = stride, .rows = rows, .from = part->from, .count = part->count};
     size_t width = run->net->shape.width[1];
-    sl_net_layer_part(&run->scratch, &run->net->coded[0], &inputs, part->with_bias, out);
+    sl_net_layer_part_sums(&run->scratch, &run->net->coded[0], &inputs, part->with_bias, out);
     for (size_t r = 0; r < rows; r++) {
         float taint = run->net->loops->dot(x + r * stride, run->zeros, part->count);
         for (size_t o = 0; taint != 0 && o < width; o++)
@@ -327,7 +333,7 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
         return SL_OK;
     }
     if (coded) {
-        run_coded_first(run, part, x, stride, rows, out);
+        run_coded_first_layer(run, part, x, stride, rows, out);
         return SL_OK;
     }
     for (size_t at = 0, tile; at < rows; at += tile) {
@@ -345,21 +351,21 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
     return SL_OK;
 }
 
-/* Sums of the first layer in parts: the user's, and of each row the item's and the pair's. */
+/* Parts of the first layer's sums: the user's, and for each row the item's and the pair's. */
 typedef struct first_sums {
     const float *user; /* width[1] floats */
     const sl_item_rows *items;
     const float *pair; /* (rows, width[1]), or NULL */
     size_t rows, width;
-    size_t item_bytes; /* of one item's part */
+    size_t item_bytes; /* bytes of one item's part */
 } first_sums;
 
 static size_t rows_ahead(const first_sums *sums) {
     return AHEAD_BYTES / sums->item_bytes + 1;
 }
 
-/* Prefetches an item's part, which may begin anywhere in a line. */
-static void expect_item(const first_sums *sums, size_t r) {
+/* Prefetches an item's part, which may begin within a cache line. */
+static void prefetch_item(const first_sums *sums, size_t r) {
     const char *row = sums->items->rows[r];
     size_t into_line = (uintptr_t)row % SL_PREFETCH_LINE;
     sl_prefetch(row - into_line, sums->item_bytes + into_line);
@@ -374,25 +380,25 @@ static sl_first_row row_of(const first_sums *sums, size_t r) {
                           .item_scale = items->type == SL_I8 ? items->scales[r] : 1};
 }
 
-static size_t element_of(sl_dtype type) {
+static size_t element_size(sl_dtype type) {
     return type == SL_F32 ? sizeof(float) : type == SL_BF16 ? sizeof(uint16_t) : sizeof(int8_t);
 }
 
-/* Returns the first element of the item's part. */
-static float first_of_item(const sl_first_row *row) {
+/* Returns the first value of the item's part. */
+static float first_item_value(const sl_first_row *row) {
     if (row->item_type == SL_I8) return (float)*(const int8_t *)row->item * row->item_scale;
     if (row->item_type == SL_F32) return *(const float *)row->item;
     return sl_bf16_value(*(const uint16_t *)row->item);
 }
 
-/* The second layer where it is not of floats; else NULL. */
+/* Returns the second layer if it is INT8 or bf16; else NULL. */
 static const sl_net_layer *coded_next(const sl_net *net) {
     return net->shape.layers > 1 && sl_net_layer_is_coded(&net->coded[1]) ? &net->coded[1] : NULL;
 }
 
-/* Computes the first layer's outputs of rows `at` to at + tile. Floats go into `out`. The second layer's inputs go into
- * the scratch, by way of one row of `out`, which stays in a near cache. taint gets 0, or NaN for a row whose sums are
- * not finite (see add_taint). */
+/* Computes the first layer's outputs of rows `at` to at + tile. Floats go to `out`. Inputs of a coded second layer go
+ * to the scratch, through one row of `out`, which stays in a near cache. taint gets 0, or NaN for a row whose sums are
+ * not finite (see hides_nan). */
 static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t tile, float *out, float *taint) {
     const sl_loops *loops = run->net->loops;
     const sl_net_layer *next = coded_next(run->net);
@@ -400,12 +406,12 @@ static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t
     size_t ahead = rows_ahead(sums);
     for (size_t r = at; r < at + tile; r++) {
         const sl_first_row row = row_of(sums, r);
-        if (r + ahead < sums->rows) expect_item(sums, r + ahead);
+        if (r + ahead < sums->rows) prefetch_item(sums, r + ahead);
         float *y = next ? out : out + (r - at) * sums->width;
         loops->join(&row, sums->width, activation, y);
-        const sl_layer_inputs inputs = {y, sums->width, 1, 0, sums->width};
-        if (next) sl_net_layer_take(&run->scratch, next, &inputs, 0, r - at);
-        taint[r - at] = (row.user[0] + first_of_item(&row) + (row.pair ? row.pair[0] : 0)) * 0;
+        const sl_layer_inputs inputs = {.x = y, .stride = sums->width, .rows = 1, .count = sums->width};
+        if (next) sl_net_layer_encode_inputs(&run->scratch, next, &inputs, 0, r - at);
+        taint[r - at] = (row.user[0] + first_item_value(&row) + (row.pair ? row.pair[0] : 0)) * 0;
     }
 }
 
@@ -413,15 +419,20 @@ sl_status sl_net_run_rest(sl_net_run *run, const float *user, const sl_item_rows
                           float *out) {
     const sl_net_shape *shape = &run->net->shape;
     size_t width = shape->width[1], outputs = shape->width[shape->layers];
-    const first_sums sums = {user, items, pair, rows, width, width * element_of(items->type)};
+    const first_sums sums = {.user = user,
+                             .items = items,
+                             .pair = pair,
+                             .rows = rows,
+                             .width = width,
+                             .item_bytes = width * element_size(items->type)};
     for (size_t r = 0; r < rows && r < rows_ahead(&sums); r++)
-        expect_item(&sums, r);
+        prefetch_item(&sums, r);
     for (size_t at = 0, tile; at < rows; at += tile) {
         tile = next_tile(rows - at, run->net->tile_rows);
-        float taint[MOST_TILE];
+        float taint[MAX_TILE_ROWS];
         join_tile(run, &sums, at, tile, run->tiles[0], taint);
         const float *x = coded_next(run->net) ? NULL : run->tiles[0];
-        SL_TRY(run_layers(run, 1, (tile_rows){.rows = tile, .x = x, .turn = 1}, out + at * outputs));
+        SL_TRY(run_layers(run, 1, (tile_state){.rows = tile, .x = x, .buffer = 1}, out + at * outputs));
         if (hides_nan(run->net)) add_taint(run->net, taint, tile, out + at * outputs);
     }
     return SL_OK;

@@ -1,5 +1,5 @@
-/* A net that trains: the activations of a mini-batch, and the gradients by them. Weights are the caller's. They change
- * between two steps and stay row-major. */
+/* A net for training: the activations of a mini-batch, and the gradients by them. The caller owns the weights, which
+ * change between steps and stay row-major. */
 #include "base/random.h"
 #include "base/thread.h"
 #include "ranker/net/net_fake.h"
@@ -7,23 +7,23 @@
 
 #include <string.h>
 
-/* Multiplications of a call below which a second thread costs more than it saves. */
+/* With fewer multiplications than this, a second thread costs more than it saves. */
 #define WORK_OF_A_THREAD ((size_t)1 << 22)
 #define DROPOUT_STEPS    65536.0
-/* Floats of a layer's rows that are activated and rounded at a time: 16 KB, which stay in a near cache. */
+/* Floats of a layer's rows to activate and round at a time: 16 KB, which stay in a near cache. */
 #define PIECE ((size_t)1 << 12)
-/* Weights from which on waking threads to round them pays. */
+/* Rounding weights on several threads pays from this many on. */
 #define WEIGHTS_OF_A_THREAD ((size_t)1 << 16)
 
-/* The operands of the products, rounded: 16-bit numbers, or floats where their products are emulated, or the steps of
- * fake quantisation. */
+/* The rounded operands of products: 16-bit numbers; floats if their products are emulated; or the steps of fake
+ * quantisation. */
 typedef struct operands {
-    sl_dtype type;               /* F32 and no fake: there are none */
-    sl_net_fake *fake;           /* NULL but for fake quantisation */
+    sl_dtype type;               /* F32 without `fake`: there are no rounded operands */
+    sl_net_fake *fake;           /* NULL without fake quantisation */
     size_t width;                /* bytes of a number */
-    void *weights;               /* in the layout of their block */
+    void *weights;               /* in the layout of the weights' block */
     void *values[SL_MAX_LAYERS]; /* inputs of each layer */
-    void *gradient;              /* by the outputs of the layer that backward is at */
+    void *gradient;              /* by the outputs of the layer that backward has reached */
 } operands;
 
 struct sl_net_trainer {
@@ -35,11 +35,11 @@ struct sl_net_trainer {
     double dropout;
     operands rounded;
     /* The last forward, for backward: */
-    int rounds; /* whether its operands were rounded */
+    int rounds; /* whether its operands are rounded */
     size_t rows;
     uint64_t seed, step;
     float *values[SL_MAX_LAYERS];    /* inputs of each layer */
-    float *sums[SL_MAX_LAYERS];      /* GELU: the sums before the activation; else the same as values */
+    float *sums[SL_MAX_LAYERS];      /* GELU: the sums before the activation; else the same as `values` */
     float *gradients[SL_MAX_LAYERS]; /* gradients of the loss by each layer's inputs */
     float *bias_parts;               /* column sums of each thread's rows, part_stride floats apart */
     size_t part_stride;
@@ -103,7 +103,7 @@ sl_status sl_net_trainer_create(const sl_net_shape *shape, size_t max_rows, size
 
 /* ---- Operands of 16 bits ---- */
 
-/* Numbers of the widest gradient by a layer's outputs. */
+/* Returns the numbers in the widest gradient by a layer's outputs. */
 static size_t gradient_count(const sl_net_trainer *trainer) {
     size_t widest = 0;
     for (size_t l = 1; l <= trainer->shape.layers; l++)
@@ -115,7 +115,7 @@ static int has_operands(const operands *rounded) {
     return rounded->type != SL_F32 || rounded->fake;
 }
 
-static void operands_free(const sl_net_trainer *trainer, operands *rounded) {
+static void free_operands(const sl_net_trainer *trainer, operands *rounded) {
     const sl_net_shape *shape = &trainer->shape;
     sl_net_fake_free(rounded->fake);
     sl_mem_free(&trainer->allocator, rounded->weights, sl_net_size(shape) * rounded->width);
@@ -125,7 +125,7 @@ static void operands_free(const sl_net_trainer *trainer, operands *rounded) {
     *rounded = (operands){.type = SL_F32};
 }
 
-static sl_status operands_make(const sl_net_trainer *trainer, operands *rounded) {
+static sl_status alloc_operands(const sl_net_trainer *trainer, operands *rounded) {
     const sl_net_shape *shape = &trainer->shape;
     const sl_allocator *allocator = &trainer->allocator;
     SL_TRY(sl_mem_alloc(allocator, sl_net_size(shape) * rounded->width, &rounded->weights));
@@ -134,33 +134,33 @@ static sl_status operands_make(const sl_net_trainer *trainer, operands *rounded)
     return sl_mem_alloc(allocator, gradient_count(trainer) * rounded->width, &rounded->gradient);
 }
 
-/* Takes up operands in place of the present ones. Takes `fake` over, on failure too. */
-static sl_status operands_use(sl_net_trainer *trainer, sl_dtype type, sl_net_fake *fake) {
+/* Replaces the trainer's operands. Takes over `fake`, also on failure. */
+static sl_status replace_operands(sl_net_trainer *trainer, sl_dtype type, sl_net_fake *fake) {
     int narrow = type != SL_F32 && sl_net_multiplies(type);
     operands rounded = {.type = type, .fake = fake, .width = narrow ? sizeof(uint16_t) : sizeof(float)};
     if (has_operands(&rounded)) {
-        sl_status status = operands_make(trainer, &rounded);
+        sl_status status = alloc_operands(trainer, &rounded);
         if (status != SL_OK) {
-            operands_free(trainer, &rounded);
+            free_operands(trainer, &rounded);
             return status;
         }
     }
-    operands_free(trainer, &trainer->rounded);
+    free_operands(trainer, &trainer->rounded);
     trainer->rounded = rounded;
     return SL_OK;
 }
 
-sl_status sl_net_trainer_use(sl_net_trainer *trainer, sl_dtype type) {
-    return operands_use(trainer, type, NULL);
+sl_status sl_net_trainer_set_type(sl_net_trainer *trainer, sl_dtype type) {
+    return replace_operands(trainer, type, NULL);
 }
 
-sl_status sl_net_trainer_fake(sl_net_trainer *trainer, const sl_fake_layer *layers) {
+sl_status sl_net_trainer_set_fake(sl_net_trainer *trainer, const sl_fake_layer *layers) {
     sl_net_fake *fake = NULL;
     if (layers) SL_TRY(sl_net_fake_create(&trainer->shape, trainer->threads, layers, &trainer->allocator, &fake));
-    return operands_use(trainer, SL_F32, fake);
+    return replace_operands(trainer, SL_F32, fake);
 }
 
-const sl_net_fake *sl_net_trainer_faked(const sl_net_trainer *trainer) {
+const sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer) {
     return trainer->rounded.fake;
 }
 
@@ -172,13 +172,13 @@ int sl_net_trainer_emulates(const sl_net_trainer *trainer) {
     return emulates(&trainer->rounded);
 }
 
-/* The place of number `at` among rounded numbers. */
+/* Returns the address of number `at` among rounded numbers. */
 static void *rounded_at(const sl_net_trainer *trainer, void *numbers, size_t at) {
     return (char *)numbers + at * trainer->rounded.width;
 }
 
-/* Rounds numbers `at` to at + count of `from` to the same places of `to`. */
-static void round_some(const sl_net_trainer *trainer, const float *from, void *to, size_t at, size_t count) {
+/* Rounds numbers `at` to at + count of `from` into the same places of `to`. */
+static void round_range(const sl_net_trainer *trainer, const float *from, void *to, size_t at, size_t count) {
     const operands *rounded = &trainer->rounded;
     if (emulates(rounded))
         trainer->loops->round(from + at, count, rounded->type, (float *)to + at);
@@ -186,20 +186,20 @@ static void round_some(const sl_net_trainer *trainer, const float *from, void *t
         trainer->loops->narrow(from + at, count, rounded->type, (uint16_t *)to + at);
 }
 
-static void round_all(const sl_net_trainer *trainer, const float *from, void *to, size_t count) {
+static void round_on_threads(const sl_net_trainer *trainer, const float *from, void *to, size_t count) {
     size_t worth = count / WEIGHTS_OF_A_THREAD + 1, threads = worth < trainer->threads ? worth : trainer->threads;
     if (threads == 1) {
-        round_some(trainer, from, to, 0, count);
+        round_range(trainer, from, to, 0, count);
         return;
     }
 #pragma omp parallel for num_threads((int)threads) schedule(static, 1)
     for (size_t t = 0; t < threads; t++) {
         size_t begin = count * t / threads, end = count * (t + 1) / threads;
-        round_some(trainer, from, to, begin, end - begin);
+        round_range(trainer, from, to, begin, end - begin);
     }
 }
 
-/* The type of the products' operands in the step at hand. */
+/* Returns the type of the products' operands in this step. */
 static sl_dtype product_type(const sl_net_trainer *trainer) {
     return trainer->rounds && !emulates(&trainer->rounded) ? trainer->rounded.type : SL_F32;
 }
@@ -207,7 +207,7 @@ static sl_dtype product_type(const sl_net_trainer *trainer) {
 void sl_net_trainer_free(sl_net_trainer *trainer) {
     if (!trainer) return;
     sl_allocator allocator = trainer->allocator;
-    operands_free(trainer, &trainer->rounded);
+    free_operands(trainer, &trainer->rounded);
     sl_products_free(trainer->products);
     for (size_t l = 0; l < trainer->shape.layers; l++) {
         if (trainer->sums[l] != trainer->values[l]) sl_mem_free(&allocator, trainer->sums[l], row_bytes(trainer, l));
@@ -222,7 +222,7 @@ float *sl_net_trainer_input(sl_net_trainer *trainer) {
     return trainer->values[0];
 }
 
-const float *sl_net_trainer_values(const sl_net_trainer *trainer, size_t layer) {
+const float *sl_net_trainer_layer_inputs(const sl_net_trainer *trainer, size_t layer) {
     return trainer->values[layer];
 }
 
@@ -230,117 +230,120 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer) {
     return trainer->gradients[0];
 }
 
-/* ---- What is not a product ---- */
+/* ---- Between the products ---- */
 
-/* Some rows of the mini-batch, and the number of the thread that takes them. */
-typedef struct span {
+/* Some rows of the mini-batch, and the number of their thread. */
+typedef struct row_span {
     size_t first, rows, thread;
-} span;
+} row_span;
 
-/* Threads for a layer, by the work of its product. One decision holds for all that is done with its matrices. */
+/* Returns the threads for a layer, by the work of its product. The same threads do all that concerns its matrices. */
 static size_t threads_for(const sl_net_trainer *trainer, size_t layer) {
     size_t work = trainer->rows * trainer->shape.width[layer] * trainer->shape.width[layer + 1];
     size_t worth = work / WORK_OF_A_THREAD + 1;
     return worth < trainer->threads ? worth : trainer->threads;
 }
 
-/* The dropout of layer l's inputs from row `first` on. */
+/* Returns the dropout of a layer's inputs from row `first` on. */
 static sl_dropout dropout_of(const sl_net_trainer *trainer, size_t layer, size_t first) {
     double kept = 1 - trainer->dropout;
     uint64_t seed = sl_random_at(sl_random_at(trainer->seed, trainer->step), layer);
-    return (sl_dropout){seed, first, (uint32_t)(trainer->dropout * DROPOUT_STEPS + 0.5), (float)(1 / kept)};
+    return (sl_dropout){.seed = seed,
+                        .first_row = first,
+                        .threshold = (uint32_t)(trainer->dropout * DROPOUT_STEPS + 0.5),
+                        .scale = (float)(1 / kept)};
 }
 
-static int drops(const sl_net_trainer *trainer) {
+static int has_dropout(const sl_net_trainer *trainer) {
     return trainer->dropout > 0 && trainer->seed != 0;
 }
 
-/* Part number `part` of `parts` equal parts of the mini-batch's rows. */
-static span rows_of(const sl_net_trainer *trainer, size_t part, size_t parts) {
+/* Returns part `part` of `parts` equal parts of the mini-batch's rows. */
+static row_span part_of_rows(const sl_net_trainer *trainer, size_t part, size_t parts) {
     size_t begin = trainer->rows * part / parts, end = trainer->rows * (part + 1) / parts;
-    return (span){begin, end - begin, part};
+    return (row_span){.first = begin, .rows = end - begin, .thread = part};
 }
 
-/* Rows of a layer that its loops take at a time. */
+/* Returns the rows of a layer to process at a time. */
 static size_t piece_rows(const sl_net_trainer *trainer, size_t layer, size_t rows) {
     size_t piece = PIECE / trainer->shape.width[layer] + 1;
     return trainer->rounds && piece < rows ? piece : rows;
 }
 
-static void drop_some(const sl_net_trainer *trainer, size_t layer, span part, float *numbers) {
-    if (!drops(trainer)) return;
+static void apply_dropout(const sl_net_trainer *trainer, size_t layer, row_span part, float *numbers) {
+    if (!has_dropout(trainer)) return;
     sl_dropout drop = dropout_of(trainer, layer, part.first);
     trainer->loops->dropout(numbers, part.rows, trainer->shape.width[layer], &drop);
 }
 
-/* The fake quantisation of the step at hand, or NULL. */
+/* Returns the fake quantisation of this step, or NULL. */
 static sl_net_fake *fake_of(const sl_net_trainer *trainer) {
     return trainer->rounds ? trainer->rounded.fake : NULL;
 }
 
-/* Makes layer l's inputs from the product's results: activation, then dropout. Serving fuses the activation with the
- * product. Training does not: oneDNN's ReLU gives 0 for NaN, and weights that have run off would go unnoticed. */
-static void finish_piece(sl_net_trainer *trainer, size_t layer, span part) {
+/* Makes a layer's inputs from the product's results: activation, then dropout. Serving fuses the activation with the
+ * product. Training does not, because oneDNN's ReLU gives 0 for NaN, and diverged weights would go unnoticed. */
+static void activate_piece(sl_net_trainer *trainer, size_t layer, row_span part) {
     size_t at = part.first * trainer->shape.width[layer], count = part.rows * trainer->shape.width[layer];
     float *sums = trainer->sums[layer] + at, *values = trainer->values[layer] + at;
     sl_net_fake *fake = fake_of(trainer);
     float *steps = fake ? (float *)trainer->rounded.values[layer] + at : NULL;
     if (fake) sl_net_fake_outputs(fake, layer - 1, sums, part.rows, steps);
     trainer->loops->activate(sums, count, trainer->shape.activation, values);
-    /* A range is of values without dropout, as serving has them. */
+    /* Ranges are of values without dropout, as in serving. */
     if (fake) sl_net_fake_inputs(fake, layer, part.thread, values, count, steps);
-    drop_some(trainer, layer, part, fake ? steps : values);
+    apply_dropout(trainer, layer, part, fake ? steps : values);
     if (trainer->rounds && !fake)
-        round_some(trainer, trainer->values[layer], trainer->rounded.values[layer], at, count);
+        round_range(trainer, trainer->values[layer], trainer->rounded.values[layer], at, count);
 }
 
-static void finish_rows(sl_net_trainer *trainer, size_t layer, span part) {
+static void activate_rows(sl_net_trainer *trainer, size_t layer, row_span part) {
     size_t end = part.first + part.rows;
     for (size_t at = part.first, rows; at < end; at += rows) {
         rows = piece_rows(trainer, layer, end - at);
-        finish_piece(trainer, layer, (span){at, rows, part.thread});
+        activate_piece(trainer, layer, (row_span){at, rows, part.thread});
     }
 }
 
-static void finish_layer(sl_net_trainer *trainer, size_t layer, size_t threads) {
+static void activate_layer(sl_net_trainer *trainer, size_t layer, size_t threads) {
     if (threads == 1) {
-        finish_rows(trainer, layer, rows_of(trainer, 0, 1));
+        activate_rows(trainer, layer, part_of_rows(trainer, 0, 1));
         return;
     }
 #pragma omp parallel for num_threads((int)threads) schedule(static, 1)
     for (size_t t = 0; t < threads; t++)
-        finish_rows(trainer, layer, rows_of(trainer, t, threads));
+        activate_rows(trainer, layer, part_of_rows(trainer, t, threads));
 }
 
-/* Turns the gradient by layer l's inputs into the gradient by the sums before the activation. Adds the column sums to
+/* Turns the gradient by a layer's inputs into the gradient by the sums before the activation. Adds the column sums to
  * `sums`. */
-static void backward_piece(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
+static void backward_piece(sl_net_trainer *trainer, size_t layer, row_span part, float *sums) {
     size_t width = trainer->shape.width[layer], at = part.first * width;
     float *gradient = trainer->gradients[layer] + at;
     const float *out = trainer->sums[layer], *values = trainer->values[layer];
     sl_net_fake *fake = fake_of(trainer);
     float scale = 1;
-    drop_some(trainer, layer, part, gradient);
-    if (drops(trainer) && out == values && !fake) scale = dropout_of(trainer, layer, part.first).scale;
+    apply_dropout(trainer, layer, part, gradient);
+    if (has_dropout(trainer) && out == values && !fake) scale = dropout_of(trainer, layer, part.first).scale;
     if (fake) sl_net_fake_backward(fake, layer, part.thread, values + at, gradient, part.rows * width);
     trainer->loops->backward(out + at, gradient, part.rows, width, trainer->shape.activation, scale, sums);
     if (fake)
         sl_net_fake_gradient(fake, layer - 1, gradient, part.rows, (float *)trainer->rounded.gradient + at);
     else if (trainer->rounds)
-        round_some(trainer, trainer->gradients[layer], trainer->rounded.gradient, at, part.rows * width);
+        round_range(trainer, trainer->gradients[layer], trainer->rounded.gradient, at, part.rows * width);
 }
 
-static void backward_rows(sl_net_trainer *trainer, size_t layer, span part, float *sums) {
+static void backward_rows(sl_net_trainer *trainer, size_t layer, row_span part, float *sums) {
     size_t end = part.first + part.rows;
     for (size_t at = part.first, rows; at < end; at += rows) {
         rows = piece_rows(trainer, layer, end - at);
-        backward_piece(trainer, layer, (span){at, rows, part.thread}, sums);
+        backward_piece(trainer, layer, (row_span){at, rows, part.thread}, sums);
     }
 }
 
 static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads, float *bias_gradient) {
     if (threads == 1) {
-        backward_rows(trainer, layer, rows_of(trainer, 0, 1), bias_gradient);
+        backward_rows(trainer, layer, part_of_rows(trainer, 0, 1), bias_gradient);
         return;
     }
     size_t width = trainer->shape.width[layer];
@@ -348,7 +351,7 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
     for (size_t t = 0; t < threads; t++) {
         float *part = trainer->bias_parts + t * trainer->part_stride;
         memset(part, 0, width * sizeof *part);
-        backward_rows(trainer, layer, rows_of(trainer, t, threads), part);
+        backward_rows(trainer, layer, part_of_rows(trainer, t, threads), part);
     }
     for (size_t t = 0; t < threads; t++)
         trainer->loops->add(bias_gradient, trainer->bias_parts + t * trainer->part_stride, width);
@@ -356,13 +359,13 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
 
 /* ---- A step ---- */
 
-/* Fake quantisation of the first layer's inputs, or of the gradient by them. */
-static void fake_first(sl_net_trainer *trainer, int backward) {
+/* Fakes the first layer's inputs, or, backward, the gradient by them. */
+static void fake_first_layer(sl_net_trainer *trainer, int backward) {
     sl_net_fake *fake = fake_of(trainer);
     size_t threads = threads_for(trainer, 0), width = trainer->shape.width[0];
 #pragma omp parallel for num_threads((int)threads) schedule(static, 1) if (threads > 1)
     for (size_t t = 0; t < threads; t++) {
-        const span part = rows_of(trainer, t, threads);
+        const row_span part = part_of_rows(trainer, t, threads);
         size_t at = part.first * width, count = part.rows * width;
         if (backward)
             sl_net_fake_backward(fake, 0, t, trainer->values[0] + at, trainer->gradients[0] + at, count);
@@ -371,26 +374,26 @@ static void fake_first(sl_net_trainer *trainer, int backward) {
     }
 }
 
-/* Makes the operands that a step begins with: the weights and the first layer's inputs. */
-static void round_first(sl_net_trainer *trainer, const float *weights) {
+/* Rounds the operands that a step begins with: the weights and the first layer's inputs. */
+static void round_first_operands(sl_net_trainer *trainer, const float *weights) {
     const sl_net_shape *shape = &trainer->shape;
     const operands *rounded = &trainer->rounded;
     if (rounded->fake) {
         sl_net_fake_weights(rounded->fake, weights, rounded->weights);
-        fake_first(trainer, 0);
+        fake_first_layer(trainer, 0);
         return;
     }
-    round_all(trainer, weights, rounded->weights, sl_net_size(shape));
-    round_all(trainer, trainer->values[0], rounded->values[0], trainer->rows * shape->width[0]);
+    round_on_threads(trainer, weights, rounded->weights, sl_net_size(shape));
+    round_on_threads(trainer, trainer->values[0], rounded->values[0], trainer->rows * shape->width[0]);
 }
 
-/* Runs the layers on the rows that the trainer's last forward is set to. */
+/* Runs the layers on the trainer's current rows. */
 static sl_status run_layers(sl_net_trainer *trainer, const float *weights, float *logits) {
     const sl_net_shape *shape = &trainer->shape;
     const operands *rounded = &trainer->rounded;
     const sl_net_fake *fake = fake_of(trainer);
     size_t rows = trainer->rows;
-    if (trainer->rounds) round_first(trainer, weights);
+    if (trainer->rounds) round_first_operands(trainer, weights);
     for (size_t l = 0; l < shape->layers && rows; l++) {
         int last = l + 1 == shape->layers;
         size_t at = sl_net_weight_at(shape, l);
@@ -406,20 +409,20 @@ static sl_status run_layers(sl_net_trainer *trainer, const float *weights, float
                                     .threads = threads_for(trainer, l)};
         SL_TRY(sl_products_run(trainer->products, &product, src, matrix, weights + sl_net_bias_at(shape, l),
                                last ? logits : trainer->sums[l + 1]));
-        if (!last) finish_layer(trainer, l + 1, product.threads);
+        if (!last) activate_layer(trainer, l + 1, product.threads);
         if (last && fake) sl_net_fake_outputs(fake, l, logits, rows, NULL);
     }
     return SL_OK;
 }
 
-static sl_status start_forward(sl_net_trainer *trainer, size_t rows) {
+static sl_status check_rows(sl_net_trainer *trainer, size_t rows) {
     if (rows <= trainer->max_rows) return SL_OK;
     return sl_fail(SL_EINVAL, "%zu rows for a trainer of at most %zu", rows, trainer->max_rows);
 }
 
 sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, size_t rows, uint64_t seed,
                                  uint64_t step, float *logits) {
-    SL_TRY(start_forward(trainer, rows));
+    SL_TRY(check_rows(trainer, rows));
     trainer->rows = rows;
     trainer->seed = seed;
     trainer->step = step;
@@ -428,15 +431,15 @@ sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, 
 }
 
 sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits) {
-    SL_TRY(start_forward(trainer, rows));
+    SL_TRY(check_rows(trainer, rows));
     trainer->rows = rows;
     trainer->seed = 0;
     trainer->rounds = trainer->rounded.fake != NULL;
     return run_layers(trainer, weights, logits);
 }
 
-/* Computes the gradients by layer l's weights and inputs. `by_outputs` is the gradient by its outputs before their
- * activation. Both matrices are of product_type. */
+/* Computes the gradients by a layer's weights and inputs. `by_outputs` is the gradient by its outputs before their
+ * activation. Both matrices have product_type. */
 static sl_status backward_products(sl_net_trainer *trainer, size_t layer, const void *weights, const void *by_outputs,
                                    float *weight_gradient) {
     size_t in = trainer->shape.width[layer], out = trainer->shape.width[layer + 1], rows = trainer->rows;
@@ -468,7 +471,7 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
     if (fake)
         sl_net_fake_gradient(fake, shape->layers - 1, output_gradient, trainer->rows, rounded->gradient);
     else if (trainer->rounds)
-        round_all(trainer, output_gradient, rounded->gradient, trainer->rows * outputs);
+        round_on_threads(trainer, output_gradient, rounded->gradient, trainer->rows * outputs);
     for (size_t l = shape->layers; l-- > 0 && trainer->rows;) {
         size_t at = sl_net_weight_at(shape, l);
         const void *matrix = trainer->rounds ? rounded_at(trainer, rounded->weights, at) : weights + at;
@@ -477,7 +480,7 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
         if (l > 0) backward_layer(trainer, l, threads_for(trainer, l), gradient + sl_net_bias_at(shape, l - 1));
         if (!trainer->rounds) by_outputs = trainer->gradients[l];
     }
-    if (fake) fake_first(trainer, 1);
+    if (fake) fake_first_layer(trainer, 1);
     return SL_OK;
 }
 

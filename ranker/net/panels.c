@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* `size` is a constant. */
-static inline void pack(const sl_panels *of, const uint8_t *weights, const size_t size, uint8_t *to) {
+/* Parameters: `size` is a compile-time constant. */
+static inline void pack_panels(const sl_panels *of, const uint8_t *weights, const size_t size, uint8_t *to) {
     const size_t groups = (of->in + of->group - 1) / of->group;
     for (size_t from = 0; from < of->out; from += SL_PANEL_BLOCK * SL_PANEL_BLOCKS) {
         size_t width = sl_panel_width(of->out, from);
@@ -26,8 +26,8 @@ sl_status sl_panels_pack(const sl_panels *of, const void *weights, const sl_allo
     SL_TRY(sl_mem_alloc(allocator, wanted, out));
     *bytes = wanted;
     if (of->size == 1)
-        pack(of, weights, 1, *out);
+        pack_panels(of, weights, 1, *out);
     else
-        pack(of, weights, 2, *out);
+        pack_panels(of, weights, 2, *out);
     return SL_OK;
 }

@@ -1,7 +1,7 @@
-/* The order of a layer's weights in memory, which the products of int8.h and bf16.h read from first to last.
+/* Packed weights: the order in memory in which the products of int8.h and bf16.h read them.
  *
- * Weights (in, out) lie in panels of 64 outputs, the last one of as many blocks as are left. A panel has its groups of
- * inputs one behind the other. A group has its inputs of each output of the panel side by side. Missing inputs and
+ * Weights (in, out) lie in panels of 64 outputs. The last panel has as many blocks as are left. A panel has its groups
+ * of inputs one after the other. A group has its inputs for each output of the panel side by side. Missing inputs and
  * outputs are zeros. */
 #ifndef SL_RANKER_NET_PANELS_H
 #define SL_RANKER_NET_PANELS_H
@@ -10,17 +10,17 @@
 
 #include <shortlist.h>
 
-/* Outputs of a block, and blocks of a panel: the outputs that one pass over a row's inputs sums. */
+/* Outputs of a block, and blocks of a panel. One pass over a row's inputs computes a panel's outputs. */
 #define SL_PANEL_BLOCK  16u
 #define SL_PANEL_BLOCKS 4u
 
-/* Counts the outputs of the panel that begins at output `from`, in whole blocks. */
+/* Returns the number of outputs, in whole blocks, of the panel that begins at output `from`. */
 static inline size_t sl_panel_width(size_t out, size_t from) {
     const size_t most = SL_PANEL_BLOCK * SL_PANEL_BLOCKS, left = sl_round_up(out - from, SL_PANEL_BLOCK);
     return left < most ? left : most;
 }
 
-/* A matrix of weights (in, out), and its panels. */
+/* The shape of packed weights (in, out). */
 typedef struct sl_panels {
     size_t in, out;
     size_t group; /* inputs of a group */

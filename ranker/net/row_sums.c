@@ -24,7 +24,7 @@ void sl_row_sums_free(sl_row_sums *sums, const sl_allocator *allocator) {
 void sl_row_sums_clear(sl_row_sums *sums) {
     sums->count = 0;
     if (++sums->step) return;
-    /* The number of the step has wrapped around: tags of old steps must not look like this step's. */
+    /* The step's number has wrapped around. Old tags must not match new steps. */
     memset(sums->tags, 0, sums->size * sizeof *sums->tags);
     sums->step = 1;
 }

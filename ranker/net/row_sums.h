@@ -18,28 +18,28 @@ typedef struct sl_row_tag {
 } sl_row_tag;
 
 typedef struct sl_row_sums {
-    size_t width;   /* floats a row */
-    size_t count;   /* touched rows of this step */
-    uint32_t *rows; /* their numbers, in the order of the first touch; room for one more, which a touch may overwrite */
+    size_t width;   /* floats per row */
+    size_t count;   /* rows touched in this step */
+    uint32_t *rows; /* their numbers in the order of first touches; room for one more, which sl_row_sums_of writes */
     float *sums;    /* (count, width), in the same order */
     uint32_t step;
     sl_row_tag *tags;  /* one for each row of the array */
     size_t size, room; /* rows of the array; most rows that a step touches */
 } sl_row_sums;
 
-/* Makes room for a step. *out is to be freed on failure too. Errors: SL_ENOMEM. */
+/* Allocates the sums. Free *out on failure too. Errors: SL_ENOMEM. */
 sl_status sl_row_sums_create(size_t size, size_t width, size_t room, const sl_allocator *allocator, sl_row_sums *out);
 void sl_row_sums_free(sl_row_sums *sums, const sl_allocator *allocator);
-/* Begins a step: no row is touched. */
+/* Begins a step, with no row touched. */
 void sl_row_sums_clear(sl_row_sums *sums);
 
-/* Touches a row and returns its sums. *fresh: this is the row's first touch, and its sums hold old numbers. Without a
- * branch: whether a row is fresh cannot be foreseen. */
+/* Touches a row and returns its sums. *fresh: this is its first touch in this step, and its sums hold old numbers. It
+ * has no branch, because a branch on `fresh` could not be predicted. */
 static inline float *sl_row_sums_of(sl_row_sums *sums, uint32_t row, int *fresh) {
     sl_row_tag *tag = &sums->tags[row];
     int is_fresh = tag->step != sums->step;
     uint32_t place = is_fresh ? (uint32_t)sums->count : tag->place;
-    *tag = (sl_row_tag){sums->step, place};
+    *tag = (sl_row_tag){.step = sums->step, .place = place};
     sums->rows[sums->count] = row;
     sums->count += (size_t)is_fresh;
     *fresh = is_fresh;

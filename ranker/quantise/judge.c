@@ -164,8 +164,8 @@ static sl_status run_option(const tile_run *k, size_t layer, const sl_judged_opt
     float *y = k->worker->floats[layer + 1];
     if (sl_net_layer_is_coded(&option->coded)) {
         const sl_layer_inputs inputs = {.x = x, .stride = in, .rows = k->rows, .count = in};
-        sl_net_layer_take(&k->worker->scratch, &option->coded, &inputs, 0, 0);
-        sl_net_layer_give(&k->worker->scratch, &option->coded, k->rows, 0, y);
+        sl_net_layer_encode_inputs(&k->worker->scratch, &option->coded, &inputs, 0, 0);
+        sl_net_layer_multiply(&k->worker->scratch, &option->coded, k->rows, 0, y);
         if (activation != SL_LINEAR) sl_loops_get()->activate(y, k->rows * out, activation, y);
         return SL_OK;
     }

@@ -3,7 +3,7 @@
 #ifndef SL_RANKER_QUANTISE_JUDGE_H
 #define SL_RANKER_QUANTISE_JUDGE_H
 
-#include "ranker/net/net_coded.h"
+#include "ranker/net/net_layer.h"
 #include "ranker/quantise/quantise.h"
 
 /* Most options per layer, and most combinations, in one pass. */

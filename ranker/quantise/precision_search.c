@@ -400,8 +400,8 @@ static sl_status layer_error(const search *s, size_t layer, size_t option, doubl
     for (size_t r = 0; r < s->calibrated.rows && status == SL_OK; r++) {
         const float *x = s->calibrated.layers[layer].inputs + r * in;
         const sl_layer_inputs inputs = {.x = x, .stride = in, .rows = 1, .count = in};
-        sl_net_layer_take(&scratch, coded, &inputs, 0, 0);
-        sl_net_layer_give(&scratch, coded, 1, 0, y);
+        sl_net_layer_encode_inputs(&scratch, coded, &inputs, 0, 0);
+        sl_net_layer_multiply(&scratch, coded, 1, 0, y);
         for (size_t o = 0; o < outputs; o++) {
             double exact = (double)weights[in * outputs + o];
             for (size_t i = 0; i < in; i++)

@@ -60,7 +60,7 @@ static sl_status compute_inputs(const sl_ranker *ranker, sl_calibrated *c, sl_pr
 static sl_status observe_inputs(sl_calibrated *c) {
     for (size_t l = 0; l < c->shape.layers; l++) {
         sl_layer_seen *layer = &c->layers[l];
-        sl_observer_take(layer->observer, layer->inputs, c->rows * c->shape.width[l]);
+        sl_observer_add(layer->observer, layer->inputs, c->rows * c->shape.width[l]);
         if (sl_observer_seen(layer->observer).not_finite)
             return sl_fail(SL_EVALUE,
                            "inputs of layer dense.%zu are not finite: the weights before it, or huge values of the "

@@ -94,7 +94,7 @@ static sl_status alloc_floats(const sl_trainer *trainer, size_t rows, size_t col
 
 sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state *precision) {
     sl_dtype now = sl_precision_type(trainer->precision.precision), type = sl_precision_type(precision->precision);
-    if (trainer->net && type != now) SL_TRY(sl_net_trainer_use(trainer->net, type));
+    if (trainer->net && type != now) SL_TRY(sl_net_trainer_set_type(trainer->net, type));
     trainer->precision = *precision;
     return SL_OK;
 }
@@ -208,7 +208,7 @@ static sl_status create_ranges(sl_trainer *trainer, const sl_train_params *param
 
 sl_status sl_trainer_use_ranges(sl_trainer *trainer) {
     if (!trainer->ranges || !trainer->ranges->started) return SL_OK;
-    return sl_net_trainer_fake(trainer->net, trainer->ranges->layers);
+    return sl_net_trainer_set_fake(trainer->net, trainer->ranges->layers);
 }
 
 sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out) {

@@ -141,7 +141,7 @@ static sl_status observe_inputs(sl_trainer *trainer, sl_observer *const *observe
         rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
         SL_TRY(sl_trainer_logits(trainer, trainer->data.order + at, rows, trainer->logits));
         for (size_t l = 0; l < trainer->shape.layers; l++)
-            sl_observer_take(observers[l], sl_net_trainer_values(trainer->net, l), rows * trainer->shape.width[l]);
+            sl_observer_add(observers[l], sl_net_trainer_layer_inputs(trainer->net, l), rows * trainer->shape.width[l]);
     }
     return SL_OK;
 }
@@ -247,7 +247,7 @@ static void step_ranges(sl_trainer *trainer, double factor) {
     if (!ranges || !ranges->started) return;
     const sl_step step =
         step_of(trainer->spec, factor, (double)(sl_trainer_step_number(trainer) - ranges->first_step) + 1);
-    sl_ranges_step(ranges, sl_net_trainer_faked(trainer->net), &step);
+    sl_ranges_step(ranges, sl_net_trainer_get_fake(trainer->net), &step);
 }
 
 void sl_trainer_apply(sl_trainer *trainer) {

@@ -57,7 +57,7 @@ static float *draw(draw_fn from, size_t n) {
 static sl_observer *observe(const float *values, size_t n) {
     sl_observer *observer;
     ck_assert_int_eq(sl_observer_create(NULL, &observer), SL_OK);
-    sl_observer_take(observer, values, n);
+    sl_observer_add(observer, values, n);
     return observer;
 }
 
@@ -102,8 +102,8 @@ START_TEST(extremes_and_counts) {
     sl_observer *observer = observe(values, 4);
     sl_observed seen = sl_observer_seen(observer);
     ck_assert(seen.count == 2 && seen.not_finite == 2 && seen.low == -2.5F && seen.high == 3);
-    sl_observer_take(observer, values + 4, 4);
-    sl_observer_take(observer, values, 0);
+    sl_observer_add(observer, values + 4, 4);
+    sl_observer_add(observer, values, 0);
     seen = sl_observer_seen(observer);
     ck_assert(seen.count == 5 && seen.not_finite == 3 && seen.low == -2.5F && seen.high == 7.25F);
     sl_observer_clear(observer);
@@ -142,7 +142,7 @@ START_TEST(order_and_division_change_nothing) {
     values[79] = 0;
     sl_observer *whole = observe(values, N), *backwards = observe(NULL, 0), *merged = observe(NULL, 0);
     for (size_t i = N; i-- > 0;)
-        sl_observer_take(backwards, values + i, 1);
+        sl_observer_add(backwards, values + i, 1);
     must_be_equal(whole, backwards);
     for (size_t end = N, part = 1; end > 0; part = 3 * part + 1) {
         size_t n = part < end ? part : end;
@@ -160,9 +160,9 @@ START_TEST(order_and_division_change_nothing) {
         for (size_t i = 0; i < SMALL; i++)
             copies[i] = ldexpf(1, exponent);
         sl_observer_clear(small);
-        sl_observer_take(small, copies, SMALL);
+        sl_observer_add(small, copies, SMALL);
         sl_observer_merge(large, small);
-        sl_observer_take(taken, copies, SMALL);
+        sl_observer_add(taken, copies, SMALL);
     }
     must_be_equal(large, taken);
     sl_observer_free(large);
@@ -180,8 +180,8 @@ END_TEST
 START_TEST(zeros_have_one_sign) {
     const float zeros[] = {0.0F, -0.0F};
     sl_observer *one = observe(zeros, 2), *other = observe(NULL, 0);
-    sl_observer_take(other, zeros + 1, 1);
-    sl_observer_take(other, zeros, 1);
+    sl_observer_add(other, zeros + 1, 1);
+    sl_observer_add(other, zeros, 1);
     must_be_equal(one, other);
     sl_observer_free(one);
     sl_observer_free(other);
@@ -210,7 +210,7 @@ START_TEST(a_failed_allocation_is_survived) {
     ck_assert_ptr_null(observer);
     fault_allocator_init(&faults, 2);
     ck_assert_int_eq(sl_observer_create(&faults.allocator, &observer), SL_OK);
-    sl_observer_take(observer, (const float[]){1, 2, 3}, 3);
+    sl_observer_add(observer, (const float[]){1, 2, 3}, 3);
     sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, 1);
     sl_quant_range range;
     ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_ENOMEM);
@@ -294,7 +294,7 @@ START_TEST(values_without_a_range) {
             sl_observer *observer = observe(NULL, 0);
             ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EINVAL);
             ck_assert_ptr_nonnull(strstr(sl_last_error(), "no finite value"));
-            sl_observer_take(observer, zeros, 9);
+            sl_observer_add(observer, zeros, 9);
             range = range_of(observer, &rule);
             ck_assert(range.scale == 1 && range.zero == 0);
             const struct {
@@ -303,13 +303,13 @@ START_TEST(values_without_a_range) {
             } sets[] = {{constant, 3}, {one, 1}, {huge, 1}};
             for (size_t i = 0; i < 3; i++) {
                 sl_observer_clear(observer);
-                sl_observer_take(observer, sets[i].values, sets[i].n);
+                sl_observer_add(observer, sets[i].values, sets[i].n);
                 range = range_of(observer, &rule);
                 double value = (double)sets[i].values[0];
                 ck_assert_double_le(fabs(through_code(value, &range, &rule) - value), 0.002 * fabs(value));
             }
             sl_observer_clear(observer);
-            sl_observer_take(observer, tiny, 1);
+            sl_observer_add(observer, tiny, 1);
             ck_assert_float_eq(range_of(observer, &rule).scale, FLT_MIN);
             sl_observer_free(observer);
         }

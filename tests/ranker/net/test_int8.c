@@ -30,8 +30,8 @@ typedef struct layer {
     int8_t codes[MOST_IN * MOST_OUT];
     uint8_t src[MOST_ROWS * (MOST_IN + 6)];
     float factor[MOST_OUT], bias[MOST_OUT];
-    int32_t less[MOST_OUT];
-    sl_int8_range own[MOST_ROWS];
+    int32_t zero_sums[MOST_OUT];
+    sl_int8_range row_ranges[MOST_ROWS];
     sl_int8_weights packed;
 } layer;
 
@@ -53,23 +53,24 @@ static void fill(layer *l, size_t in, size_t out, uint64_t seed) {
         l->factor[o] = (float)(0.0001 + 0.002 * sl_random_unit(seed + 4, o));
         l->bias[o] = (float)(200 * (sl_random_unit(seed + 5, o) - 0.3));
         for (size_t i = 0; i < in; i++)
-            l->less[o] += 7 * l->codes[i * out + o];
+            l->zero_sums[o] += 7 * l->codes[i * out + o];
     }
     for (size_t r = 0; r < MOST_ROWS; r++)
-        l->own[r] = (sl_int8_range){(float)(0.01 + sl_random_unit(seed + 6, r)), extreme(seed + 7, r, 0, 255)};
+        l->row_ranges[r] = (sl_int8_range){(float)(0.01 + sl_random_unit(seed + 6, r)), extreme(seed + 7, r, 0, 255)};
     ck_assert_int_eq(sl_int8_pack(l->codes, in, out, &allocator, &l->packed), SL_OK);
 }
 
 /* The output of inputs first to first + count. */
 static float reference(const layer *l, const sl_int8_product *p, size_t r, size_t o) {
     const sl_int8_weights *w = &l->packed;
-    int64_t sum = 0, less = p->own ? 0 : p->less[o];
+    int64_t sum = 0, less = p->row_ranges ? 0 : p->zero_sums[o];
     for (size_t g = 0; g < SL_INT8_GROUP * p->group_count; g++) {
         size_t i = SL_INT8_GROUP * p->first_group + g;
         if (i < w->in) sum += (int64_t)p->src[r * p->src_pitch + g] * l->codes[i * w->out + o];
     }
-    if (!p->own) return (float)(int32_t)(sum - less) * p->factor[o] + p->bias[o];
-    return (float)(int32_t)(sum - (int64_t)p->own[r].zero * w->column_sums[o]) * (p->factor[o] * p->own[r].scale) +
+    if (!p->row_ranges) return (float)(int32_t)(sum - less) * p->factor[o] + p->bias[o];
+    return (float)(int32_t)(sum - (int64_t)p->row_ranges[r].zero * w->column_sums[o]) *
+               (p->factor[o] * p->row_ranges[r].scale) +
            p->bias[o];
 }
 
@@ -122,13 +123,13 @@ START_TEST(products_are_exact) {
                                  .src = l.src,
                                  .rows = 1 + (i * 5 + o) % MOST_ROWS,
                                  .src_pitch = sl_int8_pitch(ins[i]),
-                                 .less = l.less,
+                                 .zero_sums = l.zero_sums,
                                  .factor = l.factor,
                                  .bias = l.bias};
             compare_floats(loops, &l, p);
             compare_codes(loops, &l, p);
-            p.own = l.own;
-            p.less = l.packed.column_sums;
+            p.row_ranges = l.row_ranges;
+            p.zero_sums = l.packed.column_sums;
             compare_floats(loops, &l, p);
             sl_int8_weights_free(&l.packed, &allocator);
         }
@@ -148,7 +149,7 @@ START_TEST(parts_of_the_inputs) {
                                  .src = l.src,
                                  .rows = 9,
                                  .src_pitch = sl_int8_pitch(130),
-                                 .less = l.less,
+                                 .zero_sums = l.zero_sums,
                                  .factor = l.factor,
                                  .bias = l.bias};
             compare_floats(loops, &l, p);
@@ -175,7 +176,7 @@ START_TEST(nothing_saturates) {
                              .src = l.src,
                              .rows = 1,
                              .src_pitch = 128,
-                             .less = l.less,
+                             .zero_sums = l.zero_sums,
                              .factor = l.factor,
                              .bias = l.bias,
                              .floats = out,
@@ -191,7 +192,7 @@ END_TEST
 /* The largest sums of the longest rows, and those of which zero * the weights' sum is taken off. */
 START_TEST(the_longest_sums_fit) {
     const sl_int8_loops *loops = tier(_i);
-    const size_t in = SL_INT8_MOST_INPUTS;
+    const size_t in = SL_INT8_MAX_INPUTS;
     if (!loops) return;
     for (int i = 0; i < 8; i++) {
         int8_t weight = i & 1 ? -128 : 127;
@@ -211,10 +212,10 @@ START_TEST(the_longest_sums_fit) {
                              .src = src,
                              .rows = 1,
                              .src_pitch = sl_int8_pitch(in),
-                             .less = packed.column_sums,
+                             .zero_sums = packed.column_sums,
                              .factor = factor,
                              .bias = bias,
-                             .own = &own,
+                             .row_ranges = &own,
                              .floats = &out,
                              .dst_pitch = 1};
         loops->product(&p);

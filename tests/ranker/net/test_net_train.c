@@ -310,7 +310,7 @@ START_TEST(operands_of_16_bits) {
     fixture exact, rounded;
     make_fixture(&exact, &shape, 101, 1, dropout);
     make_fixture(&rounded, &shape, 101, 1, dropout);
-    ck_ok(sl_net_trainer_use(rounded.trainer, type));
+    ck_ok(sl_net_trainer_set_type(rounded.trainer, type));
     ck_assert_int_eq(sl_net_trainer_emulates(rounded.trainer), !sl_net_multiplies(type));
     ck_ok(forward_backward(&exact, 9, 4));
     ck_ok(forward_backward(&rounded, 9, 4));
@@ -335,7 +335,7 @@ START_TEST(whole_numbers_stay_exact) {
     fixture exact, rounded;
     make_fixture(&exact, &shape, 9, 1, 0);
     make_fixture(&rounded, &shape, 9, 1, 0);
-    ck_ok(sl_net_trainer_use(rounded.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_set_type(rounded.trainer, type_of(_i)));
     fixture *both[] = {&exact, &rounded};
     for (size_t b = 0; b < 2; b++) {
         for (size_t i = 0; i < exact.size; i++)
@@ -360,7 +360,7 @@ START_TEST(evaluation_is_f32) {
     fixture exact, rounded;
     make_fixture(&exact, &large, 37, 1, 0.5);
     make_fixture(&rounded, &large, 37, 1, 0.5);
-    ck_ok(sl_net_trainer_use(rounded.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_set_type(rounded.trainer, type_of(_i)));
     size_t bytes = exact.rows * exact.outputs * sizeof(float);
     ck_ok(forward(&exact, 0, 0));
     ck_ok(forward(&rounded, 3, 1));
@@ -368,7 +368,7 @@ START_TEST(evaluation_is_f32) {
     ck_ok(sl_net_trainer_evaluate(rounded.trainer, rounded.weights, rounded.rows, rounded.logits));
     ck_assert_mem_eq(exact.logits, rounded.logits, bytes);
     ck_assert_int_eq(sl_net_trainer_evaluate(rounded.trainer, rounded.weights, 38, rounded.logits), SL_EINVAL);
-    ck_ok(sl_net_trainer_use(rounded.trainer, SL_F32));
+    ck_ok(sl_net_trainer_set_type(rounded.trainer, SL_F32));
     ck_assert_int_eq(sl_net_trainer_emulates(rounded.trainer), 0);
     ck_ok(forward_backward(&exact, 3, 1));
     ck_ok(forward_backward(&rounded, 3, 1));
@@ -382,8 +382,8 @@ START_TEST(threads_round_the_same) {
     fixture one, two;
     make_fixture(&one, &large, 403, 1, 0.25);
     make_fixture(&two, &large, 403, 2, 0.25);
-    ck_ok(sl_net_trainer_use(one.trainer, type_of(_i)));
-    ck_ok(sl_net_trainer_use(two.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_set_type(one.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_set_type(two.trainer, type_of(_i)));
     ck_ok(forward_backward(&one, 9, 4));
     ck_ok(forward_backward(&two, 9, 4));
     ck_assert_double_lt(norm(one.gradient, two.gradient, one.size), 0.01 * norm(one.gradient, NULL, one.size));
@@ -403,7 +403,7 @@ END_TEST
 START_TEST(overflow_is_found) {
     fixture f;
     make_fixture(&f, &shapes[2], 5, 1, 0);
-    ck_ok(sl_net_trainer_use(f.trainer, SL_F16));
+    ck_ok(sl_net_trainer_set_type(f.trainer, SL_F16));
     ck_ok(forward_backward(&f, 0, 0));
     float *before = malloc(f.size * sizeof *before);
     memcpy(before, f.gradient, f.size * sizeof *before);
@@ -422,7 +422,7 @@ END_TEST
 START_TEST(nan_is_not_hidden_by_16_bits) {
     fixture f;
     make_fixture(&f, &shapes[_i / 2], 20, 1, 0);
-    ck_ok(sl_net_trainer_use(f.trainer, type_of(_i)));
+    ck_ok(sl_net_trainer_set_type(f.trainer, type_of(_i)));
     f.weights[0] = NAN;
     ck_ok(forward_backward(&f, 1, 1));
     ck_assert(isnan(f.logits[0]));
@@ -434,7 +434,7 @@ static sl_status live(const sl_allocator *allocator, const sl_net_shape *shape, 
     sl_net_trainer *trainer = NULL;
     float logits[30], gradient[400], output_gradient[30] = {1};
     sl_status status = sl_net_trainer_create(shape, 10, 1, 0.1, allocator, &trainer);
-    if (status == SL_OK) status = sl_net_trainer_use(trainer, type);
+    if (status == SL_OK) status = sl_net_trainer_set_type(trainer, type);
     if (status == SL_OK) status = sl_net_trainer_forward(trainer, weights, 10, 1, 1, logits);
     if (status == SL_OK) status = sl_net_trainer_backward(trainer, weights, output_gradient, gradient);
     sl_net_trainer_free(trainer);

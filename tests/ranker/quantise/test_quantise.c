@@ -554,7 +554,7 @@ END_TEST
 START_TEST(layers_are_not_too_wide) {
     sl_allocator allocator = sl_allocator_of(NULL);
     for (size_t more = 0; more < 2; more++) {
-        const sl_net_shape shape = {.layers = 1, .width = {SL_INT8_MOST_INPUTS + more, 1}};
+        const sl_net_shape shape = {.layers = 1, .width = {SL_INT8_MAX_INPUTS + more, 1}};
         const sl_layer_type type = SL_LAYER_INT8_DYNAMIC;
         sl_coded made, read;
         ck_ok(sl_coded_create(&shape, &type, NULL, &allocator, &made));

@@ -89,7 +89,7 @@ static void make_fixture(fixture *f, const sl_net_shape *shape, const char *kind
             f->floats = 1;
     }
     ck_ok(sl_net_trainer_create(shape, ROWS, threads, dropout, &f->allocator, &f->trainer));
-    ck_ok(sl_net_trainer_fake(f->trainer, f->layers));
+    ck_ok(sl_net_trainer_set_fake(f->trainer, f->layers));
     memcpy(sl_net_trainer_input(f->trainer), f->inputs, ROWS * shape->width[0] * sizeof(float));
 }
 
@@ -282,7 +282,7 @@ START_TEST(gradients_go_straight_through) {
     }
     for (size_t i = 0; i < sl_net_size(&f.shape); i++)
         expect_near((double)f.gradient[i], r->gradient[i], "weight", i);
-    const sl_net_fake *fake = sl_net_trainer_faked(f.trainer);
+    const sl_net_fake *fake = sl_net_trainer_get_fake(f.trainer);
     for (size_t l = 0; l < f.shape.layers; l++) {
         if (!f.layers[l].is_int8) continue;
         const sl_fake_sums sums = sl_net_fake_seen(fake, l).sums;
@@ -308,7 +308,7 @@ START_TEST(extremes_are_seen_without_dropout) {
         high = fmaxf(high, f.inputs[i]);
     }
     ck_ok(sl_net_trainer_forward(f.trainer, f.weights, ROWS, 9, 1, f.logits));
-    const sl_net_fake *fake = sl_net_trainer_faked(f.trainer);
+    const sl_net_fake *fake = sl_net_trainer_get_fake(f.trainer);
     ck_assert_float_eq(sl_net_fake_seen(fake, 0).low, low);
     ck_assert_float_eq(sl_net_fake_seen(fake, 0).high, high);
     float dropped = sl_net_fake_seen(fake, 1).high;
