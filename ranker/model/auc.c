@@ -12,10 +12,10 @@ uint64_t sl_score_key(float score) {
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Radix sort from the least digit. It is stable and compares nothing. The system's qsort would allocate. Digits in
- * which all keys agree are skipped. */
-void sl_sort(sl_sort_entry *entries, sl_sort_entry *room, size_t n) {
-    sl_sort_entry *from = entries, *to = room;
+/* Radix sort from the lowest digit: stable, without comparisons. qsort would allocate. Skips digits that are equal in
+ * all keys. */
+void sl_sort(sl_sort_entry *entries, sl_sort_entry *scratch, size_t n) {
+    sl_sort_entry *from = entries, *to = scratch;
     for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
         size_t start[DIGITS] = {0}, at = 0;
         for (size_t i = 0; i < n; i++)
@@ -35,7 +35,7 @@ void sl_sort(sl_sort_entry *entries, sl_sort_entry *room, size_t n) {
     if (from != entries) memcpy(entries, from, n * sizeof *entries);
 }
 
-/* Sums over the scores in rising order. A positive row counts each negative row before it, and half of each that ties
+/* Goes through the rows by rising score. A positive row counts each negative row before it, and half of each that ties
  * with it. */
 double sl_auc_sorted(const sl_sort_entry *sorted, const float *labels, const float *weights, const uint32_t *numbers,
                      size_t n) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The parts of the rows that are kept to the end. */
+/* The results of all rows, kept until the end. */
 typedef struct evaluation {
     sl_allocator allocator;
     const sl_ranker *ranker;
@@ -19,7 +19,7 @@ typedef struct evaluation {
     size_t score_room, label_room, weight_room, group_room;
 } evaluation;
 
-static void release(evaluation *e) {
+static void free_evaluation(evaluation *e) {
     sl_predictor_free(e->predictor);
     sl_mem_free(&e->allocator, e->scores, e->score_room * sizeof *e->scores);
     sl_mem_free(&e->allocator, e->labels, e->label_room * sizeof *e->labels);
@@ -27,7 +27,7 @@ static void release(evaluation *e) {
     sl_mem_free(&e->allocator, e->groups, e->group_room * sizeof *e->groups);
 }
 
-static sl_status make_room(evaluation *e, size_t rows) {
+static sl_status reserve_rows(evaluation *e, size_t rows) {
     size_t need;
     sl_status status = SL_OK;
     if (!sl_mul(e->n + rows, e->ranker->features->outputs, &need))
@@ -46,7 +46,7 @@ static sl_status read_groups(evaluation *e, const sl_table *block) {
     return sl_table_groups(block, number, e->groups + e->n);
 }
 
-/* The cells of rows are finite, for the encoder refuses others. */
+/* The encoder refuses cells that are not finite, so the model alone can cause such scores. */
 static sl_status check_scores(const evaluation *e, size_t rows) {
     const size_t outputs = e->ranker->features->outputs;
     const size_t finite = sl_finite_rows(e->scores + e->n * outputs, rows, outputs);
@@ -57,8 +57,8 @@ static sl_status check_scores(const evaluation *e, size_t rows) {
                    e->n + finite);
 }
 
-static sl_status read_block(evaluation *e, const sl_table *block) {
-    SL_TRY(make_room(e, block->rows));
+static sl_status evaluate_block(evaluation *e, const sl_table *block) {
+    SL_TRY(reserve_rows(e, block->rows));
     if (e->group) SL_TRY(read_groups(e, block));
     SL_TRY(sl_labels_read(e->ranker->features, block, e->labels + e->n, e->weights + e->n));
     SL_TRY(sl_predictor_predict(e->predictor, block, e->scores + e->n * e->ranker->features->outputs));
@@ -67,19 +67,19 @@ static sl_status read_block(evaluation *e, const sl_table *block) {
     return SL_OK;
 }
 
-static sl_status read_all(evaluation *e, const sl_rows *rows, sl_progress *progress) {
+static sl_status evaluate_rows(evaluation *e, const sl_rows *rows, sl_progress *progress) {
     SL_TRY(rows->rewind(rows->ctx));
     for (;;) {
         sl_table block;
         SL_TRY(sl_rows_next(rows, SL_BLOCK_ROWS, &block));
         if (block.rows == 0) return SL_OK;
-        SL_TRY(read_block(e, &block));
+        SL_TRY(evaluate_block(e, &block));
         sl_progress_step(progress, block.rows);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
     }
 }
 
-/* Rows without any weight have no means. */
+/* Refuses rows that all have weight 0, because they have no means. */
 static sl_status check_weights(const evaluation *e) {
     const char *column = e->ranker->features->spec->weight;
     if (!column || e->n == 0) return SL_OK;
@@ -110,13 +110,13 @@ sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows, const
     sl_status status;
     SL_TRY_GOTO(sl_predictor_create(ranker, &predict, &e.predictor), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, 0);
-    SL_TRY_GOTO(read_all(&e, rows, &progress), done);
+    SL_TRY_GOTO(evaluate_rows(&e, rows, &progress), done);
     SL_TRY_GOTO(check_weights(&e), done);
     progress.total = e.n;
     SL_TRY_GOTO(sl_progress_end(&progress), done);
     status = sl_metrics_compute(ranker->features->spec->loss, ranker->features->outputs, e.scores, e.labels, e.weights,
                                 e.groups, e.n, &mine, out);
 done:
-    release(&e);
+    free_evaluation(&e);
     return status;
 }

@@ -13,25 +13,25 @@ void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t struct_siz
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* The rows that are measured, and room to sort them. */
+/* The rows to measure, and memory to sort them. */
 typedef struct measure {
     sl_loss loss;
     size_t outputs, n;
     const float *scores, *labels, *weights;
     const uint64_t *groups;
     sl_allocator allocator;
-    sl_sort_entry *entries, *ideal, *room; /* n each */
-    double *shares;                        /* the share of each class among the labels; zeros at first */
-    int linear_gains;                      /* whether a row's gain is its label; else it is 2^label - 1 */
+    sl_sort_entry *entries, *ideal, *scratch; /* n each */
+    double *shares;                           /* the share of each class among the labels; zeros at first */
+    int linear_gains;                         /* whether a row's gain is its label; else 2^label - 1 */
 } measure;
 
 static double weight_of(const measure *m, size_t row) {
     return m->weights ? (double)m->weights[row] : 1;
 }
 
-/* A row as one number: the score, or the score of the likeliest class. And the label that it should equal: the label,
- * or whether that class is right. */
-static void simple_row(const measure *m, size_t row, double *score, double *label) {
+/* Gets a row's score, or the score of its likeliest class. Gets the label to compare with it: the row's label, or
+ * whether that class is right. */
+static void score_and_label(const measure *m, size_t row, double *score, double *label) {
     const float *scores = m->scores + row * m->outputs;
     size_t best = 0;
     for (size_t o = 1; o < m->outputs; o++)
@@ -89,8 +89,8 @@ static sl_status check_input(const measure *m) {
 
 /* ---- Means over the rows ---- */
 
-/* The negative logarithm of a probability, which a float may have rounded to 0. */
-static double surprise(double probability) {
+/* Returns the negative logarithm of a probability, which a float may have rounded to 0. */
+static double negative_log(double probability) {
     return -log(fmax(probability, (double)FLT_EPSILON));
 }
 
@@ -98,7 +98,7 @@ static double entropy(double rate) {
     return rate > 0 && rate < 1 ? -(rate * log(rate) + (1 - rate) * log(1 - rate)) : 0;
 }
 
-/* The logloss of a model that gives every row the classes' shares, or a logistic label's mean. */
+/* Returns the logloss of a model that predicts the classes' shares, or a logistic label's mean, for every row. */
 static double label_entropy(const measure *m, double weight, double base_rate) {
     if (m->loss != SL_LOSS_MULTICLASS) return entropy(base_rate);
     double sum = 0;
@@ -110,9 +110,10 @@ static double label_entropy(const measure *m, double weight, double base_rate) {
 }
 
 static double row_logloss(const measure *m, size_t row) {
-    if (m->loss == SL_LOSS_MULTICLASS) return surprise((double)m->scores[row * m->outputs + (size_t)m->labels[row]]);
+    if (m->loss == SL_LOSS_MULTICLASS)
+        return negative_log((double)m->scores[row * m->outputs + (size_t)m->labels[row]]);
     double score = (double)m->scores[row];
-    return surprise(m->labels[row] > 0.5f ? score : 1 - score);
+    return negative_log(m->labels[row] > 0.5f ? score : 1 - score);
 }
 
 static void measure_means(const measure *m, sl_metrics *out) {
@@ -121,7 +122,7 @@ static void measure_means(const measure *m, sl_metrics *out) {
     int classes = m->loss == SL_LOSS_MULTICLASS, value = m->loss == SL_LOSS_SQUARED;
     for (size_t row = 0; row < m->n; row++) {
         double own = weight_of(m, row), score, label;
-        simple_row(m, row, &score, &label);
+        score_and_label(m, row, &score, &label);
         double off = classes ? 1 - (double)m->scores[row * m->outputs + (size_t)m->labels[row]] : score - label;
         weight += own;
         labels += own * label;
@@ -144,16 +145,16 @@ static void measure_means(const measure *m, sl_metrics *out) {
 static void measure_deciles(const measure *m, sl_metrics *out) {
     double score, label;
     for (size_t row = 0; row < m->n; row++) {
-        simple_row(m, row, &score, &label);
+        score_and_label(m, row, &score, &label);
         m->entries[row] = (sl_sort_entry){sl_score_key((float)score), row};
     }
-    sl_sort(m->entries, m->room, m->n);
+    sl_sort(m->entries, m->scratch, m->n);
     for (size_t d = 0; d < SL_DECILES; d++) {
         size_t from = m->n * d / SL_DECILES, to = m->n * (d + 1) / SL_DECILES;
         double weight = 0, scores = 0, labels = 0;
         for (size_t i = from; i < to; i++) {
             size_t row = m->entries[i].row;
-            simple_row(m, row, &score, &label);
+            score_and_label(m, row, &score, &label);
             weight += weight_of(m, row);
             scores += weight_of(m, row) * score;
             labels += weight_of(m, row) * label;
@@ -166,26 +167,25 @@ static void measure_deciles(const measure *m, sl_metrics *out) {
 
 /* ---- Groups ---- */
 
-/* Orders the rows by group, and within a group by the values' keys. The second sort keeps the order of the first. The
- * keys are the values' in the end. */
+/* Sorts the rows by group, and within a group by value. The second sort is stable. In the end, the keys are the
+ * values'. */
 static void sort_groups(const measure *m, const float *values, sl_sort_entry *entries) {
     for (size_t row = 0; row < m->n; row++)
         entries[row] = (sl_sort_entry){sl_score_key(values[row]), row};
-    sl_sort(entries, m->room, m->n);
+    sl_sort(entries, m->scratch, m->n);
     for (size_t i = 0; i < m->n; i++)
         entries[i].key = m->groups[entries[i].row];
-    sl_sort(entries, m->room, m->n);
+    sl_sort(entries, m->scratch, m->n);
     for (size_t i = 0; i < m->n; i++)
         entries[i].key = sl_score_key(values[entries[i].row]);
 }
 
-/* The largest label that is a grade. 2^label - 1 is then a whole number that a float holds nearly, and sums stay
- * finite. */
-#define MOST_GRADE 30.0f
+/* The largest grade. 2^label - 1 is then exact enough in a float, and sums stay finite. */
+#define MAX_GRADE 30.0f
 
-/* Grades are whole labels from 0 to MOST_GRADE. The gain of a grade is 2^label - 1 (Burges et al. 2005). One label that
- * is no grade makes all gains linear (Jarvelin and Kekalainen 2002). A label below 0 is no relevance: the best order of
- * a group could gain 0 or less. */
+/* Chooses how labels count in NDCG. A grade is a whole label from 0 to MAX_GRADE, and gains 2^label - 1 (Burges et al.
+ * 2005). If one label is no grade, all gains are linear (Jarvelin and Kekalainen 2002). Negative labels are refused,
+ * because the best order of a group could gain 0 or less. */
 static sl_status choose_gains(measure *m) {
     for (size_t row = 0; row < m->n; row++) {
         float label = m->labels[row];
@@ -195,7 +195,7 @@ static sl_status choose_gains(measure *m) {
                 "row %zu: the label is %g; NDCG takes labels of at least 0. Measure without groups, or shift "
                 "the labels",
                 row, (double)label);
-        if (label > MOST_GRADE || label != floorf(label)) m->linear_gains = 1;
+        if (label > MAX_GRADE || label != floorf(label)) m->linear_gains = 1;
     }
     return SL_OK;
 }
@@ -205,9 +205,9 @@ static double row_gain(const measure *m, size_t row) {
     return m->linear_gains ? label : exp2(label) - 1;
 }
 
-/* Returns the discounted gain of the k rows with the largest keys, which are the last rows. Rows with equal keys get
- * the mean of their ranks' discounts (McSherry and Najork 2008): the order in which they came must not count. */
-static double gain(const measure *m, const sl_sort_entry *sorted, size_t count, size_t k) {
+/* Returns the discounted cumulative gain of the k rows with the largest keys, which are last. Rows with equal keys get
+ * the mean of their ranks' discounts (McSherry and Najork 2008), so that their order does not count. */
+static double dcg(const measure *m, const sl_sort_entry *sorted, size_t count, size_t k) {
     double sum = 0;
     for (size_t rank = 0; rank < count && rank < k;) {
         uint64_t key = sorted[count - 1 - rank].key;
@@ -231,9 +231,9 @@ static void measure_groups(const measure *m, size_t k, sl_metrics *out) {
         for (to = from; to < m->n && m->groups[m->entries[to].row] == group; to++)
             ;
         out->groups++;
-        double best = gain(m, m->ideal + from, to - from, k);
+        double best = dcg(m, m->ideal + from, to - from, k);
         if (m->labels[m->ideal[to - 1].row] > 0) {
-            ndcg_sum += fmin(gain(m, m->entries + from, to - from, k) / best, 1); /* the sums are rounded */
+            ndcg_sum += fmin(dcg(m, m->entries + from, to - from, k) / best, 1); /* rounding can exceed 1 */
             ndcg_groups++;
         }
         double auc = m->loss == SL_LOSS_LOGISTIC
@@ -258,11 +258,11 @@ static sl_status measure_all(measure *m, size_t ndcg_k, sl_metrics *out) {
     SL_TRY(sl_mem_alloc(&m->allocator, bytes, &block));
     m->entries = block;
     m->ideal = m->entries + m->n;
-    m->room = m->ideal + m->n;
-    m->shares = (double *)(void *)(m->room + m->n);
+    m->scratch = m->ideal + m->n;
+    m->shares = (double *)(void *)(m->scratch + m->n);
     measure_means(m, out);
     measure_deciles(m, out);
-    if (m->loss == SL_LOSS_LOGISTIC) /* the deciles have sorted the rows */
+    if (m->loss == SL_LOSS_LOGISTIC) /* measure_deciles has sorted the rows */
         out->auc = sl_auc_sorted(m->entries, m->labels, m->weights, NULL, m->n);
     if (m->groups) measure_groups(m, ndcg_k, out);
     sl_mem_free(&m->allocator, block, bytes);
@@ -286,7 +286,7 @@ sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, 
                  .allocator = sl_allocator_of(mine.allocator)};
     SL_TRY(check_input(&m));
     if (mine.ndcg_k == 0) return sl_fail(SL_EINVAL, "ndcg_k is 0; ask for at least 1");
-    if (outputs > 1) m.groups = NULL; /* nothing is measured within groups */
+    if (outputs > 1) m.groups = NULL; /* groups have no measures of classes */
     if (m.groups) SL_TRY(choose_gains(&m));
     const double none = (double)NAN;
     sl_metrics metrics = {.struct_size = sizeof metrics,
@@ -309,7 +309,7 @@ static int contains(const uint64_t *ids, size_t count, uint64_t id) {
     return 0;
 }
 
-/* Counts the relevant ids of a list, each at its first place, and sums their discounted gain. */
+/* Sums the discounted gain of a list's relevant ids, each at its first place. *hits gets their number. */
 static double list_gain(const uint64_t *ids, size_t k, const uint64_t *relevant, size_t count, size_t *hits) {
     double sum = 0;
     *hits = 0;
@@ -339,7 +339,7 @@ sl_status sl_list_metrics(const uint64_t *ids, size_t lists, size_t k, const uin
         hit_sum += hits > 0;
         counted++;
     }
-    /* These are NaN if no list has a relevant id. */
+    /* All three are NaN if no list has a relevant id. */
     if (ndcg) *ndcg = counted > 0 ? ndcg_sum / counted : (double)NAN;
     if (recall) *recall = counted > 0 ? recall_sum / counted : (double)NAN;
     if (hit_rate) *hit_rate = counted > 0 ? hit_sum / counted : (double)NAN;

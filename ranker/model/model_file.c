@@ -16,26 +16,28 @@ void sl_file_check_params_init_sized(sl_file_check_params *params, size_t struct
 
 /* ---- Writing ---- */
 
-static void put(sl_section_source *sections, size_t *count, uint32_t kind, const void *data, size_t size) {
-    if (size) sections[(*count)++] = (sl_section_source){kind, SL_SECTION_REQUIRED, data, size, 0, NULL};
+static void add_section(sl_section_source *sections, size_t *count, uint32_t kind, const void *data, size_t size) {
+    if (size)
+        sections[(*count)++] =
+            (sl_section_source){.kind = kind, .flags = SL_SECTION_REQUIRED, .data = data, .size = size};
 }
 
 size_t sl_model_describe(const sl_features *features, const void *features_data, size_t features_size,
-                         const sl_weights *weights, const sl_weights_layout *layout, const sl_coded *coded,
+                         const sl_weights *weights, const sl_weights_layout *layout, const sl_coded_layers *coded,
                          sl_section_source *sections) {
     const float *block = weights->block;
     size_t count = 0;
-    put(sections, &count, SL_SECTION_SPEC, features->spec->text, features->spec->text_size);
-    put(sections, &count, SL_SECTION_FEATURES, features_data, features_size);
-    put(sections, &count, SL_SECTION_WIDE, block, layout->wide_size * sizeof *block);
-    put(sections, &count, SL_SECTION_EMBEDDINGS, block + layout->embeddings_at,
-        layout->embeddings_size * sizeof *block);
+    add_section(sections, &count, SL_SECTION_SPEC, features->spec->text, features->spec->text_size);
+    add_section(sections, &count, SL_SECTION_FEATURES, features_data, features_size);
+    add_section(sections, &count, SL_SECTION_WIDE, block, layout->wide_size * sizeof *block);
+    add_section(sections, &count, SL_SECTION_EMBEDDINGS, block + layout->embeddings_at,
+                layout->embeddings_size * sizeof *block);
     if (coded && coded->block)
-        put(sections, &count, SL_SECTION_LAYERS, coded->block, coded->size);
+        add_section(sections, &count, SL_SECTION_LAYERS, coded->block, coded->size);
     else
-        put(sections, &count, SL_SECTION_DENSE, block + layout->dense_at, layout->dense_size * sizeof *block);
-    put(sections, &count, SL_SECTION_TABLE_CODES, weights->coded.codes, layout->codes_size);
-    put(sections, &count, SL_SECTION_TABLE_ROWS, weights->coded.block, layout->rows_size);
+        add_section(sections, &count, SL_SECTION_DENSE, block + layout->dense_at, layout->dense_size * sizeof *block);
+    add_section(sections, &count, SL_SECTION_TABLE_CODES, weights->coded.codes, layout->codes_size);
+    add_section(sections, &count, SL_SECTION_TABLE_ROWS, weights->coded.block, layout->rows_size);
     return count;
 }
 
@@ -60,8 +62,9 @@ sl_status sl_ranker_save(const sl_ranker *ranker, const char *path, const sl_sav
 
 /* ---- Reading ---- */
 
-/* Copies a section's bytes into memory, verified, with a NUL behind them. An absent section has none. */
-static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *allocator, void **out, size_t *size) {
+/* Copies a section's bytes into memory, verifies them, and adds a NUL. A missing section is damage. */
+static sl_status load_section(const sl_store *store, uint32_t kind, const sl_allocator *allocator, void **out,
+                              size_t *size) {
     const sl_file_section *section = sl_store_section(store, kind);
     *out = NULL;
     if (!section)
@@ -79,9 +82,8 @@ static sl_status load(const sl_store *store, uint32_t kind, const sl_allocator *
     return status;
 }
 
-/* The status of a file that passed its own checks but cannot be read. It is damage, unless memory ran out or the
- * version is another. */
-static sl_status damaged(sl_status status, const sl_store *store, const char *what) {
+/* Turns a failure to parse a verified file into SL_ECORRUPT. Lack of memory and an unknown version stay as they are. */
+static sl_status as_damage(sl_status status, const sl_store *store, const char *what) {
     if (status == SL_OK || status == SL_ENOMEM || status == SL_EVERSION) return status;
     return sl_fail_in(SL_ECORRUPT, "%s: %s", store->path, what);
 }
@@ -90,12 +92,12 @@ static sl_status load_spec(const sl_store *store, const sl_allocator *allocator,
     void *text;
     size_t size;
     *out = NULL;
-    SL_TRY(load(store, SL_SECTION_SPEC, allocator, &text, &size));
+    SL_TRY(load_section(store, SL_SECTION_SPEC, allocator, &text, &size));
     sl_status status;
     if (strlen(text) != size)
         status = sl_fail(SL_ECORRUPT, "%s: its spec holds a zero byte; make the model again", store->path);
     else
-        status = damaged(sl_spec_read(text, allocator, out), store, "its spec");
+        status = as_damage(sl_spec_read(text, allocator, out), store, "its spec");
     sl_mem_free(allocator, text, size + 1);
     return status;
 }
@@ -106,12 +108,12 @@ static sl_status load_features(const sl_store *store, const sl_allocator *alloca
     size_t size;
     *out = NULL;
     SL_TRY(load_spec(store, allocator, &spec));
-    sl_status status = load(store, SL_SECTION_FEATURES, allocator, &data, &size);
+    sl_status status = load_section(store, SL_SECTION_FEATURES, allocator, &data, &size);
     if (status != SL_OK) {
         sl_spec_free(spec);
         return status;
     }
-    status = damaged(sl_features_read(spec, data, size, out), store, "its features");
+    status = as_damage(sl_features_read(spec, data, size, out), store, "its features");
     sl_mem_free(allocator, data, size + 1);
     return status;
 }
@@ -140,7 +142,7 @@ sl_status sl_model_check_sizes(const sl_store *store, const sl_weights_layout *l
                    store->path, SL_SECTION_LAYERS, sl_section_name(SL_SECTION_LAYERS));
 }
 
-static sl_status copy_part(const sl_store *store, uint32_t kind, float *to, size_t floats) {
+static sl_status copy_weights(const sl_store *store, uint32_t kind, float *to, size_t floats) {
     const sl_file_section *section = sl_store_section(store, kind);
     if (!section) return SL_OK;
     SL_TRY(sl_store_copy(store, section, to, NULL));
@@ -151,9 +153,9 @@ static sl_status copy_part(const sl_store *store, uint32_t kind, float *to, size
 
 sl_status sl_model_read_weights(const sl_store *store, const sl_weights_layout *layout, sl_weights *weights) {
     SL_TRY(sl_model_check_sizes(store, layout));
-    SL_TRY(copy_part(store, SL_SECTION_WIDE, weights->block, layout->wide_size));
-    SL_TRY(copy_part(store, SL_SECTION_EMBEDDINGS, weights->block + layout->embeddings_at, layout->embeddings_size));
-    SL_TRY(copy_part(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size));
+    SL_TRY(copy_weights(store, SL_SECTION_WIDE, weights->block, layout->wide_size));
+    SL_TRY(copy_weights(store, SL_SECTION_EMBEDDINGS, weights->block + layout->embeddings_at, layout->embeddings_size));
+    SL_TRY(copy_weights(store, SL_SECTION_DENSE, weights->block + layout->dense_at, layout->dense_size));
     const sl_file_section *rows = sl_store_section(store, SL_SECTION_TABLE_ROWS);
     return rows ? sl_store_copy(store, rows, weights->coded.block, NULL) : SL_OK;
 }
@@ -169,7 +171,7 @@ static sl_status check_codes(const sl_store *store, const sl_features *features,
     return SL_OK;
 }
 
-/* Reads how tables are coded: *out gets a record for each table, or NULL where the file says nothing of it. */
+/* Reads how tables are coded. *out gets a record for each table, or NULL if the file has no coded table. */
 static sl_status load_codes(const sl_store *store, const sl_features *features, const sl_allocator *allocator,
                             sl_table_codes **out) {
     const size_t size = features->table_count * sizeof **out;
@@ -193,7 +195,7 @@ static sl_status load_weights(const sl_store *store, const sl_features *features
     sl_weights_layout layout;
     sl_shape_of(features, &shape);
     SL_TRY(sl_weights_layout_coded(features, &shape, codes, &layout));
-    /* Checked before memory is allocated by what the spec says. */
+    /* This check comes before the spec's sizes are allocated. */
     SL_TRY(sl_model_check_sizes(store, &layout));
     SL_TRY(sl_weights_create_coded(features, &shape, codes, allocator, out));
     sl_status status = sl_model_read_weights(store, &layout, out);
@@ -201,12 +203,12 @@ static sl_status load_weights(const sl_store *store, const sl_features *features
     return status;
 }
 
-/* Reads layers in codes, and writes their floats into the weights. */
+/* Reads coded layers, and writes their floats into the weights. */
 static sl_status load_layers(const sl_store *store, const sl_net_shape *shape, const sl_allocator *allocator,
-                             sl_weights *weights, sl_coded *out) {
+                             sl_weights *weights, sl_coded_layers *out) {
     const sl_file_section *section = sl_store_section(store, SL_SECTION_LAYERS);
     void *block;
-    *out = (sl_coded){.block = NULL};
+    *out = (sl_coded_layers){.block = NULL};
     if (!section) return SL_OK;
     if (section->size > SIZE_MAX) return sl_fail(SL_ENOMEM, "%s: its layers do not fit", store->path);
     size_t size = (size_t)section->size;
@@ -216,13 +218,13 @@ static sl_status load_layers(const sl_store *store, const sl_net_shape *shape, c
         sl_mem_free(allocator, block, size);
         return status;
     }
-    SL_TRY(damaged(sl_coded_read(shape, block, size, allocator, out), store, "its layers"));
-    sl_coded_weights(out, shape, weights->dense);
+    SL_TRY(as_damage(sl_coded_layers_read(shape, block, size, allocator, out), store, "its layers"));
+    sl_coded_layers_decode(out, shape, weights->dense);
     return SL_OK;
 }
 
 sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl_ranker **out) {
-    sl_coded coded;
+    sl_coded_layers coded;
     sl_net_shape shape;
     sl_features *features;
     sl_table_codes *codes;

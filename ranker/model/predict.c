@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-enum { DEFAULT_ROWS = 512, LEAST_TILE = 16 };
+enum { DEFAULT_ROWS = 512, MIN_TILE = 16 };
 
-/* The memory that one thread predicts with. */
+/* One thread's memory. */
 typedef struct worker {
     sl_encoder *encoder;
     sl_rows_buffer rows;
@@ -22,7 +22,7 @@ struct sl_predictor {
     const sl_ranker *ranker;
     size_t max_rows;
     size_t threads;
-    worker *workers; /* one a thread */
+    worker *workers; /* one for each thread */
 };
 
 void sl_predictor_params_init_sized(sl_predictor_params *params, size_t struct_size) {
@@ -83,7 +83,7 @@ void sl_predictor_free(sl_predictor *predictor) {
 /* ---- Rows to scores ---- */
 
 /* Computes the logits of encoded rows, at most max_rows. */
-static sl_status logit_rows(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
+static sl_status compute_logits(const sl_ranker *ranker, worker *w, const sl_encoded *rows, float *scores) {
     const sl_features *features = ranker->features;
     const sl_weights *weights = &ranker->weights;
     size_t outputs = features->outputs, count = rows->rows;
@@ -101,24 +101,24 @@ static sl_status logit_rows(const sl_ranker *ranker, worker *w, const sl_encoded
     return SL_OK;
 }
 
-/* A prediction of many rows, cut into tiles. */
+/* A prediction of many rows, split into tiles. */
 typedef struct job {
     sl_predictor *predictor;
-    const sl_table *table;     /* rows to encode, or */
-    const sl_encoded *encoded; /* rows that are */
+    const sl_table *table;     /* rows to encode, or NULL */
+    const sl_encoded *encoded; /* encoded rows, or NULL */
     size_t rows, tile;
     float *scores;
-    int as_logits; /* whether the link function is left out */
+    int as_logits; /* whether to leave out the link function */
 } job;
 
 static sl_status score_rows(const job *j, worker *w, const sl_encoded *rows, float *scores) {
     const sl_features *features = j->predictor->ranker->features;
-    SL_TRY(logit_rows(j->predictor->ranker, w, rows, scores));
+    SL_TRY(compute_logits(j->predictor->ranker, w, rows, scores));
     if (!j->as_logits) sl_link(features->spec->loss, features->outputs, rows->rows, scores);
     return SL_OK;
 }
 
-static sl_status run_tile(const job *j, size_t number, worker *w) {
+static sl_status predict_tile(const job *j, size_t number, worker *w) {
     const sl_ranker *ranker = j->predictor->ranker;
     size_t first = number * j->tile;
     size_t count = j->rows - first < j->tile ? j->rows - first : j->tile;
@@ -134,21 +134,21 @@ static sl_status run_tile(const job *j, size_t number, worker *w) {
     return score_rows(j, w, &view, scores);
 }
 
-/* Rows of a tile: so few that every thread has a tile, and so many that waking a thread pays. */
-static size_t tile_of(const sl_predictor *predictor, size_t rows) {
+/* Returns the rows of a tile: few enough that every thread has a tile, and enough to pay for waking a thread. */
+static size_t choose_tile(const sl_predictor *predictor, size_t rows) {
     size_t tile = (rows + predictor->threads - 1) / predictor->threads;
-    if (tile < LEAST_TILE) tile = LEAST_TILE;
+    if (tile < MIN_TILE) tile = MIN_TILE;
     return tile < predictor->max_rows ? tile : predictor->max_rows;
 }
 
-static sl_status run_job(job *j) {
+static sl_status predict_tiles(job *j) {
     sl_predictor *predictor = j->predictor;
-    j->tile = tile_of(predictor, j->rows);
+    j->tile = choose_tile(predictor, j->rows);
     size_t tiles = (j->rows + j->tile - 1) / j->tile;
-    /* Asked again here: a child of the process that made the predictor has no other threads to wait for. */
+    /* Counts the threads anew, because a child of the process that made the predictor has only one. */
     if (tiles <= 1 || sl_thread_count(predictor->threads) == 1) {
         for (size_t i = 0; i < tiles; i++)
-            SL_TRY(run_tile(j, i, &predictor->workers[0]));
+            SL_TRY(predict_tile(j, i, &predictor->workers[0]));
         return SL_OK;
     }
     sl_failure failure;
@@ -156,7 +156,7 @@ static sl_status run_job(job *j) {
 #pragma omp parallel for schedule(static) num_threads((int)predictor->threads)
     for (size_t i = 0; i < tiles; i++)
         if (!sl_failure_before(&failure, i))
-            sl_failure_keep(&failure, i, run_tile(j, i, &predictor->workers[sl_thread_number()]));
+            sl_failure_keep(&failure, i, predict_tile(j, i, &predictor->workers[sl_thread_number()]));
     return sl_failure_pass(&failure);
 }
 
@@ -165,12 +165,12 @@ sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, f
     SL_TRY(sl_table_check(table));
     if (!scores && table->rows) return sl_fail(SL_EINVAL, "scores is NULL");
     job j = {.predictor = predictor, .table = table, .rows = table->rows, .scores = scores};
-    return run_job(&j);
+    return predict_tiles(&j);
 }
 
 sl_status sl_predictor_logits(sl_predictor *predictor, const sl_table *table, float *logits) {
     job j = {.predictor = predictor, .table = table, .rows = table->rows, .scores = logits, .as_logits = 1};
-    return run_job(&j);
+    return predict_tiles(&j);
 }
 
 sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl_encoded *out) {
@@ -190,9 +190,9 @@ sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl
     return SL_OK;
 }
 
-/* ---- Rows that others encoded ---- */
+/* ---- Encoded rows of the caller ---- */
 
-/* Checked before anything is read by the starts. If no start falls, none lies behind the last one. */
+/* Checks that no start falls. Then none exceeds the last one, and later checks can read by them. */
 static sl_status check_starts(const sl_encoded *rows, size_t bag_count) {
     for (size_t bag = 0; bag < rows->rows * bag_count; bag++)
         if (rows->bag_start[bag] > rows->bag_start[bag + 1])
@@ -246,5 +246,5 @@ sl_status sl_predictor_predict_encoded(sl_predictor *predictor, const sl_encoded
     static const uint32_t no_ids;
     if (!mine.bag_ids) mine.bag_ids = &no_ids;
     job j = {.predictor = predictor, .encoded = &mine, .rows = mine.rows, .scores = scores};
-    return run_job(&j);
+    return predict_tiles(&j);
 }

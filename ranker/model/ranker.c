@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A tensor's name: a feature's with "embedding." in front, or "dense.N.weight". */
+/* A tensor's name is "embedding." and a feature's name, or "dense.N.weight". */
 #define LONGEST_LAYER_NAME 32u
 
 static const sl_feature_spec *table_spec(const sl_features *features, size_t table) {
@@ -14,13 +14,13 @@ static const sl_feature_spec *table_spec(const sl_features *features, size_t tab
 
 /* ---- Weights by name ---- */
 
-typedef struct naming {
+typedef struct tensor_names {
     sl_ranker *ranker;
-    size_t used; /* of ranker->names */
-} naming;
+    size_t used; /* bytes in use of ranker->names */
+} tensor_names;
 
-static void add_tensor(naming *n, const float *data, size_t rows, size_t columns, const char *first, const char *second,
-                       const char *third) {
+static void add_tensor(tensor_names *n, const float *data, size_t rows, size_t columns, const char *first,
+                       const char *second, const char *third) {
     sl_ranker *ranker = n->ranker;
     char *name = ranker->names + n->used;
     int length = snprintf(name, ranker->names_size - n->used, "%s%s%s", first, second, third);
@@ -31,7 +31,7 @@ static void add_tensor(naming *n, const float *data, size_t rows, size_t columns
 static void name_weights(sl_ranker *ranker) {
     const sl_features *features = ranker->features;
     const sl_net_shape *shape = &ranker->shape;
-    naming n = {ranker, 0};
+    tensor_names n = {ranker, 0};
     if (features->wide_size)
         add_tensor(&n, ranker->weights.wide, features->wide_size, features->outputs, "wide", "", "");
     add_tensor(&n, ranker->weights.bias, 1, features->outputs, "bias", "", "");
@@ -48,25 +48,25 @@ static void name_weights(sl_ranker *ranker) {
     }
 }
 
-/* The number of the first table's tensor. */
-static size_t tables_from(const sl_ranker *ranker) {
+/* Returns the number of the first table's tensor. */
+static size_t first_table_tensor(const sl_ranker *ranker) {
     return ranker->features->wide_size ? 2 : 1;
 }
 
-static size_t most_tensors(const sl_ranker *ranker) {
+static size_t max_tensors(const sl_ranker *ranker) {
     return 2 + ranker->features->table_count + 2 * ranker->shape.layers;
 }
 
 static sl_status make_names(sl_ranker *ranker) {
     const sl_features *features = ranker->features;
-    size_t size = most_tensors(ranker) * LONGEST_LAYER_NAME;
+    size_t size = max_tensors(ranker) * LONGEST_LAYER_NAME;
     void *block;
     for (size_t t = 0; t < features->table_count; t++)
         size += strlen(table_spec(features, t)->name);
     SL_TRY(sl_mem_alloc(&ranker->allocator, size, &block));
     ranker->names = block;
     ranker->names_size = size;
-    SL_TRY(sl_mem_alloc(&ranker->allocator, most_tensors(ranker) * sizeof *ranker->tensors, &block));
+    SL_TRY(sl_mem_alloc(&ranker->allocator, max_tensors(ranker) * sizeof *ranker->tensors, &block));
     ranker->tensors = block;
     name_weights(ranker);
     SL_TRY(sl_mem_alloc(&ranker->allocator, features->table_count * sizeof *ranker->decoded, &block));
@@ -80,7 +80,7 @@ static size_t float_bytes(const sl_table_shape *shape) {
     return shape->size * shape->dim * sizeof(float);
 }
 
-/* Gives a coded table as floats. The first call makes them; of threads that make them at once, one is heeded. */
+/* Gets a coded table as floats. The first call makes them. If several threads make them at once, one result is kept. */
 static sl_status decode_table(const sl_ranker *ranker, size_t table, const float **out) {
     const sl_table_shape *shape = &ranker->features->tables[table];
     const sl_coded_tables *coded = &ranker->weights.coded;
@@ -110,31 +110,31 @@ static sl_status decode_table(const sl_ranker *ranker, size_t table, const float
 
 /* ---- Life ---- */
 
-static void destroy(sl_ranker *ranker) {
+static void destroy_ranker(sl_ranker *ranker) {
     sl_allocator allocator = ranker->allocator;
     sl_net_free(ranker->net);
     for (size_t t = 0; t < ranker->features->table_count && ranker->decoded; t++)
         sl_mem_free(&allocator, ranker->decoded[t], float_bytes(&ranker->features->tables[t]));
     sl_mem_free(&allocator, ranker->decoded, ranker->features->table_count * sizeof *ranker->decoded);
-    if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, most_tensors(ranker) * sizeof *ranker->tensors);
+    if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, max_tensors(ranker) * sizeof *ranker->tensors);
     sl_mem_free(&allocator, ranker->names, ranker->names_size);
     sl_weights_free(&ranker->weights, ranker->features, &ranker->shape, &allocator);
-    sl_coded_free(&ranker->coded, &allocator);
+    sl_coded_layers_free(&ranker->coded, &allocator);
     sl_features_free(ranker->features);
     sl_mem_free(&allocator, ranker, sizeof *ranker);
 }
 
-static const sl_layer_codes *codes_of(const sl_ranker *ranker) {
+static const sl_layer_codes *layer_codes(const sl_ranker *ranker) {
     return ranker->coded.block ? ranker->coded.layers : NULL;
 }
 
-sl_status sl_ranker_make(sl_features *features, sl_weights *weights, sl_coded *coded, const sl_allocator *allocator,
-                         sl_ranker **out) {
+sl_status sl_ranker_make(sl_features *features, sl_weights *weights, sl_coded_layers *coded,
+                         const sl_allocator *allocator, sl_ranker **out) {
     void *block;
     *out = NULL;
     sl_status status = sl_mem_alloc(allocator, sizeof(sl_ranker), &block);
     if (status != SL_OK) {
-        if (coded) sl_coded_free(coded, allocator);
+        if (coded) sl_coded_layers_free(coded, allocator);
         sl_weights_free(weights, features, NULL, allocator);
         sl_features_free(features);
         return status;
@@ -147,17 +147,17 @@ sl_status sl_ranker_make(sl_features *features, sl_weights *weights, sl_coded *c
     *weights = (sl_weights){0};
     if (coded) {
         ranker->coded = *coded;
-        *coded = (sl_coded){.block = NULL};
+        *coded = (sl_coded_layers){.block = NULL};
     }
     sl_shape_of(features, &ranker->shape);
     SL_TRY_GOTO(make_names(ranker), fail);
     if (ranker->shape.layers)
-        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, codes_of(ranker), allocator, &ranker->net),
+        SL_TRY_GOTO(sl_net_create(&ranker->shape, ranker->weights.dense, layer_codes(ranker), allocator, &ranker->net),
                     fail);
     *out = ranker;
     return SL_OK;
 fail:
-    destroy(ranker);
+    destroy_ranker(ranker);
     return status;
 }
 
@@ -167,10 +167,10 @@ sl_ranker *sl_ranker_retain(sl_ranker *ranker) {
 }
 
 void sl_ranker_free(sl_ranker *ranker) {
-    if (ranker && __atomic_sub_fetch(&ranker->references, 1, __ATOMIC_ACQ_REL) == 0) destroy(ranker);
+    if (ranker && __atomic_sub_fetch(&ranker->references, 1, __ATOMIC_ACQ_REL) == 0) destroy_ranker(ranker);
 }
 
-/* ---- What it is ---- */
+/* ---- Information ---- */
 
 sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
     if (!ranker) return sl_fail(SL_EINVAL, "ranker is NULL");
@@ -195,8 +195,7 @@ sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out) {
                            .dense_zeros = sl_net_zeros(shape, ranker->weights.dense)};
     for (size_t t = 0; t < ranker->tensor_count; t++)
         info.parameters += ranker->tensors[t].rows * ranker->tensors[t].columns;
-    /* The layers' weights are there twice: by name, and in the layout that predictions read. Those in codes are there
-     * as in the file, too. */
+    /* The layers' weights exist twice: by name, and packed for predictions. Coded layers also exist as in the file. */
     size_t packed = shape->layers ? sl_net_size(shape) * sizeof(float) : 0;
     info.bytes = ranker->weights.block_size * sizeof(float) + ranker->weights.coded.size +
                  (ranker->coded.block ? 2 * ranker->coded.size : packed);
@@ -214,7 +213,7 @@ const char *sl_ranker_class(const sl_ranker *ranker, size_t i) {
 }
 
 const char *sl_ranker_table_name(const sl_ranker *ranker, size_t table) {
-    return ranker->tensors[tables_from(ranker) + table].name;
+    return ranker->tensors[first_table_tensor(ranker) + table].name;
 }
 
 sl_status sl_ranker_get_feature(const sl_ranker *ranker, size_t i, sl_feature_info *out) {
@@ -268,7 +267,7 @@ sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out
     if (i >= ranker->tensor_count)
         return sl_fail(SL_EINVAL, "tensor %zu of %zu; they are numbered from 0", i, ranker->tensor_count);
     sl_tensor tensor = ranker->tensors[i];
-    if (!tensor.data) SL_TRY(decode_table(ranker, i - tables_from(ranker), &tensor.data));
+    if (!tensor.data) SL_TRY(decode_table(ranker, i - first_table_tensor(ranker), &tensor.data));
     *out = tensor;
     return SL_OK;
 }
@@ -287,7 +286,7 @@ sl_status sl_ranker_copy_features(const sl_ranker *base, sl_features **out) {
     return status;
 }
 
-/* Finds the number of a given tensor. */
+/* Checks a given tensor against the model's, and gets its number. */
 static sl_status find_tensor(const sl_ranker *base, const sl_tensor *given, size_t *number) {
     if (!given->name || !given->data) return sl_fail(SL_EINVAL, "a tensor's name or data is NULL");
     const sl_tensor *known = NULL;
@@ -304,42 +303,42 @@ static sl_status find_tensor(const sl_ranker *base, const sl_tensor *given, size
     return SL_OK;
 }
 
-/* The number of a tensor's table; SIZE_MAX: it is no embedding. */
-static size_t table_of(const sl_ranker *ranker, size_t tensor) {
-    size_t from = tables_from(ranker);
+/* Returns the number of a tensor's table; SIZE_MAX if it is not an embedding. */
+static size_t table_of_tensor(const sl_ranker *ranker, size_t tensor) {
+    size_t from = first_table_tensor(ranker);
     return tensor >= from && tensor - from < ranker->features->table_count ? tensor - from : SIZE_MAX;
 }
 
-/* Sets which layers are given a weight or a bias. */
-static void note_layers(const sl_ranker *base, const sl_tensor *tensors, size_t count, int given[SL_MAX_LAYERS]) {
-    size_t from = tables_from(base) + base->features->table_count, number;
+/* Marks the layers with a given weight or bias. */
+static void mark_given_layers(const sl_ranker *base, const sl_tensor *tensors, size_t count, int given[SL_MAX_LAYERS]) {
+    size_t from = first_table_tensor(base) + base->features->table_count, number;
     memset(given, 0, SL_MAX_LAYERS * sizeof *given);
     for (size_t i = 0; i < count; i++)
         if (find_tensor(base, &tensors[i], &number) == SL_OK && number >= from) given[(number - from) / 2] = 1;
 }
 
-/* Puts a tensor into the place in `weights` that it has in the base. */
-static void set_tensor(const sl_ranker *base, const sl_tensor *given, size_t number, sl_weights *weights) {
+/* Copies a given tensor to its place in `weights`. */
+static void copy_tensor(const sl_ranker *base, const sl_tensor *given, size_t number, sl_weights *weights) {
     const float *data = base->tensors[number].data;
-    size_t table = table_of(base, number);
+    size_t table = table_of_tensor(base, number);
     float *to;
     if (table != SIZE_MAX)
         to = weights->embeddings[table];
-    else if (number < tables_from(base))
+    else if (number < first_table_tensor(base))
         to = weights->wide + (data - base->weights.wide);
     else
         to = weights->dense + (data - base->weights.dense);
     memcpy(to, given->data, given->rows * given->columns * sizeof(float));
 }
 
-/* Makes room for the base's weights with other tensors. A coded table that is given becomes floats. `codes` is a copy
- * of the base's records, or NULL. */
+/* Allocates weights for the base's with other tensors. A given coded table becomes floats. `codes` is a copy of the
+ * base's records, or NULL. */
 static sl_status create_weights(const sl_ranker *base, const sl_tensor *tensors, size_t count, sl_table_codes *codes,
                                 sl_weights *out) {
     for (size_t i = 0; i < count; i++) {
         size_t number;
         SL_TRY(find_tensor(base, &tensors[i], &number));
-        size_t table = table_of(base, number);
+        size_t table = table_of_tensor(base, number);
         if (codes && table != SIZE_MAX) codes[table] = (sl_table_codes){.type = SL_TABLE_F32};
     }
     return sl_weights_create_coded(base->features, &base->shape, codes, &base->allocator, out);
@@ -358,7 +357,7 @@ static sl_status weights_with_tensors(const sl_ranker *base, const sl_tensor *te
     if (status != SL_OK) return status;
     sl_weights_copy(out, &base->weights, base->features, &base->shape);
     for (size_t i = 0; i < count; i++)
-        if (find_tensor(base, &tensors[i], &number) == SL_OK) set_tensor(base, &tensors[i], number, out);
+        if (find_tensor(base, &tensors[i], &number) == SL_OK) copy_tensor(base, &tensors[i], number, out);
     return SL_OK;
 }
 
@@ -367,16 +366,17 @@ sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors
     *out = NULL;
     if (!base || (count && !tensors)) return sl_fail(SL_EINVAL, "base or tensors is NULL");
     int given[SL_MAX_LAYERS];
-    sl_coded coded;
+    sl_coded_layers coded;
     sl_features *features;
     sl_weights weights;
     SL_TRY(weights_with_tensors(base, tensors, count, &weights));
-    note_layers(base, tensors, count, given);
-    sl_status status = sl_coded_with_floats(&base->coded, &base->shape, given, weights.dense, &base->allocator, &coded);
+    mark_given_layers(base, tensors, count, given);
+    sl_status status =
+        sl_coded_layers_with_floats(&base->coded, &base->shape, given, weights.dense, &base->allocator, &coded);
     if (status == SL_OK) {
         status = sl_ranker_copy_features(base, &features);
         if (status == SL_OK) return sl_ranker_make(features, &weights, &coded, &base->allocator, out);
-        sl_coded_free(&coded, &base->allocator);
+        sl_coded_layers_free(&coded, &base->allocator);
     }
     sl_weights_free(&weights, base->features, &base->shape, &base->allocator);
     return status;

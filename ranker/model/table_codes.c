@@ -1,11 +1,11 @@
-/* Tables of floats to rows of codes: the steps of a table, the range of a row, its codes. */
+/* Encodes tables of floats as rows of codes: chooses a table's steps, a row's range, and its codes. */
 #include "ranker/model/table_codes.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The search for the least error cuts a row's range into so many steps, and narrows it to half of them at least. */
-enum { RANGE_STEPS = 128, RANGE_LEAST = RANGE_STEPS / 2 };
+/* The search for the least error divides a row's range into this many steps, and keeps at least half of them. */
+enum { RANGE_STEPS = 128, MIN_RANGE_STEPS = RANGE_STEPS / 2 };
 
 /* The largest code of an element, and of a scale or an offset. */
 static uint32_t top_code(sl_table_type type) {
@@ -21,7 +21,7 @@ typedef struct row_head {
     uint32_t scale, offset;
 } row_head;
 
-static void extremes(const float *row, size_t dim, float *least, float *most) {
+static void row_extremes(const float *row, size_t dim, float *least, float *most) {
     *least = *most = row[0];
     for (size_t i = 1; i < dim; i++) {
         *least = row[i] < *least ? row[i] : *least;
@@ -47,18 +47,18 @@ const char *sl_table_codes_fault(const sl_table_codes *table) {
 }
 
 sl_status sl_table_codes_fit(const float *weights, size_t size, size_t dim, sl_table_type type, sl_table_codes *out) {
-    float least = FLT_MAX, last = -FLT_MAX; /* the smallest and the largest of the rows' smallest elements */
+    float least = FLT_MAX, last = -FLT_MAX; /* the smallest and the largest of the rows' minima */
     double widest = 0, head = top_head(type);
     for (size_t r = 0; r < size; r++) {
         float low, high;
-        extremes(weights + r * dim, dim, &low, &high);
+        row_extremes(weights + r * dim, dim, &low, &high);
         least = low < least ? low : least;
         last = low > last ? low : last;
         widest = fmax(widest, (double)high - (double)low);
     }
     sl_table_codes table = {.type = (uint32_t)type, .offset = size ? least : 0};
     if (size) table.offset_step = (float)(((double)last - (double)least) / head);
-    /* A row's offset lies up to a step below its smallest element. The factor makes up for rounding. */
+    /* A row's offset is up to a step below its smallest element. The factor makes up for rounding. */
     table.scale_step = (float)((widest + (double)table.offset_step) / top_code(type) / head * (1 + 1e-6));
     *out = table;
     const char *fault = sl_table_codes_fault(&table);
@@ -71,8 +71,8 @@ static uint32_t clamp_head(double code, uint32_t top) {
     return code > 0 ? code < top ? (uint32_t)code : top : 0;
 }
 
-/* The narrowest range that has all elements from low to high. */
-static row_head covering(const sl_table_codes *table, float low, float high) {
+/* Returns the narrowest range with all elements from low to high. */
+static row_head covering_range(const sl_table_codes *table, float low, float high) {
     uint32_t top = top_head((sl_table_type)table->type), levels = top_code((sl_table_type)table->type);
     row_head head = {0, 0};
     if (table->offset_step > 0)
@@ -86,8 +86,8 @@ static row_head covering(const sl_table_codes *table, float low, float high) {
     return head;
 }
 
-/* The range that is nearest to one from low to high. */
-static row_head nearest(const sl_table_codes *table, float low, float high) {
+/* Returns the range nearest to low..high. */
+static row_head nearest_range(const sl_table_codes *table, float low, float high) {
     uint32_t top = top_head((sl_table_type)table->type), levels = top_code((sl_table_type)table->type);
     row_head head = {0, 0};
     if (table->offset_step > 0)
@@ -97,14 +97,15 @@ static row_head nearest(const sl_table_codes *table, float low, float high) {
     return head;
 }
 
-/* A row's scale and offset as numbers. An inverse of 0 gives code 0 to every element. */
+/* A row's scale and offset as floats. If the inverse is 0, every element has code 0. */
 typedef struct row_map {
     float scale, offset, inverse, top;
 } row_map;
 
-static row_map map_of(const sl_table_codes *table, row_head head) {
-    row_map map = {sl_row_scale(table, head.scale), sl_row_offset(table, head.offset), 0,
-                   (float)top_code((sl_table_type)table->type)};
+static row_map row_map_of(const sl_table_codes *table, row_head head) {
+    row_map map = {.scale = sl_row_scale(table, head.scale),
+                   .offset = sl_row_offset(table, head.offset),
+                   .top = (float)top_code((sl_table_type)table->type)};
     if (map.scale >= FLT_MIN) map.inverse = 1 / map.scale;
     return map;
 }
@@ -117,7 +118,7 @@ static inline int32_t code_of(const row_map *map, float x) {
 }
 
 static float squared_error(const sl_table_codes *table, const float *row, size_t dim, row_head head) {
-    row_map map = map_of(table, head);
+    row_map map = row_map_of(table, head);
     float sum = 0;
     for (size_t i = 0; i < dim; i++) {
         float error = map.offset + map.scale * (float)code_of(&map, row[i]) - row[i];
@@ -126,13 +127,13 @@ static float squared_error(const sl_table_codes *table, const float *row, size_t
     return sum;
 }
 
-/* The greedy search of Guan et al. 2019 (arXiv 1911.02079): each turn cuts a step off the end whose loss costs less.
- * The best range that was met is kept; the whole range is the first. */
-static row_head least_error(const sl_table_codes *table, const float *row, size_t dim, float low, float high) {
-    row_head best = covering(table, low, high);
+/* The greedy search of Guan et al. 2019 (arXiv 1911.02079). Each step cuts the end whose loss is smaller. It begins
+ * with the whole range, and keeps the best range so far. */
+static row_head greedy_range(const sl_table_codes *table, const float *row, size_t dim, float low, float high) {
+    row_head best = covering_range(table, low, high);
     float least = squared_error(table, row, dim, best), step = (high - low) / RANGE_STEPS;
-    for (size_t left = RANGE_STEPS; left > RANGE_LEAST; left--) {
-        row_head by_low = nearest(table, low + step, high), by_high = nearest(table, low, high - step);
+    for (size_t left = RANGE_STEPS; left > MIN_RANGE_STEPS; left--) {
+        row_head by_low = nearest_range(table, low + step, high), by_high = nearest_range(table, low, high - step);
         float cut_low = squared_error(table, row, dim, by_low), cut_high = squared_error(table, row, dim, by_high);
         int lower = cut_low < cut_high;
         float error = lower ? cut_low : cut_high;
@@ -150,7 +151,7 @@ static row_head least_error(const sl_table_codes *table, const float *row, size_
 /* ---- Codes of a row ---- */
 
 static void write_row(const sl_table_codes *table, const float *row, size_t dim, row_head head, uint8_t *to) {
-    row_map map = map_of(table, head);
+    row_map map = row_map_of(table, head);
     if (table->type == SL_TABLE_I8) {
         const uint16_t heads[2] = {(uint16_t)head.scale, (uint16_t)head.offset};
         memcpy(to, heads, sizeof heads);
@@ -174,8 +175,9 @@ void sl_table_codes_encode(const sl_table_codes *table, const float *weights, si
     for (size_t r = 0; r < size; r++) {
         const float *row = weights + r * dim;
         float low, high;
-        extremes(row, dim, &low, &high);
-        row_head head = range == SL_ROW_MSE ? least_error(table, row, dim, low, high) : covering(table, low, high);
+        row_extremes(row, dim, &low, &high);
+        row_head head =
+            range == SL_ROW_MSE ? greedy_range(table, row, dim, low, high) : covering_range(table, low, high);
         write_row(table, row, dim, head, rows + r * bytes);
     }
 }

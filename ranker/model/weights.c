@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Floats of a cache line. */
+/* Floats in a cache line. */
 #define LINE (SL_CACHE_LINE / sizeof(float))
 
 void sl_shape_of(const sl_features *features, sl_net_shape *out) {
@@ -18,8 +18,7 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out) {
     out->width[out->layers] = features->outputs;
 }
 
-/* Adds rows * columns floats to *total, beginning at a cache line. *at is where they begin. Returns 0 if they do not
- * fit. */
+/* Adds rows * columns floats to *total, from a cache line on. *at gets their offset. Returns 0 on overflow. */
 static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_t *total) {
     size_t end;
     *at = *total;
@@ -28,8 +27,8 @@ static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_
     return 1;
 }
 
-/* Adds a coded table's rows. Returns 0 if they do not fit. */
-static int add_rows(const sl_table_shape *shape, sl_table_type type, sl_weights_layout *layout) {
+/* Adds a coded table's rows. Returns 0 on overflow. */
+static int add_coded_rows(const sl_table_shape *shape, sl_table_type type, sl_weights_layout *layout) {
     size_t bytes;
     return sl_mul(shape->size, sl_row_bytes(type, shape->dim), &bytes) &&
            sl_add(layout->rows_size, bytes, &layout->rows_size) && layout->rows_size <= SIZE_MAX - SL_CODES_SLACK;
@@ -52,7 +51,7 @@ sl_status sl_weights_layout_coded(const sl_features *features, const sl_net_shap
     for (size_t i = 0; i < features->table_count && fits; i++) {
         const sl_table_shape *table = &features->tables[i];
         if (is_coded(codes, i))
-            fits = add_rows(table, (sl_table_type)codes[i].type, &layout);
+            fits = add_coded_rows(table, (sl_table_type)codes[i].type, &layout);
         else
             fits = add_part(table->size, table->dim, &at, &size, &layout.total);
     }
@@ -70,7 +69,7 @@ sl_status sl_weights_create(const sl_features *features, const sl_net_shape *sha
     return sl_weights_create_coded(features, shape, NULL, allocator, out);
 }
 
-/* Points at each table, in the one block or in the other. */
+/* Sets the pointers to each table, in either block. */
 static void place_tables(sl_weights *weights, const sl_features *features, float *at) {
     uint8_t *rows = weights->coded.block;
     for (size_t i = 0; i < features->table_count; i++) {
@@ -133,7 +132,7 @@ void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_
     *weights = (sl_weights){0};
 }
 
-/* Copies a table, if both have it as floats or both in codes. */
+/* Copies a table if both have it as floats, or both coded. */
 static void copy_table(sl_weights *to, const sl_weights *from, const sl_table_shape *shape, size_t table) {
     if (to->embeddings[table] && from->embeddings[table])
         memcpy(to->embeddings[table], from->embeddings[table], shape->size * shape->dim * sizeof(float));
@@ -153,8 +152,8 @@ void sl_weights_copy(sl_weights *to, const sl_weights *from, const sl_features *
         copy_table(to, from, &features->tables[t], t);
 }
 
-/* Nearly standard normal: the sum of twelve uniform numbers less its mean (Irwin and Hall). 6 is the largest value.
- * Sums of integers are the same on every machine. Logarithms and cosines of a system's library are not. */
+/* Returns a nearly standard normal number: the sum of twelve uniform numbers less its mean (Irwin-Hall), at most 6.
+ * Sums of integers are the same on every machine, unlike logarithms and cosines of system libraries. */
 static float normal_at(uint64_t seed, uint64_t counter) {
     uint32_t sum = 0;
     for (uint64_t word = 0; word < 3; word++) {
@@ -168,8 +167,8 @@ static float symmetric_at(uint64_t seed, uint64_t counter, double bound) {
     return (float)((2 * sl_random_unit(seed, counter) - 1) * bound);
 }
 
-/* Uniform numbers. Variance 2 / in keeps the size of what passes a rectifier, which halves it (He et al. 2015, arXiv
- * 1502.01852). Variance 1 / in does so without a rectifier. Biases begin at 0. */
+/* Draws uniform weights. Variance 2 / in preserves magnitudes through a rectifier, which halves them (He et al. 2015,
+ * arXiv 1502.01852). Variance 1 / in does so without a rectifier. Biases begin at 0. */
 static void initialise_layer(float *dense, const sl_net_shape *shape, size_t layer, uint64_t seed) {
     int rectified = layer + 1 < shape->layers && (shape->activation == SL_RELU || shape->activation == SL_GELU);
     size_t in = shape->width[layer], out = shape->width[layer + 1];

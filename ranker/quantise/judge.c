@@ -88,15 +88,15 @@ sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t 
     sl_judged_layer *judged = &judge->layers[layer];
     sl_judged_option *option = &judged->options[judged->count];
     sl_layer_choice choices[SL_MAX_LAYERS] = {{.type = SL_LAYER_F32}};
-    sl_coded coded;
+    sl_coded_layers coded;
     *option = (sl_judged_option){.choice = *choice};
     if (choice->type != SL_LAYER_F32) {
         choices[layer] = *choice;
         SL_TRY(sl_quantise_layers(judge->ranker, calibrated, choices, &judge->allocator, &coded));
-        const float *biases = sl_coded_layer_of(&coded, shape, layer).biases;
+        const float *biases = sl_coded_layers_at(&coded, shape, layer).biases;
         sl_status status =
             sl_net_layer_create(shape, layer, &coded.layers[layer], biases, NULL, &judge->allocator, &option->coded);
-        sl_coded_free(&coded, &judge->allocator);
+        sl_coded_layers_free(&coded, &judge->allocator);
         SL_TRY(status);
     }
     judged->count++;

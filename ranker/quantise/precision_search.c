@@ -535,7 +535,7 @@ static sl_status find_blame(search *s, sl_precision_search_report *report) {
 
 static sl_status make_best(search *s, sl_ranker **out) {
     sl_layer_choice choices[SL_MAX_LAYERS];
-    sl_coded coded;
+    sl_coded_layers coded;
     for (size_t l = 0; l < s->layers; l++)
         choices[l] = s->judge.layers[l].options[s->best[l]].choice;
     SL_TRY(sl_quantise_layers(s->ranker, &s->calibrated, choices, &s->allocator, &coded));

@@ -127,7 +127,8 @@ static int needs_rows(const sl_net_shape *shape, const sl_layer_choice *choices)
     return needs;
 }
 
-sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out) {
+sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded_layers *coded, const sl_allocator *allocator,
+                               sl_ranker **out) {
     sl_features *features;
     sl_weights weights;
     sl_status status = sl_ranker_copy_features(base, &features);
@@ -136,11 +137,11 @@ sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_
         if (status != SL_OK) sl_features_free(features);
     }
     if (status != SL_OK) {
-        sl_coded_free(coded, allocator);
+        sl_coded_layers_free(coded, allocator);
         return status;
     }
     sl_weights_copy(&weights, &base->weights, features, &base->shape);
-    sl_coded_weights(coded, &base->shape, weights.dense);
+    sl_coded_layers_decode(coded, &base->shape, weights.dense);
     return sl_ranker_make(features, &weights, coded, allocator, out);
 }
 
@@ -171,7 +172,7 @@ static sl_status quantise_model(const sl_ranker *ranker, const sl_rows *rows, co
         .rows = params->rows, .seed = params->seed, .lookup = params->lookup, .lookup_ctx = params->lookup_ctx};
     sl_rows_buffer drawn = {.allocator = allocator};
     sl_calibrated calibrated = {.rows = 0};
-    sl_coded coded;
+    sl_coded_layers coded;
     sl_encoded view;
     sl_status status = SL_OK;
     int with_rows = needs_rows(&ranker->shape, choices);

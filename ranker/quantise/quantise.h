@@ -20,7 +20,8 @@ sl_status sl_draw_rows(const sl_features *features, const sl_rows *source, const
 sl_status sl_layer_choices(const sl_ranker *ranker, const sl_quantize_params *params, sl_layer_choice *choices);
 /* Makes a model with these coded layers and the other weights of the base. Owns `coded`, and frees it on failure
  * too. */
-sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded *coded, const sl_allocator *allocator, sl_ranker **out);
+sl_status sl_ranker_with_coded(const sl_ranker *base, sl_coded_layers *coded, const sl_allocator *allocator,
+                               sl_ranker **out);
 /* Makes a model with all embedding tables of this type. *out is NULL if the base is such a model already: for
  * SL_TABLE_F32, or without tables. Errors: see sl_ranker_with_tables. */
 sl_status sl_ranker_with_table_type(const sl_ranker *base, sl_table_type type, sl_ranker **out);

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <string.h>
 
-/* Checks the numbers that sl_coded_create and sl_coded_fault do not check. */
+/* Checks the numbers that sl_coded_layers_create and sl_coded_layers_fault do not check. */
 static sl_status check_int8(const sl_quantized_layer *layer, size_t number) {
     if (!layer->codes || !layer->weight_scales)
         return sl_fail(SL_EINVAL, "layer %zu is INT8, but its codes or weight_scales are NULL", number);
@@ -33,17 +33,17 @@ static sl_status check_layers(const sl_ranker *base, const sl_quantized_layer *l
 
 /* Copies an INT8 layer's codes, scales and biases. */
 static sl_status copy_codes(const sl_net_shape *shape, size_t l, const sl_quantized_layer *layer, const float *biases,
-                            sl_coded *coded) {
-    const sl_coded_layer to = sl_coded_layer_of(coded, shape, l);
+                            sl_coded_layers *coded) {
+    const sl_coded_layer to = sl_coded_layers_at(coded, shape, l);
     size_t in = shape->width[l], out = shape->width[l + 1];
     memcpy(to.codes, layer->codes, in * out);
     memcpy(to.scales, layer->weight_scales, out * sizeof *to.scales);
     memcpy(to.biases, biases, out * sizeof *biases);
-    const char *fault = sl_coded_fault(coded, shape, l);
+    const char *fault = sl_coded_layers_fault(coded, shape, l);
     return fault ? sl_fail(SL_EINVAL, "layer %zu cannot be in INT8: %s; give it in F32", l, fault) : SL_OK;
 }
 
-static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *layers, sl_coded *coded) {
+static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *layers, sl_coded_layers *coded) {
     const sl_net_shape *shape = &base->shape;
     sl_layer_type types[SL_MAX_LAYERS];
     sl_int8_range inputs[SL_MAX_LAYERS];
@@ -51,7 +51,7 @@ static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *lay
         types[l] = (sl_layer_type)layers[l].precision;
         inputs[l] = (sl_int8_range){layers[l].scale, layers[l].zero};
     }
-    SL_TRY(sl_coded_create(shape, types, inputs, &base->allocator, coded));
+    SL_TRY(sl_coded_layers_create(shape, types, inputs, &base->allocator, coded));
     for (size_t l = 0; l < shape->layers; l++) {
         sl_status status;
         if (types[l] == SL_LAYER_F32 || types[l] == SL_LAYER_BF16)
@@ -59,7 +59,7 @@ static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *lay
         else
             status = copy_codes(shape, l, &layers[l], base->weights.dense + sl_net_bias_at(shape, l), coded);
         if (status == SL_OK) continue;
-        sl_coded_free(coded, &base->allocator);
+        sl_coded_layers_free(coded, &base->allocator);
         return status;
     }
     return SL_OK;
@@ -67,7 +67,7 @@ static sl_status make_coded(const sl_ranker *base, const sl_quantized_layer *lay
 
 sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers, size_t count,
                                 sl_ranker **out) {
-    sl_coded coded;
+    sl_coded_layers coded;
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
     if (!base || !layers) return sl_fail(SL_EINVAL, "base or layers is NULL");

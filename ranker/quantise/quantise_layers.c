@@ -129,10 +129,10 @@ static void dequantise_row(const sl_int8_loops *loops, const sl_layer_codes *lay
 
 /* Adds to each bias the mean of float output - coded output (Nagel et al. 2019, arXiv 1906.04721). The mean error is
  * the difference of two products: mean inputs times weights, and the same with both decoded. */
-static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded *coded,
+static sl_status correct_biases(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_coded_layers *coded,
                                 size_t layer) {
     const sl_int8_loops *loops = sl_int8_get();
-    const sl_coded_layer to = sl_coded_layer_of(coded, &ranker->shape, layer);
+    const sl_coded_layer to = sl_coded_layers_at(coded, &ranker->shape, layer);
     const float *weights = ranker->weights.dense + sl_net_weight_at(&ranker->shape, layer);
     size_t in = ranker->shape.width[layer], out = ranker->shape.width[layer + 1];
     size_t bytes = 2 * in * sizeof(double) + in;
@@ -176,11 +176,11 @@ static sl_status range_inputs(const sl_calibrated *calibrated, size_t layer, con
 }
 
 sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                        sl_coded *coded, size_t layer) {
+                        sl_coded_layers *coded, size_t layer) {
     const sl_net_shape *shape = &ranker->shape;
     size_t in = shape->width[layer], out = shape->width[layer + 1];
     const float *weights = ranker->weights.dense + sl_net_weight_at(shape, layer);
-    const sl_coded_layer to = sl_coded_layer_of(coded, shape, layer);
+    const sl_coded_layer to = sl_coded_layers_at(coded, shape, layer);
     memcpy(to.biases, weights + in * out, out * sizeof *weights);
     if (choice->type == SL_LAYER_F32) {
         memcpy(to.weights, weights, in * out * sizeof *weights);
@@ -189,25 +189,25 @@ sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated
     if (choice->type == SL_LAYER_BF16) return round_weights(weights, in * out, layer, to.bf16);
     code_weights(weights, &to, in, out, choice->rule.method == SL_CALIBRATION_MSE);
     if (choice->bias_correction) SL_TRY(correct_biases(ranker, calibrated, coded, layer));
-    return sl_coded_check(coded, shape, layer);
+    return sl_coded_layers_check(coded, shape, layer);
 }
 
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
-                             const sl_allocator *allocator, sl_coded *out) {
+                             const sl_allocator *allocator, sl_coded_layers *out) {
     const sl_net_shape *shape = &ranker->shape;
     sl_layer_type types[SL_MAX_LAYERS];
     sl_int8_range inputs[SL_MAX_LAYERS];
-    *out = (sl_coded){.block = NULL};
+    *out = (sl_coded_layers){.block = NULL};
     for (size_t l = 0; l < shape->layers; l++) {
         types[l] = choices[l].type;
         inputs[l] = (sl_int8_range){1, 0};
         if (types[l] == SL_LAYER_INT8) SL_TRY(range_inputs(calibrated, l, &choices[l].rule, &inputs[l]));
     }
-    SL_TRY(sl_coded_create(shape, types, inputs, allocator, out));
+    SL_TRY(sl_coded_layers_create(shape, types, inputs, allocator, out));
     for (size_t l = 0; l < shape->layers; l++) {
         sl_status status = sl_code_layer(ranker, calibrated, &choices[l], out, l);
         if (status == SL_OK) continue;
-        sl_coded_free(out, allocator);
+        sl_coded_layers_free(out, allocator);
         return status;
     }
     return SL_OK;

@@ -36,10 +36,10 @@ typedef struct sl_layer_choice {
  * Parameters: calibrated may be NULL if no layer is static INT8 and no bias is corrected. bf16 layers need neither.
  * Errors: SL_EINVAL (a layer whose inputs are all 0), SL_EVALUE, SL_ENOMEM. */
 sl_status sl_quantise_layers(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choices,
-                             const sl_allocator *allocator, sl_coded *out);
+                             const sl_allocator *allocator, sl_coded_layers *out);
 /* Fills one layer of `coded`, which has the layer's type, and its input range if it is static INT8. Errors: as
  * above. */
 sl_status sl_code_layer(const sl_ranker *ranker, const sl_calibrated *calibrated, const sl_layer_choice *choice,
-                        sl_coded *coded, size_t layer);
+                        sl_coded_layers *coded, size_t layer);
 
 #endif

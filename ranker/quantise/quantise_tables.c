@@ -50,18 +50,18 @@ sl_status sl_ranker_with_table_ranges(const sl_ranker *from, const sl_table_type
     const size_t size = from->features->table_count * sizeof(sl_table_codes);
     sl_features *features;
     sl_weights weights;
-    sl_coded layers;
+    sl_coded_layers layers;
     void *codes;
     SL_TRY(sl_mem_alloc(&from->allocator, size, &codes));
     sl_status status = fit_tables(from, types, codes);
     if (status == SL_OK) status = make_weights(from, codes, range, &weights);
     sl_mem_free(&from->allocator, codes, size);
     if (status != SL_OK) return status;
-    status = sl_coded_copy(&from->coded, &from->shape, &from->allocator, &layers);
+    status = sl_coded_layers_copy(&from->coded, &from->shape, &from->allocator, &layers);
     if (status == SL_OK) {
         status = sl_ranker_copy_features(from, &features);
         if (status == SL_OK) return sl_ranker_make(features, &weights, &layers, &from->allocator, out);
-        sl_coded_free(&layers, &from->allocator);
+        sl_coded_layers_free(&layers, &from->allocator);
     }
     sl_weights_free(&weights, from->features, &from->shape, &from->allocator);
     return status;

@@ -111,7 +111,7 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
                              sl_train_report *report) {
     sl_train_loop loop = {.trainer = trainer, .params = params};
     sl_status status = train_to_the_end(&loop);
-    sl_coded coded = {.block = NULL};
+    sl_coded_layers coded = {.block = NULL};
     sl_checkpoint_free(loop.checkpoint);
     if (status == SL_OK && trainer->ranges) status = sl_trainer_fold(trainer, &coded);
     if (status != SL_OK) {
@@ -125,7 +125,7 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
     sl_features *features;
     sl_weights weights;
     sl_trainer_finish(trainer, &features, &weights);
-    if (coded.block) sl_coded_weights(&coded, &shape, weights.dense);
+    if (coded.block) sl_coded_layers_decode(&coded, &shape, weights.dense);
     return sl_ranker_make(features, &weights, &coded, &allocator, out);
 }
 

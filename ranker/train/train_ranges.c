@@ -278,7 +278,7 @@ static sl_status fold_layer(const sl_ranges *ranges, size_t layer, const float *
     return SL_OK;
 }
 
-sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded *out) {
+sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded_layers *out) {
     const sl_net_shape *shape = &ranges->shape;
     sl_layer_type types[SL_MAX_LAYERS];
     sl_int8_range inputs[SL_MAX_LAYERS];
@@ -288,13 +288,13 @@ sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_
         types[l] = ranges->layers[l].is_int8 ? SL_LAYER_INT8 : SL_LAYER_F32;
         inputs[l] = ranges->layers[l].input;
     }
-    SL_TRY(sl_coded_create(shape, types, inputs, &ranges->allocator, out));
+    SL_TRY(sl_coded_layers_create(shape, types, inputs, &ranges->allocator, out));
     for (size_t l = 0; l < shape->layers; l++) {
-        const sl_coded_layer to = sl_coded_layer_of(out, shape, l);
+        const sl_coded_layer to = sl_coded_layers_at(out, shape, l);
         sl_status status = fold_layer(ranges, l, dense, &to);
-        if (status == SL_OK) status = sl_coded_check(out, shape, l);
+        if (status == SL_OK) status = sl_coded_layers_check(out, shape, l);
         if (status == SL_OK) continue;
-        sl_coded_free(out, &ranges->allocator);
+        sl_coded_layers_free(out, &ranges->allocator);
         return status;
     }
     return SL_OK;

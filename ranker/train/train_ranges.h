@@ -5,7 +5,7 @@
 #ifndef SL_RANKER_TRAIN_TRAIN_RANGES_H
 #define SL_RANKER_TRAIN_TRAIN_RANGES_H
 
-#include "ranker/model/coded.h"
+#include "ranker/model/coded_layers.h"
 #include "ranker/net/calibrate.h"
 #include "ranker/net/net_fake.h"
 
@@ -52,7 +52,7 @@ void sl_ranges_keep(sl_ranges *ranges);
 
 /* Folds the layers into codes, with the best numbers if is_best is set, else with the present ones. Errors: SL_EVALUE
  * (weights too large for INT8 sums), SL_ENOMEM. */
-sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded *out);
+sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded_layers *out);
 
 /* Whether a training can have these numbers after its ranges started. */
 int sl_ranges_are_sound(const sl_ranges *ranges, const float *numbers);

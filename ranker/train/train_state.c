@@ -211,7 +211,7 @@ sl_status sl_trainer_use_ranges(sl_trainer *trainer) {
     return sl_net_trainer_set_fake(trainer->net, trainer->ranges->layers);
 }
 
-sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out) {
+sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded_layers *out) {
     int is_best = has_kept_best(trainer);
     return sl_ranges_fold(trainer->ranges, is_best, sl_trainer_best(trainer)->dense, out);
 }

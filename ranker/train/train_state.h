@@ -80,7 +80,7 @@ int sl_trainer_is_whole(const sl_trainer *trainer);
 /* Makes the net compute layers in INT8, if the ranges have started. Errors: SL_ENOMEM. */
 sl_status sl_trainer_use_ranges(sl_trainer *trainer);
 /* Folds the best weights of a training with ranges into coded layers. Errors: see sl_ranges_fold. */
-sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded *out);
+sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded_layers *out);
 
 /* Makes the initial weights of a training on these rows. The labels in `data` set the biases. */
 sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *shape, const sl_allocator *allocator,

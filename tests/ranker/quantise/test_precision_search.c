@@ -98,7 +98,7 @@ static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated
                                              SL_CALIBRATION_MSE};
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_layer_choice choices[MOST_LAYERS];
-    sl_coded coded;
+    sl_coded_layers coded;
     sl_ranker *made;
     for (size_t l = 0; l < model->shape.layers; l++) {
         choices[l] = (sl_layer_choice){.type = (sl_layer_type)trial->precisions[l], .bias_correction = 1};

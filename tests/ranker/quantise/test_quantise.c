@@ -450,12 +450,12 @@ END_TEST
 static int is_read(const sl_ranker *made, size_t at, const void *change, size_t size) {
     sl_allocator allocator = sl_allocator_of(NULL);
     void *block;
-    sl_coded read;
+    sl_coded_layers read;
     ck_ok(sl_mem_alloc(&allocator, made->coded.size, &block));
     memcpy(block, made->coded.block, made->coded.size);
     memcpy((uint8_t *)block + at, change, size);
-    sl_status status = sl_coded_read(&made->shape, block, made->coded.size, &allocator, &read);
-    sl_coded_free(&read, &allocator);
+    sl_status status = sl_coded_layers_read(&made->shape, block, made->coded.size, &allocator, &read);
+    sl_coded_layers_free(&read, &allocator);
     if (status != SL_OK) ck_assert_int_eq(status, SL_ECORRUPT);
     return status == SL_OK;
 }
@@ -469,11 +469,11 @@ START_TEST(blocks_are_not_trusted) {
     const uint32_t types[] = {SL_LAYER_F32, SL_LAYER_INT8_DYNAMIC, 77}, one = 1;
     const float least = 1e-37f, most = 1e8f;
     sl_ranker *made;
-    sl_coded read;
+    sl_coded_layers read;
     void *block;
     ck_ok(sl_ranker_quantize(model, &rows.source, NULL, &made));
-    const sl_coded_layer parts = sl_coded_layer_of(&made->coded, &made->shape, 1);
-    const size_t record = sizeof(sl_coded_record), range = record + offsetof(sl_coded_record, scale);
+    const sl_coded_layer parts = sl_coded_layers_at(&made->coded, &made->shape, 1);
+    const size_t record = sizeof(sl_coded_layer_record), range = record + offsetof(sl_coded_layer_record, scale);
     const size_t scales = (size_t)((uint8_t *)parts.scales - made->coded.block);
     const size_t biases = (size_t)((uint8_t *)parts.biases - made->coded.block);
     ck_assert(is_read(made, range, &least, sizeof least) && is_read(made, range, &most, sizeof most));
@@ -486,12 +486,12 @@ START_TEST(blocks_are_not_trusted) {
     for (size_t i = 0; i < sizeof no_bias / sizeof *no_bias; i++)
         ck_assert_msg(!is_read(made, biases + 4, &no_bias[i], sizeof *no_bias), "bias %zu", i);
     for (size_t i = 0; i < sizeof no_zero / sizeof *no_zero; i++)
-        ck_assert_msg(!is_read(made, record + offsetof(sl_coded_record, zero), &no_zero[i], 4), "zero %zu", i);
+        ck_assert_msg(!is_read(made, record + offsetof(sl_coded_layer_record, zero), &no_zero[i], 4), "zero %zu", i);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         ck_assert_msg(!is_read(made, record, &types[i], sizeof *types), "type %zu", i);
-    ck_assert(!is_read(made, record + offsetof(sl_coded_record, reserved), &one, sizeof one));
+    ck_assert(!is_read(made, record + offsetof(sl_coded_layer_record, reserved), &one, sizeof one));
     ck_ok(sl_mem_alloc(&allocator, 40, &block));
-    ck_assert_int_eq(sl_coded_read(&made->shape, block, 40, &allocator, &read), SL_ECORRUPT);
+    ck_assert_int_eq(sl_coded_layers_read(&made->shape, block, 40, &allocator, &read), SL_ECORRUPT);
     sl_ranker_free(made);
 }
 END_TEST
@@ -505,7 +505,7 @@ START_TEST(kept_layers_are_not_trusted) {
     params.keep = (const char *const[]){"dense.1"};
     params.keep_count = 1;
     ck_ok(sl_ranker_quantize(model, &rows.source, &params, &made));
-    const sl_coded_layer parts = sl_coded_layer_of(&made->coded, &made->shape, 1);
+    const sl_coded_layer parts = sl_coded_layers_at(&made->coded, &made->shape, 1);
     const size_t weights = (size_t)((uint8_t *)parts.weights - made->coded.block);
     const size_t biases = (size_t)((uint8_t *)parts.biases - made->coded.block), last = (24 * 16 - 1) * sizeof(float);
     ck_assert(is_read(made, weights, &some, sizeof some));
@@ -525,16 +525,16 @@ START_TEST(bf16_blocks_are_not_trusted) {
     sl_quantize_params_init(&params);
     params.precision = SL_PRECISION_BF16;
     ck_ok(sl_ranker_quantize(model, NULL, &params, &made));
-    const sl_coded *sound = &made->coded;
-    const sl_coded_layer parts = sl_coded_layer_of(sound, &made->shape, 1);
+    const sl_coded_layers *sound = &made->coded;
+    const sl_coded_layer parts = sl_coded_layers_at(sound, &made->shape, 1);
     for (size_t i = 0; i < 7; i++) {
-        sl_coded read;
+        sl_coded_layers read;
         size_t size = sound->size;
         sl_status status = SL_OK;
         uint8_t *block = sl_mem_array(&allocator, size, 1, &status);
         ck_ok(status);
         memcpy(block, sound->block, size);
-        sl_coded_record *record = (sl_coded_record *)(void *)block + 1;
+        sl_coded_layer_record *record = (sl_coded_layer_record *)(void *)block + 1;
         uint16_t *weights = (uint16_t *)(void *)(block + ((uint8_t *)parts.bf16 - sound->block));
         if (i == 1) weights[3] = 0x7f80;
         if (i == 2) weights[24 * 16 - 1] = 0xffc0;
@@ -542,9 +542,9 @@ START_TEST(bf16_blocks_are_not_trusted) {
         if (i == 4) record->scale = 1;
         if (i == 5) record->type = SL_LAYER_F32;
         if (i == 6) size -= 64;
-        ck_assert_msg(sl_coded_read(&made->shape, block, size, &allocator, &read) == (i ? SL_ECORRUPT : SL_OK),
+        ck_assert_msg(sl_coded_layers_read(&made->shape, block, size, &allocator, &read) == (i ? SL_ECORRUPT : SL_OK),
                       "change %zu", i);
-        sl_coded_free(&read, &allocator);
+        sl_coded_layers_free(&read, &allocator);
     }
     sl_ranker_free(made);
 }
@@ -556,15 +556,15 @@ START_TEST(layers_are_not_too_wide) {
     for (size_t more = 0; more < 2; more++) {
         const sl_net_shape shape = {.layers = 1, .width = {SL_INT8_MAX_INPUTS + more, 1}};
         const sl_layer_type type = SL_LAYER_INT8_DYNAMIC;
-        sl_coded made, read;
-        ck_ok(sl_coded_create(&shape, &type, NULL, &allocator, &made));
-        *sl_coded_layer_of(&made, &shape, 0).scales = 1;
-        sl_status status = sl_coded_read(&shape, made.block, made.size, &allocator, &read);
+        sl_coded_layers made, read;
+        ck_ok(sl_coded_layers_create(&shape, &type, NULL, &allocator, &made));
+        *sl_coded_layers_at(&made, &shape, 0).scales = 1;
+        sl_status status = sl_coded_layers_read(&shape, made.block, made.size, &allocator, &read);
         if (more)
             ck_fails(status, SL_ECORRUPT, "more inputs");
         else
             ck_ok(status);
-        sl_coded_free(&read, &allocator);
+        sl_coded_layers_free(&read, &allocator);
     }
 }
 END_TEST

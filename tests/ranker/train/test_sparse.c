@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/features/encode.h"
-#include "ranker/model/sparse.h"
+#include "ranker/model/sparse_forward.h"
 #include "ranker/train/sparse_train.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"

@@ -1,14 +1,14 @@
-/* Reads the weights that rows touch: the deep part's inputs and the wide part's sums. */
-#include "ranker/model/sparse.h"
+/* Reads the sparse weights of rows: the deep part's inputs and the wide part's sums. */
+#include "ranker/model/sparse_forward.h"
 
 #include "base/prefetch.h"
 #include "ranker/net/loops.h"
 
 #include <string.h>
 
-/* Rows whose weights are prefetched ahead of their use. */
+/* Rows to prefetch ahead of the one being read. */
 enum { ROWS_AHEAD = 3 };
-/* Tables below this are in a near cache. Prefetching would cost as much as reading. */
+/* A smaller table is in a near cache, where prefetching costs as much as reading. */
 #define NEAR_BYTES ((size_t)256 << 10)
 
 /* Embeddings are too short for a call of memcpy. */
@@ -25,17 +25,17 @@ static inline void copy_floats(float *to, const float *from, size_t n) {
 /* ---- The deep part's inputs ---- */
 
 /* A table to read: floats, or rows of codes. */
-typedef struct reader {
+typedef struct table_reader {
     const sl_loops *loops;
-    const float *floats; /* NULL: codes */
+    const float *floats; /* NULL: the table is coded */
     const sl_table_codes *codes;
     const uint8_t *rows;
     size_t dim, row_bytes;
-} reader;
+} table_reader;
 
-static inline reader reader_of(const sl_loops *loops, const sl_feature *feature, const float *const *embeddings,
-                               const sl_coded_tables *coded) {
-    reader table = {.loops = loops, .floats = embeddings[feature->tensor], .dim = feature->dim};
+static inline table_reader table_reader_of(const sl_loops *loops, const sl_feature *feature,
+                                           const float *const *embeddings, const sl_coded_tables *coded) {
+    table_reader table = {.loops = loops, .floats = embeddings[feature->tensor], .dim = feature->dim};
     if (table.floats) return table;
     table.codes = &coded->codes[feature->tensor];
     table.rows = coded->rows[feature->tensor];
@@ -43,15 +43,15 @@ static inline reader reader_of(const sl_loops *loops, const sl_feature *feature,
     return table;
 }
 
-static inline void read_row(const reader *table, size_t id, float *out) {
+static inline void read_row(const table_reader *table, size_t id, float *out) {
     if (table->floats)
         copy_floats(out, table->floats + id * table->dim, table->dim);
     else
         sl_row_decode(table->loops, table->codes, table->rows + id * table->row_bytes, table->dim, SL_DECODE_SET, out);
 }
 
-/* Adds a row to `out`, or keeps the larger of both. */
-static void add_row(const reader *table, size_t id, int keep_larger, float *out) {
+/* Adds a row to `out`, or keeps the larger of each pair. */
+static void add_row(const table_reader *table, size_t id, int keep_larger, float *out) {
     size_t dim = table->dim;
     if (!table->floats) {
         sl_decode how = keep_larger ? SL_DECODE_MAX : SL_DECODE_ADD;
@@ -67,7 +67,7 @@ static void add_row(const reader *table, size_t id, int keep_larger, float *out)
         out[d] = row[d] > out[d] ? row[d] : out[d];
 }
 
-static void combine_bag(const reader *table, sl_combine combine, const uint32_t *ids, size_t count, float *out) {
+static void combine_bag(const table_reader *table, sl_combine combine, const uint32_t *ids, size_t count, float *out) {
     size_t dim = table->dim;
     if (count == 0) {
         memset(out, 0, dim * sizeof *out);
@@ -88,7 +88,7 @@ static void prefetch_embeddings(const sl_feature_list *list, const float *const 
     for (size_t f = 0; f < list->count; f++) {
         const sl_feature *feature = list->features[f];
         if (feature->form != SL_FORM_ID || feature->size * feature->dim * sizeof(float) <= NEAR_BYTES) continue;
-        reader table = reader_of(NULL, feature, embeddings, coded);
+        table_reader table = table_reader_of(NULL, feature, embeddings, coded);
         size_t id = ids[feature->at];
         if (table.floats)
             sl_prefetch(table.floats + id * table.dim, table.dim * sizeof(float));
@@ -97,7 +97,7 @@ static void prefetch_embeddings(const sl_feature_list *list, const float *const 
     }
 }
 
-/* The first input of the lowest side in the mask. */
+/* Returns the first input of the lowest side in the mask. */
 static size_t first_input(const sl_features *features, unsigned sides) {
     size_t side = 0;
     while (side < SL_SIDE_PAIR && !(sides >> side & 1))
@@ -120,7 +120,7 @@ void sl_deep_inputs(const sl_features *features, const float *const *embeddings,
                 copy_floats(to, rows->dense + r * features->dense_width + feature->at, feature->width);
                 continue;
             }
-            reader table = reader_of(loops, feature, embeddings, coded);
+            table_reader table = table_reader_of(loops, feature, embeddings, coded);
             if (feature->form == SL_FORM_ID) {
                 read_row(&table, rows->ids[r * features->id_count + feature->at], to);
             } else {
