@@ -82,8 +82,8 @@ static int help(int argc, char **argv) {
     return report_stdout();
 }
 
-/* Opens a substitute for each closed standard stream. Otherwise a file that is opened later would get the printed
- * text. The substitute fails as a closed stream does. */
+/* Opens a substitute for each closed standard stream. Otherwise the next opened file would get the printed text. The
+ * substitute fails like a closed stream. */
 static int keep_streams(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) return 0;

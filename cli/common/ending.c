@@ -20,14 +20,14 @@ int end_as_asked(int status) {
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     raise(SIGINT);
-    /* The first process of a container has no default. */
+    /* The first process of a container has no default action. */
     return 128 + SIGINT;
 }
 
 static char shortened_line[sizeof SHORTENED + 64];
 static volatile sig_atomic_t shortened_silent;
 
-/* Calls only functions that a handler may call. */
+/* Calls only functions that are safe in a signal handler. */
 static void on_bus(int number, siginfo_t *info, void *context) {
     static volatile int told;
     (void)context;
@@ -36,7 +36,7 @@ static void on_bus(int number, siginfo_t *info, void *context) {
         raise(number);
         return;
     }
-    /* Several threads may read the file. One of them speaks, and ends them all. */
+    /* Several threads may read the file. The first one prints the line and ends them all. */
     while (__atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
         pause();
     if (shortened_silent) _exit(EXIT_SHORTENED);

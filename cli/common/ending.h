@@ -1,15 +1,15 @@
-/* Ends of the process that are not a return: by SIGINT, and when a mapped file becomes shorter. */
+/* How the process ends without a return: by SIGINT, and when a mapped file becomes shorter. */
 #ifndef CLI_COMMON_ENDING_H
 #define CLI_COMMON_ENDING_H
 
-/* Ends the process by SIGINT itself where that came, once all is put in order. A shell then ends its loop too. Returns
- * `status` where it did not come. */
+/* Ends the process by SIGINT if SIGINT came, after all cleanup. A shell then ends its loop too. Otherwise returns
+ * `status`. */
 int end_as_asked(int status);
 
-/* Ends the command with one line on stderr and EXIT_FAILED when a mapped file became shorter. The system would send
- * SIGBUS. Unfinished outputs are removed. The line begins with the name of `command`. */
+/* Installs a SIGBUS handler for mapped files that become shorter. It removes unfinished outputs, prints one line on
+ * stderr that begins with `command`, and ends with EXIT_FAILED. */
 void shortened_install(const char *command);
-/* Does the same for a child whose parent reports for it: the child ends without a word, by EXIT_SHORTENED. */
+/* Does the same for a child whose parent reports for it: the child ends by EXIT_SHORTENED and prints nothing. */
 void shortened_leave_to_parent(void);
 enum { EXIT_SHORTENED = 3 };
 /* The text of that line. */

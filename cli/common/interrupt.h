@@ -2,12 +2,12 @@
 #ifndef CLI_COMMON_INTERRUPT_H
 #define CLI_COMMON_INTERRUPT_H
 
-/* Makes the first SIGINT, SIGTERM or SIGHUP only set a flag, so that the current work can undo itself. A second one
- * ends the process at once. A write beyond RLIMIT_FSIZE becomes an error in place of a signal. */
+/* Makes the first SIGINT, SIGTERM or SIGHUP only set a flag, so that the current work can undo itself. A second signal
+ * ends the process at once. A write beyond RLIMIT_FSIZE becomes an error instead of a signal. */
 void interrupt_install(void);
 /* Whether the first signal has come. */
 int interrupted(void);
-/* Whether that was SIGINT. */
+/* Whether the first signal was SIGINT. */
 int interrupted_by_keyboard(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Length of the UTF-8 sequence that begins here; 0: there is none. */
+/* Length of the UTF-8 sequence at `s`; 0: it is not UTF-8. */
 static size_t utf8_length(const unsigned char *s) {
     size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
     for (size_t i = 1; i < length; i++)
@@ -15,7 +15,7 @@ static size_t utf8_length(const unsigned char *s) {
     return length;
 }
 
-static void quoted(FILE *file, const char *text) {
+static void write_quoted(FILE *file, const char *text) {
     fputc('"', file);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
         size_t length = utf8_length(s);
@@ -32,16 +32,16 @@ static void quoted(FILE *file, const char *text) {
     fputc('"', file);
 }
 
-static void member(json *json, const char *key) {
+static void begin_member(json *json, const char *key) {
     if (json->follows) fputs(", ", json->file);
     json->follows = 1;
     if (!key) return;
-    quoted(json->file, key);
+    write_quoted(json->file, key);
     fputs(": ", json->file);
 }
 
 static void open_scope(json *json, const char *key, char bracket) {
-    member(json, key);
+    begin_member(json, key);
     fputc(bracket, json->file);
     json->follows = 0;
 }
@@ -78,20 +78,20 @@ void json_close_object(json *json) {
 }
 
 void json_text(json *json, const char *key, const char *text) {
-    member(json, key);
+    begin_member(json, key);
     if (text)
-        quoted(json->file, text);
+        write_quoted(json->file, text);
     else
         fputs("null", json->file);
 }
 
 void json_count(json *json, const char *key, uint64_t value) {
-    member(json, key);
+    begin_member(json, key);
     fprintf(json->file, "%" PRIu64, value);
 }
 
 void json_real(json *json, const char *key, double value) {
-    member(json, key);
+    begin_member(json, key);
     if (isfinite(value))
         fprintf(json->file, "%.9g", value);
     else
@@ -99,6 +99,6 @@ void json_real(json *json, const char *key, double value) {
 }
 
 void json_flag(json *json, const char *key, int value) {
-    member(json, key);
+    begin_member(json, key);
     fputs(value ? "true" : "false", json->file);
 }

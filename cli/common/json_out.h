@@ -1,4 +1,4 @@
-/* Writes one JSON object to a stream. The key is NULL for an element of an array. */
+/* Writes one JSON object to a stream. The key of an array's element is NULL. */
 #ifndef CLI_COMMON_JSON_OUT_H
 #define CLI_COMMON_JSON_OUT_H
 
@@ -19,10 +19,10 @@ void json_close_array(json *json);
 void json_open_object(json *json, const char *key);
 void json_close_object(json *json);
 
-/* Writes text. Bytes that are not UTF-8 become U+FFFD, and NULL null. */
+/* Writes text. Bytes that are not UTF-8 become U+FFFD. NULL becomes null. */
 void json_text(json *json, const char *key, const char *text);
 void json_count(json *json, const char *key, uint64_t value);
-/* Writes the shortest form that reads back the same to 9 digits. A value that is not finite becomes null. */
+/* Writes the shortest form that keeps 9 digits. A value that is not finite becomes null. */
 void json_real(json *json, const char *key, double value);
 void json_flag(json *json, const char *key, int value);
 

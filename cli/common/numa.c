@@ -8,7 +8,7 @@ static int has_cpu(const sl_cpu_set *cpus, size_t cpu) {
     return cpu < SL_MAX_CPUS && (cpus->words[cpu / 64] >> (cpu % 64) & 1);
 }
 
-/* "0-15,64-79", cut to the size. */
+/* Writes the CPUs as "0-15,64-79", cut to the size. */
 static void list_cpus(const sl_cpu_set *cpus, char *text, size_t size) {
     size_t length = 0;
     text[0] = '\0';

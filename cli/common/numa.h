@@ -1,4 +1,4 @@
-/* Memory nodes as the command tells them: the machine's, and those an index lies on. */
+/* Memory nodes: the machine's, and the nodes that hold an index. */
 #ifndef CLI_COMMON_NUMA_H
 #define CLI_COMMON_NUMA_H
 
@@ -6,7 +6,7 @@
 
 #include <shortlist.h>
 
-/* Prints each node's CPUs and memory; nothing if this build or the system does not tell. */
+/* Prints each node's CPUs and memory. Prints nothing if the build or the system does not know them. */
 void json_nodes(json *json);
 void print_nodes(void);
 

@@ -11,14 +11,14 @@
 
 #define OPTIONS_MAX 32
 
-_Static_assert(SL_MAX_CPUS == 8192, "expected() tells the number");
+_Static_assert(SL_MAX_CPUS == 8192, "expected_value() tells the number");
 
 static int is_last(const option *option) {
     return !option->letter && !option->name;
 }
 
-/* "--threads" or "-k", as the user would write it. Static storage, until the next call. */
-static const char *spelled(const option *option) {
+/* The option as the user types it: "--threads" or "-k". Static storage, until the next call. */
+static const char *option_text(const option *option) {
     static char text[64];
     if (option->name)
         snprintf(text, sizeof text, "--%s", option->name);
@@ -39,7 +39,7 @@ static const option *find_letter(const command *command, char letter) {
     return NULL;
 }
 
-/* Reads a decimal number up to `stop`. 0: there is none, or it does not fit. */
+/* Reads a decimal number up to `stop`. Returns 0 if there is none, or it does not fit. */
 static int parse_count(const char *text, char **stop, size_t *value) {
     if (!isdigit((unsigned char)*text)) return 0;
     errno = 0;
@@ -49,7 +49,7 @@ static int parse_count(const char *text, char **stop, size_t *value) {
     return 1;
 }
 
-/* Reads a whole number, which may be written as 4e9 or 1.5e6. */
+/* Reads a whole number. 4e9 and 1.5e6 are whole numbers too. */
 static int parse_whole(const char *text, size_t *value) {
     char *stop;
     if (parse_count(text, &stop, value) && !*stop) return 1;
@@ -61,7 +61,7 @@ static int parse_whole(const char *text, size_t *value) {
     return 1;
 }
 
-/* Reads a whole number of 64 bits, in decimal or after 0x in hexadecimal. */
+/* Reads a whole number of 64 bits: decimal, or hexadecimal after 0x. */
 static int parse_u64(const char *text, uint64_t *value) {
     const int hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
     const char *digits = hexadecimal ? text + 2 : text;
@@ -150,7 +150,7 @@ static int parse_clip(const char *text, clip_choice *choice) {
            parse_real(text + length + 1, &choice->share) && choice->share <= 0.5;
 }
 
-static const char *expected(option_kind kind) {
+static const char *expected_value(option_kind kind) {
     switch (kind) {
     case OPTION_NUMA:
         return "interleave, bind:N with the number of a memory node, or local";
@@ -177,8 +177,8 @@ static const char *expected(option_kind kind) {
     }
 }
 
-/* Stores the value. 0, reported: the text is no value of the option. */
-static int store(const option *option, const char *text, char *values) {
+/* Stores the option's value. Returns 0 and reports a text that is not such a value. */
+static int store_value(const option *option, const char *text, char *values) {
     void *field = values + option->offset;
     int fits = 1;
     switch (option->kind) {
@@ -225,15 +225,15 @@ static int store(const option *option, const char *text, char *values) {
     }
     if (fits) return 1;
     if (option->kind == OPTION_WORD)
-        (void)report_usage("%s is '%s'; it takes %s", spelled(option), text, option->argument);
+        (void)report_usage("%s is '%s'; it takes %s", option_text(option), text, option->argument);
     else
-        (void)report_usage("%s is '%s'; it takes %s", spelled(option), text, expected(option->kind));
+        (void)report_usage("%s is '%s'; it takes %s", option_text(option), text, expected_value(option->kind));
     return 0;
 }
 
-/* Finds the option that argv[*at] begins, and its value. Moves *at on to the last argument used. NULL, reported:
- * there is no such option, its value is missing, or it takes none. */
-static const option *match(const command *command, int argc, char **argv, int *at, const char **value) {
+/* Finds the option at argv[*at] and its value. Moves *at to the last argument it used. Returns NULL and reports an
+ * unknown option, a missing value, or a value for an option that takes none. */
+static const option *match_option(const command *command, int argc, char **argv, int *at, const char **value) {
     const char *argument = argv[*at];
     const option *option;
     const char *attached = NULL;
@@ -252,12 +252,12 @@ static const option *match(const command *command, int argc, char **argv, int *a
     *value = attached;
     if (option->kind == OPTION_FLAG) {
         if (!attached) return option;
-        (void)report_usage("%s takes no value", spelled(option));
+        (void)report_usage("%s takes no value", option_text(option));
         return NULL;
     }
     if (!attached && *at + 1 < argc) *value = argv[++*at];
     if (*value) return option;
-    (void)report_usage("%s misses its value %s", spelled(option), option->argument);
+    (void)report_usage("%s misses its value %s", option_text(option), option->argument);
     return NULL;
 }
 
@@ -272,7 +272,7 @@ static int is_repeated(const char *name) {
     return *name == '[' && strstr(name, "...") != NULL;
 }
 
-/* Tells whether the command takes one operand more than `count`. */
+/* Whether the command takes another operand after `count` of them. */
 static int takes_operand(const command *command, size_t count) {
     const size_t names = operand_names(command);
     return count < names || (names && count < OPERANDS_MAX && is_repeated(command->operands[names - 1]));
@@ -282,7 +282,7 @@ static options_result check_complete(const command *command, const int *given, s
     for (size_t i = 0; !is_last(&command->options[i]); i++) {
         const option *option = &command->options[i];
         if (!option->required || given[i]) continue;
-        (void)report_usage("%s %s is missing", spelled(option), option->argument);
+        (void)report_usage("%s %s is missing", option_text(option), option->argument);
         return OPTIONS_WRONG;
     }
     if (operands >= operand_names(command)) return OPTIONS_RUN;
@@ -317,8 +317,8 @@ options_result options_parse(const command *command, int argc, char **argv, void
             operands[operand_count++] = argv[at];
         } else {
             const char *value;
-            const option *option = match(command, argc, argv, &at, &value);
-            if (!option || !store(option, value, values)) return OPTIONS_WRONG;
+            const option *option = match_option(command, argc, argv, &at, &value);
+            if (!option || !store_value(option, value, values)) return OPTIONS_WRONG;
             given[option - command->options] = 1;
         }
     }
@@ -331,7 +331,7 @@ void options_wrap(const char *text, int indent) {
     int column = 0;
     while (*text) {
         if (*text == '\n') {
-            /* A newline ends the paragraph. Another block follows after an empty line. */
+            /* A newline ends a paragraph. Another paragraph follows after an empty line. */
             fputs(text[1] ? "\n\n" : "\n", stdout);
             column = 0;
             text++;

@@ -16,8 +16,8 @@
 #define BUFFER_SIZE (1u << 20)
 
 struct output {
-    char *path;      /* the user's name for it, for messages */
-    char *target;    /* the target: symbolic links are followed, so that the link stays */
+    char *path;      /* the name that the user gave, for messages */
+    char *target;    /* the file behind symbolic links, so that a link stays a link */
     char *temporary; /* NULL after the rename */
     int fd;
     size_t used;
@@ -42,7 +42,7 @@ void output_remove_unfinished(void) {
     }
 }
 
-/* Forgets a temporary file that was removed or put in place. */
+/* Forgets a temporary file after its removal or rename. */
 static void forget_temporary(output *output) {
     if (!output->temporary) return;
     replace_unfinished(output->temporary, NULL);
@@ -98,7 +98,7 @@ int output_check(const char *path, const char *const *inputs) {
     return status == EXIT_DONE ? output_try(path, 0) : status;
 }
 
-/* A file's name may have 255 bytes. A part of this length leaves room for what is appended. */
+/* A file's name has up to 255 bytes. A stem of this length leaves room for what is appended. */
 #define MAX_STEM 200
 
 static int open_temporary(output *output) {
@@ -107,7 +107,7 @@ static int open_temporary(output *output) {
     if (!output->temporary) return EXIT_FAILED;
     const char *slash = strrchr(output->target, '/'), *name = slash ? slash + 1 : output->target;
     const int stem = (int)(name - output->target) + (int)strnlen(name, MAX_STEM);
-    /* A number is appended if a killed process of the same id left its file behind. */
+    /* Appends a number if a killed process with the same id left its file behind. */
     for (unsigned tries = 0; tries < 100 && output->fd < 0; tries++) {
         snprintf(output->temporary, size, "%.*s.tmp-%ld-%u", stem, output->target, (long)getpid(), tries);
         output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -179,7 +179,7 @@ int output_rewrite_start(output *output, const void *data, size_t size) {
     return status;
 }
 
-/* A power failure undoes the rename itself unless the folder is synced. */
+/* Syncs the folder. Without this, a power failure can undo the rename. */
 static int sync_folder(const output *output) {
     char *folder = output_folder(output->target);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Sorts the n values, at least one. *p50, *p99 and *p999 (99.9 %; may be NULL) get percentiles: the smallest value
- * that at least that part of the values does not exceed. */
+/* Sorts the n values and computes percentiles. n is at least 1. p999 (99.9 %) may be NULL. A percentile is the smallest
+ * value that is at least as large as that share of the values. */
 void percentiles(float *values, size_t n, double *p50, double *p99, double *p999);
 
 #endif

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define BAR_WIDTH     24
-#define LINE_INTERVAL 2.0 /* seconds between the lines of --progress, if stderr is no terminal */
+#define LINE_INTERVAL 2.0 /* seconds between lines of --progress if stderr is not a terminal */
 #define BAR_INTERVAL  0.1
 
 static volatile sig_atomic_t bar_shown;
@@ -48,7 +48,7 @@ static void show_part(const progress *progress, uint64_t done, double rate) {
             progress->unit, rate, left / 60, left % 60);
 }
 
-static void show(progress *progress, uint64_t done, double now) {
+static void show_progress(progress *progress, uint64_t done, double now) {
     double elapsed = now - progress->started;
     double rate = elapsed > 0 ? (double)done / elapsed : 0;
     if (progress->total)
@@ -76,7 +76,7 @@ int progress_step(void *ctx, uint64_t done, uint64_t total) {
     if (progress->total && all > progress->total) all = progress->total;
     progress->done = all;
     if (progress->shows && now - progress->shown >= (progress->bar ? BAR_INTERVAL : LINE_INTERVAL))
-        show(progress, all, now);
+        show_progress(progress, all, now);
     return interrupted();
 }
 

@@ -1,4 +1,4 @@
-/* The progress of a long call, on stderr: a bar on a terminal, or lines every few seconds with --progress. */
+/* Progress of a long call on stderr: a bar on a terminal, or with --progress a line every few seconds. */
 #ifndef CLI_COMMON_PROGRESS_H
 #define CLI_COMMON_PROGRESS_H
 
@@ -13,23 +13,23 @@ typedef struct progress {
     int shows, bar;
 } progress;
 
-/* Starts the stage `what` of `total` units; 0: not known yet. `wanted` is --progress. */
+/* Starts the stage `what` of `total` units; 0: unknown. `wanted` is --progress. */
 void progress_begin(progress *progress, const char *what, const char *unit, uint64_t total, int wanted);
 
-/* Says that the current call does `span` units after the first `base`, for work done in blocks. */
+/* Says which part of the work the current call does: `span` units after the first `base`. */
 void progress_part(progress *progress, uint64_t base, uint64_t span);
 
-/* The library's sl_progress_fn, with a progress as its context. Shows the stage's progress when done/total of the
- * current call is done. If nobody knows the total, shows the units. Cancels once the process is interrupted. */
+/* An sl_progress_fn, with a progress as its context. Shows the progress of the stage, or the units if the total is
+ * unknown. Cancels the call after an interruption. */
 int progress_step(void *ctx, uint64_t done, uint64_t total);
 
-/* Takes the bar off the terminal at the end of the stage. `whole`: the stage came to its end. */
+/* Removes the bar at the end of the stage. `whole`: the stage is complete. */
 void progress_end(progress *progress, int whole);
 
-/* Takes a bar off the terminal so that a line can be printed in its place. */
+/* Removes the bar, so that a line can be printed in its place. */
 void progress_clear(void);
 
-/* Tells whether there is a bar; a signal handler may ask. */
+/* Whether there is a bar. A signal handler may ask. */
 int progress_is_shown(void);
 
 #endif

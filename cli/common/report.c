@@ -64,7 +64,7 @@ int report_interrupted(void) {
     return report_failure("interrupted; nothing was written");
 }
 
-/* Length of the word at `text` if it announces a row's number, of base rows or of queries. */
+/* Length of the word at `text` if a row's number follows it, of a base or of queries. */
 static size_t row_word(const char *text) {
     static const char *const words[] = {"row ", "query "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -74,7 +74,7 @@ static size_t row_word(const char *text) {
     return 0;
 }
 
-/* Copies `message` and changes its row numbers: row 0 becomes row `first` of a file. */
+/* Copies `message` and adds `first` to its row numbers. */
 static void shift_rows(const char *message, size_t first, char *out, size_t size) {
     size_t used = 0;
     while (*message && used + 1 < size) {
@@ -97,7 +97,7 @@ int report_rows(const char *file, size_t first, sl_status status) {
     if (!*message) message = sl_status_text(status);
     char shifted[1024];
     shift_rows(message, first, shifted, sizeof shifted);
-    /* The library names the file itself if it had the path. */
+    /* The library's message names the file if the library had the path. */
     if (!file || strstr(shifted, file)) return report_failure("%s", shifted);
     return report_failure("%s: %s", file, shifted);
 }

@@ -4,7 +4,7 @@
 
 #include <shortlist.h>
 
-/* Saves a handle by its call, sl_index_save or another, and shows the progress. *seconds gets the time it took. Returns
+/* Saves a handle with its function, such as sl_index_save, and shows the progress. *seconds gets the duration. Returns
  * an exit status. */
 typedef sl_status (*save_fn)(void *handle, const char *path, const sl_save_params *params);
 int save_handle(save_fn save, void *handle, const char *path, int progress, double *seconds);

@@ -18,7 +18,8 @@ void *allocate(size_t count, size_t size) {
     return block;
 }
 
-/* The set grows until the kernel's set fits: machines may have more CPUs than CPU_SETSIZE. */
+/* Gets the allowed CPUs. The set grows until the kernel's set fits, because machines may have more CPUs than
+ * CPU_SETSIZE. */
 static cpu_set_t *allowed_set(size_t *size, size_t *cpus) {
     for (*cpus = 1024; *cpus <= 1 << 20; *cpus *= 2) {
         *size = CPU_ALLOC_SIZE(*cpus);
@@ -65,8 +66,8 @@ uint64_t free_space(const char *folder) {
     return statvfs(folder, &system) == 0 ? (uint64_t)system.f_bavail * system.f_frsize : 0;
 }
 
-/* A line is "Name:   1234 kB". */
-static void take_line(const char *line, memory_use *use) {
+/* Reads a line such as "Name:   1234 kB". */
+static void read_memory_line(const char *line, memory_use *use) {
     static const struct {
         const char *name;
         size_t offset;
@@ -90,7 +91,7 @@ memory_use memory_of(pid_t process) {
     FILE *file = fopen(path, "re");
     if (!file) return use;
     while (fgets(line, sizeof line, file))
-        take_line(line, &use);
+        read_memory_line(line, &use);
     fclose(file);
     return use;
 }

@@ -21,13 +21,13 @@ int base_copy_read(base_copy *out, vectors *base, element type) {
     return out->rows ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* For file systems that make no files without names: the name is gone at once. */
+/* For file systems without nameless files: creates a file and removes its name at once. */
 static int open_named(const char *output) {
     const size_t size = strlen(output) + 32;
     char *path = allocate(size, 1);
     if (!path) return -1;
     snprintf(path, size, "%s.unpacked.%ld", output, (long)getpid());
-    (void)unlink(path); /* of a killed process of this number */
+    (void)unlink(path); /* left by a killed process with this id */
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const int error = errno;
     if (fd >= 0) (void)unlink(path);
@@ -57,14 +57,14 @@ static int write_rows(int fd, const char *rows, size_t size) {
     return 0;
 }
 
-static int refuse(const vectors *base, const char *output, size_t bytes) {
+static int refuse_file(const vectors *base, const char *output, size_t bytes) {
     const char *const remedy = errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? "make room there, or " : "";
     return report_failure("%s: cannot unpack it into a file of %zu bytes beside %s: %s; %sconvert it to a file that is "
                           "read where it lies, such as .fbin",
                           base->path, bytes, output, strerror(errno), remedy);
 }
 
-/* Copies all rows to the file, some at a time. */
+/* Copies all rows to the file, block by block. */
 static int copy_rows(int fd, vectors *base, element type, const char *output, size_t at_once, progress *progress) {
     const size_t row = base->dim * element_size(type), most = at_once > row ? at_once / row : 1;
     char *rows = allocate(most < base->n ? most : base->n, row);
@@ -72,7 +72,8 @@ static int copy_rows(int fd, vectors *base, element type, const char *output, si
     for (size_t first = 0, count; status == EXIT_DONE && first < base->n; first += count) {
         count = base->n - first < most ? base->n - first : most;
         status = vectors_read(base, first, count, type, 0, rows);
-        if (status == EXIT_DONE && write_rows(fd, rows, count * row) != 0) status = refuse(base, output, base->n * row);
+        if (status == EXIT_DONE && write_rows(fd, rows, count * row) != 0)
+            status = refuse_file(base, output, base->n * row);
         if (status == EXIT_DONE && progress_step(progress, first + count, base->n)) status = report_interrupted();
     }
     free(rows);
@@ -86,14 +87,14 @@ int base_copy_write(base_copy *out, vectors *base, element type, const char *out
     int status = vectors_bytes(base, type, &out->bytes);
     if (status != EXIT_DONE) return status;
     int fd = open_unnamed(output);
-    if (fd < 0) return refuse(base, output, out->bytes);
+    if (fd < 0) return refuse_file(base, output, out->bytes);
     progress_begin(&progress, "unpacking", "vectors", base->n, progress_wanted);
     status = copy_rows(fd, base, type, output, at_once, &progress);
     progress_end(&progress, status == EXIT_DONE);
     if (status == EXIT_DONE) {
         void *rows = mmap(NULL, out->bytes, PROT_READ, MAP_SHARED, fd, 0);
         if (rows == MAP_FAILED)
-            status = refuse(base, output, out->bytes);
+            status = refuse_file(base, output, out->bytes);
         else
             out->rows = rows;
     }

@@ -1,4 +1,4 @@
-/* The rows of a base that cannot be mapped as they lie: all of them, in memory or in a file without a name. */
+/* A copy of a base that cannot be mapped: all rows, in memory or in a file without a name. */
 #ifndef CLI_FILES_BASE_COPY_H
 #define CLI_FILES_BASE_COPY_H
 
@@ -13,8 +13,9 @@ typedef struct base_copy {
 /* Reads all rows into memory. Returns an exit status. */
 int base_copy_read(base_copy *out, vectors *base, element type);
 
-/* Writes all rows to a file beside `output`, and maps it. The system can write its pages out. A killed process leaves
- * no file. `at_once`: bytes of rows in memory meanwhile; where the type differs, 8 MB more. Returns an exit status. */
+/* Writes all rows to a file without a name beside `output`, and maps it. The system can write its pages out, and a
+ * killed process leaves no file. `at_once`: bytes of rows in memory while copying; 8 MB more if the type differs.
+ * Returns an exit status. */
 int base_copy_write(base_copy *out, vectors *base, element type, const char *output, size_t at_once, int progress);
 
 void base_copy_free(base_copy *copy);

@@ -26,8 +26,8 @@ void id_lists_clear(id_lists *lists) {
     lists->lists = 0;
 }
 
-/* Gives the block room for more than `used` entries. NULL, reported: there is no memory. */
-static void *grow(void *block, size_t *room, size_t used, size_t element) {
+/* Grows the block for more than `used` entries. Returns NULL and reports if memory is short. */
+static void *grow_list(void *block, size_t *room, size_t used, size_t element) {
     if (used < *room) return block;
     size_t wanted = *room < 512 ? 1024 : *room * 2;
     void *larger = realloc(block, wanted * element);
@@ -38,7 +38,7 @@ static void *grow(void *block, size_t *room, size_t used, size_t element) {
     return larger;
 }
 
-/* Writes a byte of a number, or two that are none. */
+/* Writes one byte of a number, or two bytes that make it not a number. */
 static size_t put_byte(char byte, char *out, size_t room) {
     if (byte || room < 2) {
         *out = byte ? byte : '?';
@@ -48,8 +48,9 @@ static size_t put_byte(char byte, char *out, size_t room) {
     return 2;
 }
 
-/* Takes the next part of the cell up to `separator` into `out`: without blanks around it, ended by NUL. Moves the
- * cell on. A part with NUL in it becomes no number, and so does a part that is too long, whose end becomes dots. */
+/* Copies the next part of the cell, up to `separator`, into `out`: without blanks around it, ended by NUL. Moves the
+ * cell past it. A part with a NUL byte does not read as a number, and neither does a part that is too long: it ends in
+ * dots. */
 static void take_part(cell *cell, char separator, char *out) {
     const char *end = memchr(cell->text, separator, cell->length), *from = cell->text;
     const size_t length = end ? (size_t)(end - from) : cell->length, taken = length + (end != NULL);
@@ -72,7 +73,7 @@ static int append_id(id_lists *lists, size_t used, const char *text, const char 
     unsigned long long id = strtoull(text, &stop, 10);
     if (!isdigit((unsigned char)*text) || *stop || errno || id == SL_NO_ID)
         return report_failure("%s: '%s' is no id; write whole numbers with | between them", where, text);
-    uint64_t *ids = grow(lists->ids, &lists->room, used, sizeof *ids);
+    uint64_t *ids = grow_list(lists->ids, &lists->room, used, sizeof *ids);
     if (!ids) return EXIT_FAILED;
     lists->ids = ids;
     ids[used] = id;
@@ -80,7 +81,7 @@ static int append_id(id_lists *lists, size_t used, const char *text, const char 
 }
 
 int id_lists_append(id_lists *lists, cell cell, const char *where) {
-    size_t *start = grow(lists->start, &lists->start_room, lists->lists + 1, sizeof *start);
+    size_t *start = grow_list(lists->start, &lists->start_room, lists->lists + 1, sizeof *start);
     if (!start) return EXIT_FAILED;
     lists->start = start;
     if (!lists->lists) start[0] = 0;

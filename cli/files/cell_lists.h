@@ -4,14 +4,14 @@
 
 #include <shortlist_rank.h>
 
-/* The text of a row of a TEXT column: its bytes, not ended by NUL. */
+/* The bytes of a TEXT column's row, without a NUL at the end. */
 typedef struct cell {
     const char *text;
     size_t length;
 } cell;
 cell column_cell(const sl_column *column, size_t row);
 
-/* Lists of ids, one after the other: list i is ids[start[i]] to ids[start[i + 1]]. */
+/* Lists of ids, one after the other: list i is ids[start[i]] to ids[start[i + 1] - 1]. */
 typedef struct id_lists {
     uint64_t *ids;
     size_t *start;

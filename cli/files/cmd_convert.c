@@ -13,11 +13,11 @@
 #define BLOCK_SIZE ((size_t)8 << 20)
 
 typedef struct convert_options {
-    int type; /* element; -1: as OUT's ending or IN says */
+    int type; /* an element; -1: from OUT's ending or IN */
     int round, progress, json;
 } convert_options;
 
-/* The default type of .npy: IN's, or the nearest type that is written. */
+/* The default type of .npy: IN's type, or the nearest type that .npy files here have. */
 static element npy_type(const convert_options *options, element from) {
     if (options->type >= 0) return (element)options->type;
     switch (from) {

@@ -48,8 +48,8 @@ element element_of_dtype(sl_dtype dtype) {
     }
 }
 
-/* Conversions go by way of one of two wide types: int64 between integers, double if a float is at either end. Both
- * hold every narrower value exactly. Only u64 beyond int64 fits neither, and is refused on the way. */
+/* Conversions go through one of two wide types: int64 between integers, double if one end is a float. Each holds every
+ * narrower value exactly. u64 beyond int64 fits neither and is refused. */
 #define CHUNK 512
 
 #define LOAD(type, wide)                                                                                               \
@@ -60,7 +60,7 @@ element element_of_dtype(sl_dtype dtype) {
     }                                                                                                                  \
     return n
 
-/* Loads elements. Returns their number, less than n if one does not fit. */
+/* Loads elements. Returns how many: fewer than n if one does not fit. */
 static size_t load_whole(const void *from, element type, size_t n, int64_t *out) {
     const unsigned char *bytes = from;
     switch (type) {
@@ -93,7 +93,7 @@ static size_t load_whole(const void *from, element type, size_t n, int64_t *out)
 
 static void load_halves(const void *from, size_t n, double *out) {
     float floats[CHUNK];
-    /* Stores elements. Fails on a wrong type only. */
+    /* sl_convert fails only on a wrong type. */
     if (sl_convert(from, SL_F16, floats, SL_F32, n) != SL_OK) return;
     for (size_t i = 0; i < n; i++)
         out[i] = (double)floats[i];

@@ -21,22 +21,23 @@ typedef enum element {
     ELEMENT_I64
 } element;
 
-/* The first seven types, in their order. A file can be converted to these. */
+/* The first seven types, in order: the types that a file can be converted to. */
 #define ELEMENT_TARGETS "f32|f16|i8|u8|i16|i32|u64"
 
 const char *element_name(element type);
 size_t element_size(element type);
 int element_is_float(element type);
 
-/* The type in which the library takes vectors of this type: itself, or f32 for a type that the library lacks. */
+/* The library's type for vectors of this type: the same type, or f32 if the library lacks it. */
 sl_dtype element_dtype(element type);
-/* The element type of a library's type that the command reads. */
+/* The element type for a type of the library that the command reads. */
 element element_of_dtype(sl_dtype dtype);
 
-/* Converts n elements; from and to do not overlap. Returns n, or the number of the first element that `to_type`
- * cannot hold. That is an element out of its range, or a finite one that overflows to infinity. Without `round` it
- * is also one that is not whole (floats to integers) or not kept exactly (integers to floats). Values are rounded to
- * nearest between floating-point types; NaN and infinity pass. */
+/* Converts n elements. from and to do not overlap. Rounds to nearest between floating-point types. NaN and infinity
+ * pass.
+ * Returns: n, or the number of the first element that `to_type` cannot hold: one out of range, or a finite one that
+ * becomes infinite. Without `round`, also a float that is not whole (to integers), or an integer that would be rounded
+ * (to floats). */
 size_t elements_convert(const void *from, element from_type, void *to, element to_type, size_t n, int round);
 
 /* Prints one element in decimal, for a message. */

@@ -50,7 +50,7 @@ int filter_passes(const filter_choice *choice, uint64_t tags, uint64_t key) {
            !(tags & choice->none_tags) && key >= choice->key_min && key <= choice->key_max;
 }
 
-/* Reports tags or keys that are asked for, where the index has none. */
+/* Reports a filter by tags or keys on an index without them. */
 static int check_words(const filter_choice *choice, const char *index_path, const sl_index *index) {
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static int grow(range_row *row) {
+static int grow_row(range_row *row) {
     size_t room = row->room ? 2 * row->room : 64;
     uint64_t *ids = realloc(row->ids, room * sizeof *ids);
     if (ids) row->ids = ids;
@@ -18,7 +18,7 @@ static int grow(range_row *row) {
 
 int range_row_take(void *rows, size_t query, uint64_t id, float score) {
     range_row *row = (range_row *)rows + query;
-    if (row->count == row->room && !grow(row)) {
+    if (row->count == row->room && !grow_row(row)) {
         row->full = 1;
         return 1;
     }
@@ -28,7 +28,7 @@ int range_row_take(void *rows, size_t query, uint64_t id, float score) {
 }
 
 typedef struct found {
-    double far; /* the larger the farther */
+    double far; /* larger means farther */
     uint64_t id;
     float score;
 } found;

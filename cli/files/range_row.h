@@ -8,17 +8,16 @@ typedef struct range_row {
     uint64_t *ids;
     float *scores;
     size_t count, room;
-    int full; /* memory was wanting; the query was ended */
+    int full; /* memory was short, and the query ended early */
 } range_row;
 
-/* The function of sl_index_range: `rows` has a row for each query. */
+/* An sl_range_fn; `rows` has a row for each query. */
 int range_row_take(void *rows, size_t query, uint64_t id, float score);
 
-/* Puts the nearest first; equal scores go by their ids. Returns an exit status: want of memory, here or before, is
- * reported. */
+/* Sorts the nearest first, equal scores by id. Reports a lack of memory, here or earlier. Returns an exit status. */
 int range_row_sort(range_row *row, sl_metric metric);
 
-/* Empties a row and keeps its memory; frees it. */
+/* Empties a row but keeps its memory; frees a row. */
 void range_row_clear(range_row *row);
 void range_row_free(range_row *row);
 

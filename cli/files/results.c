@@ -12,7 +12,7 @@
 struct results {
     const char *ids_path;
     vectors_writer *ids, *scores;
-    int narrow; /* ids are written as i32 */
+    int narrow; /* ids go into the file as i32 */
     int32_t *row;
     size_t k, done;
 };

@@ -22,7 +22,7 @@ static int check_shape(const vectors *file, const vectors *queries, size_t k) {
     return EXIT_DONE;
 }
 
-/* Tells whether an entry of a row is no id. Widening a narrower file keeps the sign of -1. */
+/* Whether an entry of a row means "no id". Widening a narrower file keeps the sign of -1. */
 static int is_missing(const vectors *file, uint64_t id) {
     return id == SL_NO_ID || (file->type != ELEMENT_U64 && id > INT64_MAX);
 }
@@ -45,7 +45,7 @@ static int report_short(const vectors *file, size_t q, size_t found, size_t k, c
                           file->path, q, found, k);
 }
 
-static int take_rows(const vectors *file, const uint64_t *rows, size_t k, const truth_filter *filter, uint64_t *out) {
+static int copy_rows(const vectors *file, const uint64_t *rows, size_t k, const truth_filter *filter, uint64_t *out) {
     for (size_t q = 0; q < file->n; q++) {
         const uint64_t *row = rows + q * file->dim;
         size_t found = 0;
@@ -66,7 +66,7 @@ int truth_load(const char *path, const vectors *queries, size_t k, const truth_f
     if (status == EXIT_DONE) {
         rows = vectors_read_all(file, file->type == ELEMENT_U64 ? ELEMENT_U64 : ELEMENT_I64);
         ids = rows ? allocate(file->n, k * sizeof *ids) : NULL;
-        status = ids ? take_rows(file, rows, k, filter, ids) : EXIT_FAILED;
+        status = ids ? copy_rows(file, rows, k, filter, ids) : EXIT_FAILED;
     }
     free(rows);
     vectors_close(file);
@@ -77,8 +77,8 @@ int truth_load(const char *path, const vectors *queries, size_t k, const truth_f
     return status;
 }
 
-/* The likely fault of a truth with an id that the index lacks. Row numbers are all below the number of vectors. */
-static const char *remedy(const sl_index_stats *stats, const uint64_t *ids, size_t count) {
+/* The likely reason why a truth has an id that the index lacks: row numbers are all below the number of vectors. */
+static const char *wrong_id_remedy(const sl_index_stats *stats, const uint64_t *ids, size_t count) {
     uint64_t largest = 0;
     for (size_t i = 0; i < count; i++)
         if (ids[i] > largest) largest = ids[i];
@@ -96,12 +96,12 @@ int truth_check_ids(const char *path, const char *index_path, sl_index *index, c
         status = sl_index_contains(index, ids[i], &found);
         if (status == SL_OK && !found)
             return report_failure("%s, row %zu: id %" PRIu64 " is not in %s; %s", path, i / k, ids[i], index_path,
-                                  remedy(&stats, ids, nq * k));
+                                  wrong_id_remedy(&stats, ids, nq * k));
     }
     return status == SL_OK ? EXIT_DONE : report_status(index_path, status);
 }
 
-/* Chance finds next to none of k vectors among many more. hnsw/tune/truth.c has the same rule for tune. */
+/* Random results contain almost none of k vectors among many more. hnsw/tune/truth.c has the same rule for tune. */
 int truth_is_strange(double best_recall, size_t k, size_t n) {
     return n / k >= 40 && best_recall < 0.05;
 }

@@ -17,7 +17,7 @@ typedef enum layout { LAYOUT_BIN, LAYOUT_VECS, LAYOUT_NPY, LAYOUT_HDF5 } layout;
 typedef struct format {
     const char *ending;
     layout layout;
-    element type; /* of BIN and VECS */
+    element type; /* element type of BIN and VECS */
 } format;
 
 /* Chooses the format by the path's ending; NULL: the ending is not known. */
@@ -27,30 +27,30 @@ struct vectors_source {
     layout layout;
     int fd;            /* -1 for HDF5 */
     uint64_t size;     /* of the file */
-    uint64_t data;     /* where the rows begin */
+    uint64_t data;     /* offset of the rows */
     int swapped;       /* elements are in the other byte order */
     int columns_first; /* Fortran order */
     void *hdf5;
     void *mapping; /* the whole file, or NULL */
     struct timespec written;
-    unsigned char *raw; /* rows as they stand in the file */
+    unsigned char *raw; /* rows in the file's own layout */
     size_t raw_size;
 };
 
-/* Tells whether this machine's byte order differs from the files'. */
+/* Whether this machine is big-endian: the files are little-endian. */
 int host_is_big_endian(void);
 
-/* Adds n elements of `size` bytes to *out. 0: n * size does not fit in 64 bits. */
+/* Adds n * size to *out. Returns 0 if n * size does not fit in 64 bits. */
 int bytes_of(uint64_t n, uint64_t size, uint64_t *out);
 
-/* Reads exactly `size` bytes from `offset`; reports faults. */
+/* Reads exactly `size` bytes at `offset`. Reports failures. */
 int source_read(const vectors *vectors, uint64_t offset, void *out, size_t size);
 
-/* Reads the header: n, dim, type, the place and layout of the rows. Returns an exit status. */
+/* Reads the header: n, dim, type, offset and layout of the rows. Returns an exit status. */
 int npy_read_header(vectors *vectors);
 
-/* Writes a version 1.0 header for (n, dim), or (n,) if dim is 0. Returns its length, a multiple of 64 and the same
- * for every n. 0: it does not fit. */
+/* Writes a version 1.0 header for (n, dim), or (n,) if dim is 0. Returns its length: a multiple of 64, the same for
+ * every n. 0: it does not fit. */
 size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element type);
 
 /* Opens the dataset of "FILE.hdf5:NAME". "FILE.hdf5" opens the first dataset that has one of the role's names. */

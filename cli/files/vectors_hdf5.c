@@ -1,4 +1,4 @@
-/* .hdf5 as ann-benchmarks publishes its data sets: train, test, neighbors. */
+/* .hdf5 files in the layout of ann-benchmarks: train, test, neighbors. */
 #include "cli/common/interrupt.h"
 #include "cli/common/report.h"
 #include "cli/common/system.h"
@@ -27,7 +27,7 @@ static const char *const role_names[] = {
     [VECTORS_BASE] = "train",   [VECTORS_COLUMN] = "train",    [VECTORS_LIST] = "train",
     [VECTORS_QUERIES] = "test", [VECTORS_TRUTH] = "neighbors", [VECTORS_ARRAY] = "train"};
 
-/* Parts FILE.hdf5:NAME, where the whole is no file itself. NAME may lie in groups. The caller frees the file's name. */
+/* Splits FILE.hdf5:NAME, unless the whole is a file. NAME may lie in groups. The caller frees the file's name. */
 static char *part_path(const char *path, vectors_role role, opened *opened) {
     const char *colon = strrchr(path, ':');
     const format *whole = NULL;
@@ -45,7 +45,7 @@ static char *part_path(const char *path, vectors_role role, opened *opened) {
     return strdup(path);
 }
 
-/* The type of the stored elements, and the type asked of the library, which converts the byte order. */
+/* Finds the type of the stored elements, and the type to request, for which the library converts the byte order. */
 static int find_type(vectors *vectors, const opened *opened) {
     H5T_class_t class = H5Tget_class(opened->stored);
     size_t size = H5Tget_size(opened->stored);
@@ -81,8 +81,8 @@ static int find_shape(vectors *vectors, const opened *opened) {
     return EXIT_DONE;
 }
 
-/* Copies a text as a message shows it: control characters as '?'. A text that does not fit ends in dots, and never
- * within a character of UTF-8. */
+/* Copies a text for a message: control characters become '?'. A text that does not fit ends in dots, never inside a
+ * UTF-8 character. */
 static void copy_shown(const char *text, char *out, size_t size) {
     const size_t length = strlen(text), most = length < size ? length : size - sizeof "...";
     size_t used = most;
@@ -109,7 +109,7 @@ static void read_text(hid_t attribute, hid_t stored, char *out, size_t size) {
         free(text);
 }
 
-/* Reads a single text of the dataset or of the file. "": there is none. */
+/* Reads a text attribute of the dataset or of the file. "": there is none. */
 static void read_attribute(const opened *opened, const char *name, char *out, size_t size) {
     *out = '\0';
     const hid_t owner = H5Aexists(opened->set, name) > 0 ? opened->set : opened->file;
@@ -123,8 +123,8 @@ static void read_attribute(const opened *opened, const char *name, char *out, si
     if (attribute >= 0) H5Aclose(attribute);
 }
 
-/* Published sets say what they are: "type" is dense or sparse, "distance" a name. In a sparse one, `train` has the
- * elements of all sets one behind the other. A dataset that the path names is read as it lies. */
+/* Reads what a published set says about itself: "type" is dense or sparse, "distance" a name. In a sparse set, `train`
+ * holds all rows' elements one after the other. A dataset that the path names is read as it is. */
 static int check_kind(vectors *vectors, vectors_role role, const opened *opened) {
     char kind[32], distance[sizeof vectors->stated];
     const int vectors_only = role == VECTORS_BASE || role == VECTORS_QUERIES;
@@ -150,7 +150,7 @@ int hdf5_open(vectors *vectors, vectors_role role) {
     vectors->source->hdf5 = opened;
     char *file = part_path(vectors->path, role, opened);
     if (!file) return report_failure("out of memory");
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the library would print its stack on stderr */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* else the library prints its stack on stderr */
     int error = access(file, R_OK) == 0 ? 0 : errno;
     opened->file = error ? -1 : H5Fopen(file, H5F_ACC_RDONLY, H5P_DEFAULT);
     free(file);

@@ -22,7 +22,7 @@ static const struct {
     {"u4", ELEMENT_U32}, {"i8", ELEMENT_I64}, {"u8", ELEMENT_U64},
 };
 
-/* The value of a key of the header's dictionary, past the colon and blanks; NULL: the key is missing. */
+/* Finds a key's value in the header's dictionary, past the colon and blanks. NULL: the key is missing. */
 static const char *find_value(const char *header, const char *key) {
     const char *at = strstr(header, key);
     if (!at) return NULL;
@@ -35,7 +35,7 @@ static const char *find_value(const char *header, const char *key) {
     return at;
 }
 
-/* '<f4' and the like. */
+/* Parses a type such as '<f4'. */
 static int parse_type(vectors *vectors, const char *value) {
     struct vectors_source *source = vectors->source;
     char text[16];
@@ -57,7 +57,7 @@ static int parse_type(vectors *vectors, const char *value) {
                           vectors->path, text);
 }
 
-/* "(1000, 100)", "(1000,)". */
+/* Parses a shape: "(1000, 100)" or "(1000,)". */
 static int parse_shape(vectors *vectors, const char *value) {
     unsigned long long sides[2] = {0, 1};
     size_t count = 0;
@@ -144,7 +144,7 @@ size_t npy_write_header(char *out, size_t size, size_t n, size_t dim, element ty
     int length = snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (%zu,%s), }", order,
                           name, n, second);
     if (length < 0 || (size_t)length >= sizeof text) return 0;
-    /* 64 bytes hold no shape at all; 128 hold the largest. */
+    /* 64 bytes are too few for any shape, and 128 hold the largest. */
     size_t whole = (10 + (size_t)length + 1 + 63) / 64 * 64;
     if (whole > size) return 0;
     memset(out, ' ', whole);

@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RAW_SIZE (4u << 20) /* bytes read at a time if rows cannot be read straight to the caller */
+#define RAW_SIZE (4u << 20) /* bytes read at a time if rows cannot go straight to the caller */
 
 static uint32_t little_u32(const unsigned char *bytes) {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Checks the file against its header. Ground truth is often published as ids with the scores behind them. */
+/* Checks the file's size against its header. Published ground truth often has scores after the ids. */
 static int check_size(const vectors *vectors) {
     const struct vectors_source *source = vectors->source;
     uint64_t row = 0, rows = 0;
@@ -82,7 +82,7 @@ static int vecs_read_header(vectors *vectors) {
 
 static int open_regular(vectors *vectors) {
     struct vectors_source *source = vectors->source;
-    /* O_NONBLOCK: opening a pipe must not wait for its other end. */
+    /* O_NONBLOCK: do not wait for the other end of a pipe. */
     source->fd = open(vectors->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (source->fd < 0 || fstat(source->fd, &info) != 0)
@@ -113,8 +113,8 @@ static int open_source(vectors *vectors, vectors_role role) {
     return EXIT_DONE;
 }
 
-/* Names of distances in published data sets and in libraries, without marks between their words. Others have no metric
- * here. Unit vectors have the same neighbours under each metric. */
+/* Names of distances in published sets and in libraries, without marks between the words. Other distances have no
+ * metric here. Unit vectors have the same neighbours under every metric. */
 static const struct {
     const char *name;
     sl_metric metric;
@@ -145,7 +145,7 @@ static const struct {
                  {"maximuminnerproduct", SL_METRIC_IP, 0},
                  {"mips", SL_METRIC_IP, 0}};
 
-/* Compares without regard to case, and to marks between words. */
+/* Compares names, ignoring case and marks between words. */
 static int is_named(const char *stated, const char *name) {
     for (;; stated++, name++) {
         stated += strspn(stated, "_- ");
@@ -201,7 +201,7 @@ void vectors_close(vectors *vectors) {
     free(vectors);
 }
 
-/* The raw buffer, of at least `size` bytes. */
+/* Grows the raw buffer to at least `size` bytes. */
 static int need_raw(struct vectors_source *source, size_t size) {
     if (size <= source->raw_size) return EXIT_DONE;
     free(source->raw);
@@ -212,7 +212,7 @@ static int need_raw(struct vectors_source *source, size_t size) {
     return EXIT_DONE;
 }
 
-/* Reads rows of .?vecs without the length in front of each. The length must be the same in all rows. */
+/* Reads rows of .?vecs without the length before each row. All lengths must be equal. */
 static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char *out) {
     struct vectors_source *source = vectors->source;
     size_t row = vectors->dim * element_size(vectors->type), pitch = row + 4;
@@ -235,7 +235,7 @@ static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char
     return status;
 }
 
-/* Reads Fortran order column by column, and lays each across the rows. */
+/* Reads Fortran order column by column, and spreads each column over the rows. */
 static int read_columns(vectors *vectors, size_t first, size_t count, unsigned char *out) {
     struct vectors_source *source = vectors->source;
     size_t size = element_size(vectors->type);
@@ -249,7 +249,7 @@ static int read_columns(vectors *vectors, size_t first, size_t count, unsigned c
     return status;
 }
 
-/* Reads rows as they stand in the file, but dense and in this machine's byte order. */
+/* Reads rows in the file's type, dense and in this machine's byte order. */
 static int read_stored(vectors *vectors, size_t first, size_t count, void *out) {
     struct vectors_source *source = vectors->source;
     size_t row = vectors->dim * element_size(vectors->type);
@@ -310,7 +310,7 @@ const void *vectors_map(vectors *vectors, element type) {
 int vectors_unchanged(const vectors *vectors) {
     const struct vectors_source *source = vectors->source;
     struct stat info;
-    if (source->fd < 0) return EXIT_DONE; /* HDF5's library has the file */
+    if (source->fd < 0) return EXIT_DONE; /* HDF5's library owns the file */
     if (fstat(source->fd, &info) == 0 && (uint64_t)info.st_size == source->size &&
         info.st_mtim.tv_sec == source->written.tv_sec && info.st_mtim.tv_nsec == source->written.tv_nsec)
         return EXIT_DONE;
@@ -350,7 +350,7 @@ int vectors_match_type(const vectors *vectors, sl_dtype dtype, const char *owner
                           vectors->path, element_name(vectors->type), owner, sl_dtype_name(dtype));
 }
 
-/* Reads a column of a file that is used in this role. */
+/* Reads a column of a file in this role. */
 static int read_column(const char *path, vectors_role role, const char *what, const char *base, size_t *n,
                        uint64_t **out) {
     vectors *file;

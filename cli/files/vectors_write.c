@@ -30,7 +30,7 @@ static void put_u32(unsigned char *out, size_t value) {
         out[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* The header's length does not depend on n. */
+/* Makes the header. Its length does not depend on n. */
 static size_t make_header(const vectors_writer *writer, size_t n, unsigned char *out, size_t size) {
     if (writer->layout == LAYOUT_NPY) return npy_write_header((char *)out, size, n, writer->dim, writer->type);
     if (writer->layout != LAYOUT_BIN) return 0;
@@ -45,7 +45,7 @@ static int write_header(vectors_writer *writer) {
     return output_write(writer->output, header, make_header(writer, n, header, sizeof header));
 }
 
-/* Writes the header again, with the counted rows. */
+/* Writes the header again, with the final number of rows. */
 static int write_count(vectors_writer *writer) {
     unsigned char header[256];
     writer->n = writer->written;

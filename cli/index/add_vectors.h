@@ -1,4 +1,4 @@
-/* Adds the vectors of a file to an index, all at once. */
+/* Adds all vectors of a file to an index in one call. */
 #ifndef CLI_INDEX_ADD_VECTORS_H
 #define CLI_INDEX_ADD_VECTORS_H
 
@@ -6,38 +6,39 @@
 
 #include <shortlist.h>
 
-typedef struct adding {
+/* A base to add to an index, and how to add it. */
+typedef struct addition {
     sl_index *index;
     vectors *base;
-    element type;        /* type in which the base is read */
-    const uint64_t *ids; /* one id a row, or NULL */
-    /* One a row, or NULL: to be freed by adding_free. */
+    element type;        /* type to read the base in */
+    const uint64_t *ids; /* one id per row, or NULL */
+    /* One per row, or NULL; addition_free frees them. */
     uint64_t *tags, *keys;
     size_t threads;
     sl_builder builder;
     int progress; /* --progress */
-    /* Reports that rows were refused. Returns an exit status. */
+    /* Reports rows that the library refused. Returns an exit status. */
     int (*refused)(void *ctx, sl_status status);
     void *refused_ctx;
-    const char *output;        /* the index file: a base that is unpacked into a file lies beside it */
-    const void *mapped;        /* all rows as they lie in the base, or NULL: they are base_copy */
+    const char *output;        /* the index file, beside which a base is unpacked */
+    const void *mapped;        /* all rows in the mapped base; NULL: in base_copy */
     size_t in_memory, in_file; /* bytes of unpacked rows */
-    size_t at_once;            /* bytes that are unpacked at once */
+    size_t at_once;            /* bytes to unpack at a time */
     base_copy copy;
-    double read_s, add_s;    /* time of the adding */
+    double read_s, add_s;    /* seconds of reading and of adding */
     double link_s, number_s; /* parts of add_s: see sl_add_times */
-} adding;
+} addition;
 
-/* Maps the base if it can. Else it chooses memory or a file. `most`: bytes in memory, 256 MB at most; 0: 256 MB.
- * Returns an exit status. */
-int adding_prepare(adding *adding, const char *output, size_t most);
-/* Bytes of memory that the command holds while it adds: ids, words and rows. */
-size_t adding_bytes(const adding *adding);
+/* Maps the base if possible. Otherwise chooses memory or a file for it. `most`: bytes in memory, 256 MB at most; 0: 256
+ * MB. Returns an exit status. */
+int addition_prepare(addition *addition, const char *output, size_t most);
+/* Bytes of memory that the command holds during the add: ids, words and rows. */
+size_t addition_bytes(const addition *addition);
 
-/* Paths of files of one whole number a row; NULL: none. */
-typedef struct adding_words {
+/* Paths of files with one whole number per row; NULL: none. */
+typedef struct word_files {
     const char *tags, *keys;
-} adding_words;
+} word_files;
 
 #define OPTION_TAGS(type)                                                                                              \
     {                                                                                                                  \
@@ -52,16 +53,16 @@ typedef struct adding_words {
             "vectors by a range of keys."                                                                              \
     }
 
-/* Refuses an output that is one of the files read. Returns an exit status. */
-int adding_check_output(const char *output, const char *base_path, const char *ids, const adding_words *words);
+/* Refuses an output that is one of the inputs. Returns an exit status. */
+int addition_check_output(const char *output, const char *base_path, const char *ids, const word_files *words);
 
-/* Reads the tags and keys of the rows of the base, which lies at base_path. Returns an exit status. */
-int adding_read_words(adding *adding, const char *base_path, const adding_words *words);
+/* Reads the tags and keys of the base's rows. base_path names the base in messages. Returns an exit status. */
+int addition_read_words(addition *addition, const char *base_path, const word_files *words);
 
 /* Frees the rows, the tags and the keys, and closes the base. */
-void adding_free(adding *adding);
+void addition_free(addition *addition);
 
-/* Adds all rows; `what` is the stage's name: "building". Returns an exit status. */
-int adding_run(adding *adding, const char *what);
+/* Adds all rows. `what` is the stage's name: "building". Returns an exit status. */
+int addition_run(addition *addition, const char *what);
 
 #endif

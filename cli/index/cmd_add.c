@@ -13,7 +13,7 @@
 
 typedef struct add_options {
     const char *ids;
-    adding_words words;
+    word_files words;
     size_t threads, wait;
     int progress, json;
 } add_options;
@@ -22,7 +22,7 @@ typedef struct add_state {
     const add_options *options;
     const char *index_path, *base_path;
     sl_index_stats stats;
-    adding adding;
+    addition addition;
     uint64_t *ids;
     double save_s;
 } add_state;
@@ -32,25 +32,25 @@ static int report_refused(void *ctx, sl_status status) {
     return report_status(state->base_path, status);
 }
 
-static int load(add_state *state) {
-    adding *adding = &state->adding;
+static int load_rows(add_state *state) {
+    addition *addition = &state->addition;
     const char *ids = state->options->ids;
-    int status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
-    if (status == EXIT_DONE) status = vectors_check_metric(adding->base, state->stats.metric);
-    if (status == EXIT_DONE) status = vectors_match_dim(adding->base, state->stats.dim, state->index_path);
+    int status = vectors_open(state->base_path, VECTORS_BASE, &addition->base);
+    if (status == EXIT_DONE) status = vectors_check_metric(addition->base, state->stats.metric);
+    if (status == EXIT_DONE) status = vectors_match_dim(addition->base, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
-        status = vectors_match_type(adding->base, state->stats.dtype, state->index_path, &adding->type);
+        status = vectors_match_type(addition->base, state->stats.dtype, state->index_path, &addition->type);
     if (status != EXIT_DONE) return status;
-    size_t n = adding->base->n;
+    size_t n = addition->base->n;
     if (ids) status = vectors_read_ids(ids, state->base_path, &n, &state->ids);
-    adding->ids = state->ids;
-    if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &state->options->words);
-    return status == EXIT_DONE ? adding_prepare(adding, state->index_path, 0) : status;
+    addition->ids = state->ids;
+    if (status == EXIT_DONE) status = addition_read_words(addition, state->base_path, &state->options->words);
+    return status == EXIT_DONE ? addition_prepare(addition, state->index_path, 0) : status;
 }
 
 /* This check comes before the work. */
-static int check_words(const add_state *state) {
-    const adding_words *words = &state->options->words;
+static int check_tags_and_keys(const add_state *state) {
+    const word_files *words = &state->options->words;
     const char *missing = words->tags && !state->stats.tags   ? "tags"
                           : words->keys && !state->stats.keys ? "keys"
                                                               : NULL;
@@ -59,31 +59,31 @@ static int check_words(const add_state *state) {
                           missing, missing);
 }
 
-/* Reserves room for all rows at once. Growing step by step takes up to twice the needed memory. */
-static int reserve(add_state *state) {
-    size_t n = state->stats.n + state->stats.deleted + state->adding.base->n;
-    sl_status status = sl_index_reserve(state->adding.index, n);
+/* Reserves memory for all rows at once. Growing step by step takes up to twice as much. */
+static int reserve_rows(add_state *state) {
+    size_t n = state->stats.n + state->stats.deleted + state->addition.base->n;
+    sl_status status = sl_index_reserve(state->addition.index, n);
     return status == SL_OK ? EXIT_DONE : report_status(state->index_path, status);
 }
 
 static int print_result(const add_state *state) {
-    const adding *adding = &state->adding;
+    const addition *addition = &state->addition;
     sl_index_stats stats = {.struct_size = sizeof stats};
-    sl_status status = sl_index_get_stats(adding->index, &stats);
+    sl_status status = sl_index_get_stats(addition->index, &stats);
     sl_resolution resolution = {0};
     if (status != SL_OK) return report_status(state->index_path, status);
-    size_t threads = thread_count(state->options->threads), added = adding->base->n;
-    /* A few vectors change little, and comparing them with all others takes long. */
-    if (2 * added >= stats.n) (void)measure_resolution(state->index_path, adding->index, threads, &resolution);
-    double rate = adding->add_s > 0 ? (double)added / adding->add_s : 0;
+    size_t threads = thread_count(state->options->threads), added = addition->base->n;
+    /* A few new vectors change little, and comparing them with all others takes long. */
+    if (2 * added >= stats.n) (void)measure_resolution(state->index_path, addition->index, threads, &resolution);
+    double rate = addition->add_s > 0 ? (double)added / addition->add_s : 0;
     if (state->options->json) {
         json json;
         json_begin(&json, stdout);
         json_text(&json, "index", state->index_path);
         json_index(&json, &stats);
         json_count(&json, "added", added);
-        json_real(&json, "add_s", adding->add_s);
-        json_real(&json, "read_s", adding->read_s);
+        json_real(&json, "add_s", addition->add_s);
+        json_real(&json, "read_s", addition->read_s);
         json_real(&json, "save_s", state->save_s);
         json_real(&json, "rows_per_s", rate);
         json_count(&json, "threads", threads);
@@ -92,24 +92,24 @@ static int print_result(const add_state *state) {
     } else {
         printf("%s: ", state->index_path);
         print_index(&stats);
-        printf("%zu added in %.1f s, %.0f vectors/s on %zu threads\n", added, adding->add_s, rate, threads);
+        printf("%zu added in %.1f s, %.0f vectors/s on %zu threads\n", added, addition->add_s, rate, threads);
     }
     (void)warn_of_resolution(state->index_path, &stats, resolution.unresolved, resolution.sampled);
     return report_stdout();
 }
 
-static int add(add_state *state) {
+static int add_rows(add_state *state) {
     const add_options *options = state->options;
-    int status = adding_check_output(state->index_path, state->base_path, options->ids, &options->words);
+    int status = addition_check_output(state->index_path, state->base_path, options->ids, &options->words);
     if (status == EXIT_DONE)
         status = open_to_change((changing){state->index_path, SL_PLACE_DRAM, options->wait, options->progress},
-                                &state->adding.index, &state->stats);
-    if (status == EXIT_DONE) status = check_words(state);
-    if (status == EXIT_DONE) status = load(state);
-    if (status == EXIT_DONE) status = reserve(state);
-    if (status == EXIT_DONE) status = adding_run(&state->adding, "adding");
+                                &state->addition.index, &state->stats);
+    if (status == EXIT_DONE) status = check_tags_and_keys(state);
+    if (status == EXIT_DONE) status = load_rows(state);
+    if (status == EXIT_DONE) status = reserve_rows(state);
+    if (status == EXIT_DONE) status = addition_run(&state->addition, "adding");
     if (status == EXIT_DONE)
-        status = keep_changes(state->adding.index, state->index_path, options->progress, &state->save_s);
+        status = keep_changes(state->addition.index, state->index_path, options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
@@ -118,13 +118,13 @@ static int run_add(const command *self, int argc, char **argv) {
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     add_state state = {.options = &options, .index_path = paths[0], .base_path = paths[1]};
-    state.adding.threads = options.threads;
-    state.adding.progress = options.progress;
-    state.adding.refused = report_refused;
-    state.adding.refused_ctx = &state;
-    int status = add(&state);
-    sl_index_free(state.adding.index);
-    adding_free(&state.adding);
+    state.addition.threads = options.threads;
+    state.addition.progress = options.progress;
+    state.addition.refused = report_refused;
+    state.addition.refused_ctx = &state;
+    int status = add_rows(&state);
+    sl_index_free(state.addition.index);
+    addition_free(&state.addition);
     free(state.ids);
     return status;
 }

@@ -16,8 +16,8 @@
 
 typedef struct build_options {
     const char *output, *ids;
-    adding_words words;
-    int metric, codes, refine, place, layout, builder; /* codes -1: the input's */
+    word_files words;
+    int metric, codes, refine, place, layout, builder; /* codes -1: by the input's type */
     numa_choice numa;
     clip_choice clip;
     size_t m, ef_build, threads, seed, max_memory, room;
@@ -27,9 +27,9 @@ typedef struct build_options {
 typedef struct build_state {
     const build_options *options;
     const char *base_path;
-    adding adding;
+    addition addition;
     uint64_t *ids;
-    size_t memory; /* of --max-memory, what the index may take; 0: no bound */
+    size_t memory; /* the index's part of --max-memory; 0: no limit */
     char *work;    /* path of the work file */
     double save_s;
 } build_state;
@@ -39,14 +39,14 @@ static int report_build(void *ctx, sl_status status) {
     return report_bounded(state->base_path, state->options->output, state->options->max_memory, status);
 }
 
-/* Without a limit of memory. */
+/* The index's parameters, without a limit of memory. */
 static sl_index_params index_params(const build_state *state) {
     const build_options *options = state->options;
     sl_index_params params;
     sl_index_params_init(&params);
-    params.dim = state->adding.base->dim;
+    params.dim = state->addition.base->dim;
     params.metric = (sl_metric)options->metric;
-    params.dtype = element_dtype(state->adding.base->type);
+    params.dtype = element_dtype(state->addition.base->type);
     params.codes = index_codes(options->codes, params.dtype);
     params.refine = (sl_refine)options->refine;
     params.clip = options->clip.clip;
@@ -67,12 +67,13 @@ static int prepare_index(build_state *state) {
     sl_index_params params = index_params(state);
     params.max_memory = state->memory;
     params.work_path = state->work;
-    sl_status status = sl_index_create(&params, &state->adding.index);
-    if (status == SL_OK) status = sl_index_reserve(state->adding.index, state->adding.base->n);
+    sl_status status = sl_index_create(&params, &state->addition.index);
+    if (status == SL_OK) status = sl_index_reserve(state->addition.index, state->addition.base->n);
     return status == SL_OK ? EXIT_DONE : report_build(state, status);
 }
 
-/* Checks the parameters by an index of one element, so that faults that lie in no base are told first. */
+/* Checks the parameters on an index of one element, so that faults of the options are reported before faults of the
+ * base. */
 static int check_settings(const build_options *options) {
     sl_index_params params;
     sl_index *index;
@@ -92,18 +93,18 @@ static int check_settings(const build_options *options) {
 static int prepare_rows(build_state *state) {
     const build_options *options = state->options;
     const size_t limit = options->max_memory;
-    int status = adding_prepare(&state->adding, options->output, limit / 8);
+    int status = addition_prepare(&state->addition, options->output, limit / 8);
     if (!limit || status != EXIT_DONE) return status;
-    const size_t own = adding_bytes(&state->adding);
+    const size_t own = addition_bytes(&state->addition);
     state->memory = limit > own ? limit - own : 1;
     return work_path(limit, options->output, &state->work);
 }
 
-static int tell_needs(const build_state *state) {
+static int print_needs(const build_state *state) {
     const build_options *options = state->options;
     const sl_index_params params = index_params(state);
     const dry_run dry = {.params = &params,
-                         .adding = &state->adding,
+                         .addition = &state->addition,
                          .base_path = state->base_path,
                          .output = options->output,
                          .room = options->room,
@@ -113,8 +114,8 @@ static int tell_needs(const build_state *state) {
     return dry_run_tell(&dry);
 }
 
-/* The bytes of an index in records are those of its file: in memory the index has arrays. */
-static int get_stats(const build_state *state, sl_index_stats *stats) {
+/* Reads the index's facts. An index in records has arrays in memory, so its bytes come from its file. */
+static int get_file_stats(const build_state *state, sl_index_stats *stats) {
     const char *path = state->options->output;
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
     if (state->options->layout == SL_LAYOUT_RECORDS && !state->options->room) {
@@ -123,7 +124,7 @@ static int get_stats(const build_state *state, sl_index_stats *stats) {
         if (status == EXIT_DONE) sl_index_free(saved);
         return status;
     }
-    sl_status status = sl_index_get_stats(state->adding.index, stats);
+    sl_status status = sl_index_get_stats(state->addition.index, stats);
     return status == SL_OK ? EXIT_DONE : report_status(path, status);
 }
 
@@ -131,21 +132,22 @@ static int print_result(const build_state *state) {
     sl_index_stats stats;
     sl_resolution resolution;
     file_hash hash;
-    int status = get_stats(state, &stats);
+    int status = get_file_stats(state, &stats);
     if (status == EXIT_DONE)
-        status = measure_resolution(state->options->output, state->adding.index, state->options->threads, &resolution);
+        status =
+            measure_resolution(state->options->output, state->addition.index, state->options->threads, &resolution);
     if (status == EXIT_DONE) status = hash_file(state->options->output, state->options->room, &hash);
     if (status != EXIT_DONE) return status;
     size_t threads = thread_count(state->options->threads);
-    double rate = state->adding.add_s > 0 ? (double)stats.n / state->adding.add_s : 0;
+    double rate = state->addition.add_s > 0 ? (double)stats.n / state->addition.add_s : 0;
     if (state->options->json) {
         json json;
         json_begin(&json, stdout);
         json_index(&json, &stats);
-        json_real(&json, "build_s", state->adding.add_s);
-        json_real(&json, "read_s", state->adding.read_s);
-        json_real(&json, "link_s", state->adding.link_s);
-        json_real(&json, "number_s", state->adding.number_s);
+        json_real(&json, "build_s", state->addition.add_s);
+        json_real(&json, "read_s", state->addition.read_s);
+        json_real(&json, "link_s", state->addition.link_s);
+        json_real(&json, "number_s", state->addition.number_s);
         json_real(&json, "save_s", state->save_s);
         json_real(&json, "rows_per_s", rate);
         json_count(&json, "threads", threads);
@@ -159,7 +161,7 @@ static int print_result(const build_state *state) {
         printf("%s: ", state->options->output);
         print_index(&stats);
         printf("built in %.1f s, %.0f vectors/s on %zu threads; quantisation error %.3g mean, %.3g largest\n",
-               state->adding.add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
+               state->addition.add_s, rate, threads, stats.quant_error_mean, stats.quant_error_max);
         print_hash(&hash);
     }
     (void)warn_of_resolution(state->options->output, &stats, resolution.unresolved, resolution.sampled);
@@ -168,37 +170,37 @@ static int print_result(const build_state *state) {
 
 /* This check comes before the work. */
 static int check_room(const build_state *state) {
-    size_t room = state->options->room, n = state->adding.base->n;
+    size_t room = state->options->room, n = state->addition.base->n;
     if (!room || room >= n) return EXIT_DONE;
     return report_failure("--room %zu: %s has %zu vectors; give as many or more", room, state->base_path, n);
 }
 
-static int build(build_state *state) {
+static int build_index(build_state *state) {
     const build_options *options = state->options;
     if (options->place != SL_PLACE_DRAM)
         return report_failure("--place %s: this version builds in DRAM only; build with --place dram, and open the "
                               "index with --place map",
                               sl_place_name((sl_place)options->place));
-    adding *adding = &state->adding;
+    addition *addition = &state->addition;
     int status = check_settings(options);
     if (status == EXIT_DONE)
-        status = adding_check_output(options->output, state->base_path, options->ids, &options->words);
+        status = addition_check_output(options->output, state->base_path, options->ids, &options->words);
     if (status == EXIT_DONE && !options->dry_run) status = output_try(options->output, 0);
-    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &adding->base);
-    if (status == EXIT_DONE) status = vectors_check_metric(adding->base, (sl_metric)options->metric);
+    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &addition->base);
+    if (status == EXIT_DONE) status = vectors_check_metric(addition->base, (sl_metric)options->metric);
     if (status != EXIT_DONE) return status;
-    adding->type = element_of_dtype(element_dtype(adding->base->type));
-    size_t n = adding->base->n;
+    addition->type = element_of_dtype(element_dtype(addition->base->type));
+    size_t n = addition->base->n;
     if (options->ids) status = vectors_read_ids(options->ids, state->base_path, &n, &state->ids);
-    adding->ids = state->ids;
-    if (status == EXIT_DONE) status = adding_read_words(adding, state->base_path, &options->words);
+    addition->ids = state->ids;
+    if (status == EXIT_DONE) status = addition_read_words(addition, state->base_path, &options->words);
     if (status == EXIT_DONE) status = check_room(state);
     if (status == EXIT_DONE) status = prepare_rows(state);
-    if (status != EXIT_DONE || options->dry_run) return status == EXIT_DONE ? tell_needs(state) : status;
+    if (status != EXIT_DONE || options->dry_run) return status == EXIT_DONE ? print_needs(state) : status;
     status = prepare_index(state);
-    if (status == EXIT_DONE) status = adding_run(adding, "building");
+    if (status == EXIT_DONE) status = addition_run(addition, "building");
     if (status == EXIT_DONE)
-        status = save_index((saving){state->adding.index, options->room, (sl_layout)options->layout}, options->output,
+        status = save_index((saving){state->addition.index, options->room, (sl_layout)options->layout}, options->output,
                             options->progress, &state->save_s);
     return status == EXIT_DONE ? print_result(state) : status;
 }
@@ -215,14 +217,14 @@ static int run_build(const command *self, int argc, char **argv) {
     const char *base;
     OPTIONS_PARSE(self, argc, argv, &options, &base);
     build_state state = {.options = &options, .base_path = base};
-    state.adding.threads = options.threads;
-    state.adding.builder = (sl_builder)options.builder;
-    state.adding.progress = options.progress;
-    state.adding.refused = report_build;
-    state.adding.refused_ctx = &state;
-    int status = build(&state);
-    sl_index_free(state.adding.index);
-    adding_free(&state.adding);
+    state.addition.threads = options.threads;
+    state.addition.builder = (sl_builder)options.builder;
+    state.addition.progress = options.progress;
+    state.addition.refused = report_build;
+    state.addition.refused_ctx = &state;
+    int status = build_index(&state);
+    sl_index_free(state.addition.index);
+    addition_free(&state.addition);
     free(state.work);
     free(state.ids);
     return status;
@@ -246,15 +248,14 @@ static const option build_table[] = {
      "A finer copy of floating-point vectors that re-ranks the best the graph found (default none). The copy costs 4, "
      "2 or 2 bytes an element. bf16 is not for vectors that codes i4 keep in 12 bits."},
     {0, "clip", OPTION_CLIP, "auto|minmax|mse|quantile[:SHARE]", 0, offsetof(build_options, clip),
-     "Range that the codes of a vector cover: up to its largest magnitude, that of the least squared error among ten, "
-     "or "
-     "with a SHARE of its elements beyond (default 0.01). auto (default): minmax for i8 and i16, mse for the 4 bits of "
-     "i4. 'shortlist eval' tells the effect on recall."},
+     "Range that a vector's codes cover. minmax: up to its largest magnitude. mse: the one of ten with the least "
+     "squared error. quantile: all but a SHARE of its elements (default 0.01). auto (default): minmax for i8 and i16, "
+     "mse for the 4 bits of i4. 'shortlist eval' tells the effect on recall."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
      "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),
-     "Work for a vector's links (default 200). More give a better graph for a slower build. A vector that is inserted "
-     "keeps so many candidates. With leaves it is in a 50th as many leaves of each of two partitionings."},
+     "Work for a vector's links (default 200). More give a better graph for a slower build. An inserted vector keeps N "
+     "candidates. With leaves, a vector is in N / 50 leaves of each of two partitionings."},
     {0, "builder", OPTION_WORD, "auto|insert|leaves", 0, offsetof(build_options, builder),
      "How vectors get their links. insert: each searches the graph for its neighbours. leaves: overlapping sets of "
      "near vectors compare all their pairs; for 4,096 vectors or more. Leaves give the same INDEX on any number of "
@@ -280,21 +281,19 @@ static const option build_table[] = {
      "mostly the smallest. records: those of a vector side by side in a record of a multiple of 256 bytes. Records "
      "suit persistent memory and other media that are slower and read in blocks."},
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
-     "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside "
-     "INDEX. The system caches these files while memory is free. INDEX.work notes what leaves have told: the same "
-     "command, given again after an interruption or a refusal, goes on there, and then removes the file. Nothing else "
-     "removes a file with notes. INDEX is as without this option: by leaves byte for byte."},
+     "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside INDEX. "
+     "The system caches these files while memory is free. INDEX.work notes what leaves have found. The same command, "
+     "given again after an interruption or a refusal, goes on from there, and then removes the file. Nothing else "
+     "removes a file with notes. INDEX is the same as without this option; with leaves, byte for byte."},
     {0, "place", OPTION_WORD, "dram|map|pmem", 0, offsetof(build_options, place),
      "Memory that holds the index while it is built; this version builds in dram (default)."},
     OPTION_PLACE_NODES(build_options),
     {0, "dry-run", OPTION_FLAG, NULL, 0, offsetof(build_options, dry_run),
-     "Build nothing: tell the time, memory and disk that the build will take on this machine. Two samples of BASE are "
+     "Build nothing: print the time, memory and disk that the build will take on this machine. Two samples of BASE are "
      "built, each twice. One has 4,096 vectors, the other as many as take about a second. Their files are removed. "
-     "Linking by leaves "
-     "and numbering grow as a * n + b * c, with c comparisons of vectors with centres, which grow faster than n; "
-     "inserting grows as a * n + b * n * log n. Memory and disk are counted. The size of INDEX.work is estimated from "
-     "the "
-     "samples. A BASE that is not in the page cache takes longer."},
+     "Linking by leaves and numbering grow as a * n + b * c, with c comparisons of vectors with centres, which grow "
+     "faster than n; inserting grows as a * n + b * n * log n. Memory and disk are counted. The size of INDEX.work is "
+     "estimated from the samples. A BASE that is not in the page cache takes longer."},
     OPTION_PROGRESS(build_options),
     OPTION_JSON(build_options),
     OPTION_LAST};
@@ -315,14 +314,13 @@ const command command_build = {
         "; the ending of its name tells the type. From an .hdf5 file the dataset train is read, or the one named as "
         "FILE.hdf5:NAME. A BASE of .fbin, .u8bin or .i8bin is read where it lies, and so is .npy of these types in C "
         "order. Any other BASE is unpacked first. Up to 256 MB, and an eighth of --max-memory, it goes into memory; "
-        "else into a temporary file beside INDEX.\n"
-        "Vectors of float32 and float16 are quantised. float64 is taken as float32; wider integers are taken as "
-        "float32 where that is exact. Vectors of u8, i8 and i16 are kept exactly.\n"
-        "Vectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that come twice "
-        "are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing behind but, "
-        "with --max-memory, the notes to go on with.\n"
-        "Prints the hash of the file, XXH3 of 128 bits: equal files have equal hashes, and 'xxh128sum INDEX' prints "
-        "the same. A file with room has no hash: it is never equal to another.\n",
+        "else into a temporary file beside INDEX.\nVectors of float32 and float16 are quantised. float64 is taken as "
+        "float32; wider integers are taken as float32 where that is exact. Vectors of u8, i8 and i16 are kept "
+        "exactly.\nVectors with NaN or infinity, vectors of length zero under cosine, and without --multi ids that "
+        "come twice are refused. The message names the row, counted from 0. Ctrl-C ends the build and leaves nothing "
+        "behind, except with --max-memory the notes to go on from.\nPrints the hash of the file, XXH3 of 128 bits: "
+        "equal files have equal hashes, and 'xxh128sum INDEX' prints the same. A file with room has no hash: it is "
+        "never equal to another.\n",
     .examples = "shortlist build base.fbin -o base.sl --metric cosine\n"
                 "shortlist build base.npy -o base.sl --metric l2 --refine bf16 --m 32 --json\n"
                 "shortlist build base.fbin -o base.sl --metric cosine --dry-run\n"

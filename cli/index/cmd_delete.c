@@ -48,7 +48,7 @@ static int print_result(const delete_state *state) {
     return report_stdout();
 }
 
-static int run(delete_state *state) {
+static int delete_and_save(delete_state *state) {
     const delete_options *options = state->options;
     int status = output_check_name(state->path, (const char *const[]){options->ids, NULL});
     if (status == EXIT_DONE) status = vectors_read_ids(options->ids, NULL, &state->count, &state->ids);
@@ -64,7 +64,7 @@ static int run_delete(const command *self, int argc, char **argv) {
     delete_options options = {.wait = WAIT_DEFAULT};
     delete_state state = {.options = &options};
     OPTIONS_PARSE(self, argc, argv, &options, &state.path);
-    int status = run(&state);
+    int status = delete_and_save(&state);
     sl_index_free(state.index);
     free(state.ids);
     return status;

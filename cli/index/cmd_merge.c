@@ -37,7 +37,7 @@ static int open_all(merge_state *state) {
     return status;
 }
 
-/* Appends the path of an index to its number in a message. */
+/* Reports a message that has an index's number, with that index's path appended. */
 static int report_numbered(const merge_state *state, const char *message) {
     static const char word[] = "index ";
     char named[2048];
@@ -61,7 +61,7 @@ static int report_merge(const merge_state *state, sl_status status) {
     return report_bounded(state->options->output, state->options->output, state->options->max_memory, status);
 }
 
-static int merge(merge_state *state) {
+static int merge_indexes(merge_state *state) {
     const merge_options *options = state->options;
     progress progress;
     sl_merge_params params;
@@ -116,11 +116,11 @@ static int print_result(const merge_state *state) {
     return report_stdout();
 }
 
-static int run(merge_state *state) {
+static int merge_and_save(merge_state *state) {
     const merge_options *options = state->options;
     int status = output_check(options->output, state->paths);
     if (status == EXIT_DONE) status = open_all(state);
-    if (status == EXIT_DONE) status = merge(state);
+    if (status == EXIT_DONE) status = merge_indexes(state);
     if (status == EXIT_DONE)
         status = save_index((saving){state->merged, options->room, (sl_layout)options->layout}, options->output,
                             options->progress, &state->save_s);
@@ -134,7 +134,7 @@ static int run_merge(const command *self, int argc, char **argv) {
     merge_state state = {.options = &options, .paths = paths};
     while (paths[state.count])
         state.count++;
-    int status = run(&state);
+    int status = merge_and_save(&state);
     for (size_t i = 0; i < state.count; i++)
         sl_index_free(state.indexes[i]);
     sl_index_free(state.merged);

@@ -22,7 +22,7 @@ typedef struct rebuild_options {
 
 typedef struct rebuild_state {
     const rebuild_options *options;
-    const char *path, *output; /* the same where the new file takes the place of the old one */
+    const char *path, *output; /* equal if the new file replaces the old one */
     sl_rebuild_report report;
     double seconds;
 } rebuild_state;
@@ -33,7 +33,7 @@ static int report_rebuild(const rebuild_state *state, sl_status status) {
     return report_bounded(state->path, state->output, state->options->max_memory, status);
 }
 
-static int rebuild(rebuild_state *state) {
+static int rebuild_index(rebuild_state *state) {
     const rebuild_options *options = state->options;
     progress progress;
     sl_rebuild_params params;
@@ -108,7 +108,7 @@ static int run_rebuild(const command *self, int argc, char **argv) {
     const char *const inputs[] = {apart ? path : NULL, NULL};
     int status = output_check_name(state.output, inputs);
     if (status == EXIT_DONE) status = output_try(state.output, !apart);
-    if (status == EXIT_DONE) status = rebuild(&state);
+    if (status == EXIT_DONE) status = rebuild_index(&state);
     return status == EXIT_DONE ? print_result(&state) : status;
 }
 
@@ -138,14 +138,13 @@ const command command_rebuild = {
     .summary = "make an index anew, without deleted vectors",
     .synopsis = "shortlist rebuild INDEX [-o FILE] [--m N] [--ef-build N] [--builder auto|insert|leaves] [--threads N] "
                 "[--room N] [--max-memory BYTES] [--wait SECONDS] [--progress] [--json]",
-    .description =
-        "Makes a compact index with new links of what INDEX holds, as after many adds and deletes, or where 'shortlist "
-        "check' counts lost vectors. The new file takes the place of INDEX whole or not at all. Others who have INDEX "
-        "open go on with the old file until they open it again. Nobody changes INDEX meanwhile: adds and deletes of "
-        "others wait, and this command waits for theirs.\n"
-        "Codes, refinement, ids, tags and keys are copied exactly, so no base file is needed. The links come from "
-        "comparing the codes, and the output tells which. Layout and room stay, and ids go on as before. Settings that "
-        "'shortlist tune' stored are not taken over: tune the new index. A damaged INDEX is refused.\n",
+    .description = "Makes a compact index with new links from INDEX. Use it after many adds and deletes, or if "
+                   "'shortlist check' counts lost vectors. The new file takes the place of INDEX whole or not at all. "
+                   "Others who have INDEX open go on with the old file until they open it again. Nobody changes INDEX "
+                   "meanwhile: adds and deletes of others wait, and this command waits for theirs.\nCodes, refinement, "
+                   "ids, tags and keys are copied exactly, so no base file is needed. The links come from comparing "
+                   "the codes, and the output tells which. Layout and room stay, and ids go on as before. Settings "
+                   "that 'shortlist tune' stored are not taken over: tune the new index. A damaged INDEX is refused.\n",
     .examples = "shortlist rebuild base.sl\nshortlist rebuild live.sl --threads 4 --json\n"
                 "shortlist rebuild base.sl -o new.sl --m 24\n",
     .operands = operands,

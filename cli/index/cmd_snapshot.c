@@ -13,7 +13,7 @@ typedef struct snapshot_options {
     int progress, json;
 } snapshot_options;
 
-static int take(const char *path, const snapshot_options *options, double *seconds) {
+static int take_snapshot(const char *path, const snapshot_options *options, double *seconds) {
     progress progress;
     sl_snapshot_params params;
     sl_snapshot_params_init(&params);
@@ -45,8 +45,8 @@ static int run_snapshot(const command *self, int argc, char **argv) {
     sl_index *copy = NULL;
     sl_index_stats stats;
     int status = output_try(options.output, 1);
-    if (status == EXIT_DONE) status = take(path, &options, &seconds);
-    /* Reads the facts from the copy, as the file may have changed since. */
+    if (status == EXIT_DONE) status = take_snapshot(path, &options, &seconds);
+    /* Reads the facts from the copy, because the file may have changed since. */
     if (status == EXIT_DONE) status = open_index(options.output, (opening){.place = SL_PLACE_MAP}, &copy, &stats);
     if (status == EXIT_DONE) {
         if (options.json) {

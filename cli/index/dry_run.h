@@ -1,4 +1,4 @@
-/* build --dry-run: time, memory and disk that a build will take, from building samples of its base. */
+/* build --dry-run: estimates a build's time, memory and disk from builds of samples. */
 #ifndef CLI_INDEX_DRY_RUN_H
 #define CLI_INDEX_DRY_RUN_H
 
@@ -6,14 +6,14 @@
 
 typedef struct dry_run {
     const sl_index_params *params; /* of the index */
-    const adding *adding;          /* prepared, and not run */
+    const addition *addition;      /* prepared, but not added */
     const char *base_path, *output;
     size_t room, max_memory; /* 0: none, no limit */
     sl_layout layout;
     int json;
 } dry_run;
 
-/* Tells what the build will take. Returns an exit status. */
+/* Prints what the build will take. Returns an exit status. */
 int dry_run_tell(const dry_run *dry);
 
 #endif

@@ -24,7 +24,7 @@ static sl_status open_with(const char *path, sl_open_params *params, int progres
     return status;
 }
 
-static int describe(const char *path, sl_status status, sl_index **out, sl_index_stats *stats) {
+static int describe_opened(const char *path, sl_status status, sl_index **out, sl_index_stats *stats) {
     if (status != SL_OK) return report_status(path, status);
     *stats = (sl_index_stats){.struct_size = sizeof *stats};
     status = sl_index_get_stats(*out, stats);
@@ -42,11 +42,11 @@ int open_index(const char *path, opening how, sl_index **out, sl_index_stats *st
     params.numa_node = how.numa.node;
     params.prefault = how.prefault;
     params.tier = how.tier;
-    return describe(path, open_with(path, &params, how.progress, out), out, stats);
+    return describe_opened(path, open_with(path, &params, how.progress, out), out, stats);
 }
 
-/* Reads the layout of the file, which a copy in memory has forgotten. The claim keeps the file as it is. */
-static int look_at_file(const char *path, sl_index_storage *out) {
+/* Reads the file's layout, which a copy in memory does not know. The claim keeps the file unchanged. */
+static int read_file_layout(const char *path, sl_index_storage *out) {
     sl_index *index;
     sl_open_params params;
     sl_open_params_init(&params);
@@ -60,14 +60,14 @@ static int look_at_file(const char *path, sl_index_storage *out) {
     return result;
 }
 
-/* Another changer may take longer than the time that was waited. */
+/* The other changer may need longer than this command waited. */
 static int describe_claimed(changing how, sl_status status, sl_index **out, sl_index_stats *stats) {
-    if (status != SL_EBUSY) return describe(how.path, status, out, stats);
+    if (status != SL_EBUSY) return describe_opened(how.path, status, out, stats);
     return report_failure("%s, or give more than %zu s of --wait", sl_last_error(), how.wait);
 }
 
-/* Opens a file with room to be written in place, and claims any other. A file with room that took its place in
- * between is opened anew. */
+/* Opens a file with room for writing in place, and claims any other file. If a file with room replaces the file in
+ * between, opens again. */
 int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
     for (;;) {
         sl_index_storage storage;
@@ -82,7 +82,7 @@ int open_to_change(changing how, sl_index **out, sl_index_stats *stats) {
         params.exclusive = 1;
         status = open_with(how.path, &params, how.progress, out);
         int result = describe_claimed(how, status, out, stats);
-        if (result == EXIT_DONE) result = look_at_file(how.path, &storage);
+        if (result == EXIT_DONE) result = read_file_layout(how.path, &storage);
         if (result == EXIT_DONE && !storage.room) result = output_try(how.path, 1);
         if (result == EXIT_DONE && !storage.room) return EXIT_DONE;
         sl_index_free(*out);
@@ -115,7 +115,7 @@ int work_path(size_t max_memory, const char *output, char **path) {
     return EXIT_DONE;
 }
 
-/* Closing the index removes a work file that has its head of 32 bytes alone. */
+/* Whether the work file has notes. Closing the index removes a work file that is only its head of 32 bytes. */
 static int has_notes(const char *work) {
     enum { HEAD = 32 };
     struct stat info;
@@ -141,7 +141,7 @@ int keep_changes(sl_index *index, const char *path, int progress_wanted, double 
     sl_index_stats stats = {.struct_size = sizeof stats};
     sl_status status = sl_index_get_stats(index, &stats);
     if (status == SL_OK && !stats.room) {
-        int result = look_at_file(path, &storage);
+        int result = read_file_layout(path, &storage);
         const saving saving = {index, 0, storage.record_bytes ? SL_LAYOUT_RECORDS : SL_LAYOUT_ARRAYS};
         return result == EXIT_DONE ? save_index(saving, path, progress_wanted, seconds) : result;
     }

@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that one way of opening takes of each medium. */
+/* Bytes per medium of one way to open the index. */
 typedef struct placing {
     sl_place place;
-    /* Parts that are copied to DRAM from a mapped file: with --numa the upper layers, with --tier the 4-bit rows
-     * too. */
+    /* Parts of a mapped file that DRAM gets a copy of: with --numa the upper layers, with --tier the 4-bit rows too. */
     enum { COPIES_NONE, COPIES_NUMA, COPIES_TIER } copies;
     uint64_t dram, page_cache, pmem;
 } placing;
@@ -32,8 +31,8 @@ static void list_placings(const sl_plan *plan, placing *out) {
     memcpy(out, placings, sizeof placings);
 }
 
-/* The page table of a process that maps all, by pages of this size. A table of 4 KB has 512 entries of 8 bytes.
- * Tables lie on top of one another until one is enough. */
+/* Bytes of the page tables of a process that maps all in pages of this size. A table of 4 KB has 512 entries of 8
+ * bytes. Levels of tables pile up until one table is enough. */
 static uint64_t page_table(uint64_t bytes, uint64_t page) {
     uint64_t tables = 0, entries = bytes / page + (bytes % page != 0);
     while (entries > 1) {
@@ -68,13 +67,13 @@ static void list_parts(const sl_plan *plan, part *out) {
     memcpy(out, parts, sizeof parts);
 }
 
-/* The room on this machine. */
+/* Free memory and disk of this machine. */
 typedef struct machine {
-    uint64_t memory, space; /* 0: not known */
+    uint64_t memory, space; /* 0: unknown */
     const char *folder;
 } machine;
 
-static const char *verdict(uint64_t needed, uint64_t there) {
+static const char *fit_verdict(uint64_t needed, uint64_t there) {
     return !there ? "not known" : needed <= there ? "fits" : "does not fit";
 }
 
@@ -140,7 +139,7 @@ static void print_placings(const sl_plan *plan) {
            plan->bytes_tier > plan->bytes_upper ? ", the 4-bit rows with it" : "");
 }
 
-static void print_text(const sl_index_params *params, const sl_plan *plan, const machine *here) {
+static void print_plan_text(const sl_index_params *params, const sl_plan *plan, const machine *here) {
     part parts[PLAN_PARTS];
     list_parts(plan, parts);
     double n = plan->n ? (double)plan->n : 1;
@@ -162,8 +161,8 @@ static void print_text(const sl_index_params *params, const sl_plan *plan, const
            text_of_size(page_table(plan->bytes_total, 4096)).text,
            text_of_size(page_table(plan->bytes_total, (uint64_t)2 << 20)).text);
     printf("this machine: memory %s: %s; free in %s %s: %s\n", text_of_size(here->memory).text,
-           verdict(plan->bytes_total, here->memory), here->folder, text_of_size(here->space).text,
-           verdict(plan->bytes_total, here->space));
+           fit_verdict(plan->bytes_total, here->memory), here->folder, text_of_size(here->space).text,
+           fit_verdict(plan->bytes_total, here->space));
 }
 
 int print_plan(const plan_options *options, int as_json) {
@@ -188,7 +187,7 @@ int print_plan(const plan_options *options, int as_json) {
     if (status == SL_OK && as_json)
         json_plan(&params, &plan, &here);
     else if (status == SL_OK)
-        print_text(&params, &plan, &here);
+        print_plan_text(&params, &plan, &here);
     free(folder);
     return status == SL_OK ? report_stdout() : report_status("--plan", status);
 }

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* A warning is given from one vector in so many on. */
+/* Warns if one vector in this many, or more, is affected. */
 enum { TOLD_FROM = 10 };
 
 sl_status check_index_told(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report) {

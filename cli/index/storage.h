@@ -1,4 +1,4 @@
-/* The place of an open index in memory and on storage. */
+/* Where an open index lies, in memory and on storage. */
 #ifndef CLI_INDEX_STORAGE_H
 #define CLI_INDEX_STORAGE_H
 
@@ -6,11 +6,11 @@
 
 #include <shortlist.h>
 
-/* Tell the index's medium and pages, and the log of a file with room. print_storage ends in a newline. */
+/* Print the index's medium and pages, and the log of a file with room. print_storage ends in a newline. */
 void json_storage(json *json, const sl_index_storage *storage);
 void print_storage(const sl_index_storage *storage);
 
-/* Waits until a copy in DRAM (--tier) that is being filled is whole. Returns an exit status. */
+/* Waits until the copy in DRAM (--tier) is complete. Returns an exit status. */
 int await_tier(const sl_index *index, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 #include "cli/index/tuned_settings.h"
 
-static int get(const sl_index *index, size_t i, sl_tuned *out) {
+static int get_setting(const sl_index *index, size_t i, sl_tuned *out) {
     *out = (sl_tuned){.struct_size = sizeof *out};
     return sl_index_get_tuned(index, i, out) == SL_OK;
 }
@@ -8,7 +8,7 @@ static int get(const sl_index *index, size_t i, sl_tuned *out) {
 void json_tuned(json *json, const sl_index *index, size_t first, size_t count) {
     sl_tuned tuned;
     json_open_array(json, "tuned");
-    for (size_t i = first; i < first + count && get(index, i, &tuned); i++) {
+    for (size_t i = first; i < first + count && get_setting(index, i, &tuned); i++) {
         json_open_object(json, NULL);
         json_count(json, "k", tuned.k);
         json_real(json, "target", tuned.target);
@@ -38,7 +38,7 @@ void print_tuned(const sl_index *index, size_t first, size_t count) {
     unsigned limits = 0;
     printf("%6s  %8s  %7s  %7s  %7s  %7s  %7s  %7s  %8s  %11s  %7s\n", "k", "target", "ef", "rerank", "stop", "probes",
            "one", "groups", "recall", "evaluations", "for k");
-    for (size_t i = first; i < first + count && get(index, i, &tuned); i++) {
+    for (size_t i = first; i < first + count && get_setting(index, i, &tuned); i++) {
         limits |= 1u << tuned.limit;
         printf("%6zu  %8.4g  %7zu  %7zu  %7.4g  %7zu  %7zu  %7zu  %8.4f  %11.0f  ", tuned.k, tuned.target, tuned.ef,
                tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, tuned.recall, tuned.evaluations);

@@ -8,12 +8,12 @@
 
 #define FACTS 3
 
-/* A number of its type that a check tells. */
+/* A number that a check prints. */
 typedef struct fact {
     const char *key;
     uint64_t value;
     int is_flag;
-    const char *line; /* its line of text; NULL: the heading tells it */
+    const char *line; /* its line of text; NULL: it is in the heading */
 } fact;
 
 typedef struct finding {
@@ -25,7 +25,7 @@ typedef struct finding {
     char heading[128]; /* the file's content in words */
 } finding;
 
-/* A type of file, as it is checked: its key in JSON, and its check, which fills in facts and counts. */
+/* How to check a type of file: its key in JSON, and the function that checks it and fills facts and counts. */
 typedef struct checker {
     const char *key;
     sl_status (*look)(const char *path, const sl_file_check_params *params, finding *found);
@@ -44,7 +44,7 @@ static sl_status look_at_model(const char *path, const sl_file_check_params *par
     return status;
 }
 
-/* Opening holds the file to its rules, and reads no value. */
+/* Opening checks the file's structure and reads no value. */
 static sl_status look_at_items(const char *path, const sl_file_check_params *params, finding *found) {
     sl_items_check_report report = {.struct_size = sizeof report};
     sl_items *items;
@@ -108,7 +108,7 @@ int check_ranking(const char *path, sl_file_kind kind, int progress_wanted, int 
         print_json(path, type, &found);
     else
         print_text(path, &found);
-    /* Damage is told on stdout, as counts, and on stderr, as the one line. */
+    /* Reports damage on stdout, as counts, and on stderr, as the one line. */
     if (found.status != SL_OK) (void)report_status(path, found.status);
     int printed = report_stdout();
     return found.status == SL_OK ? printed : EXIT_FAILED;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most ids of damaged records that are told. Further ones are only counted. */
+/* Most ids of damaged records to print. Further ones are only counted. */
 #define MOST_TOLD 10000
 
 typedef struct check_options {
@@ -51,8 +51,7 @@ static void list_faults(const sl_check_report *report, fault *out) {
         out[i] = faults[i];
 }
 
-/* Tells whether the graph was looked at. Damage to the file itself ends the check before that, and nothing is counted.
- */
+/* Whether the check reached the graph. Damage to the file ends the check earlier, and nothing is counted. */
 static int graph_was_checked(const outcome *found) {
     fault faults[FAULTS];
     size_t counted = 0;
@@ -62,7 +61,7 @@ static int graph_was_checked(const outcome *found) {
     return found->sound || counted;
 }
 
-/* The last fault is counted by --scrub alone. */
+/* Only --scrub counts the last fault. */
 static size_t fault_count(const outcome *found) {
     return found->bad_ids ? FAULTS : FAULTS - 1;
 }
@@ -160,7 +159,7 @@ static void print_text(const char *path, const check_options *options, const out
     print_records(found);
 }
 
-static sl_status look(const check_options *options, sl_index *index, outcome *found) {
+static sl_status run_check_call(const check_options *options, sl_index *index, outcome *found) {
     sl_check_params params;
     sl_check_params_init(&params);
     params.sample = options->sample;
@@ -175,9 +174,9 @@ static sl_status look(const check_options *options, sl_index *index, outcome *fo
     return status;
 }
 
-static int check(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats,
-                 outcome *found) {
-    sl_status status = look(options, index, found);
+static int check_and_print(const char *path, const check_options *options, sl_index *index, const sl_index_stats *stats,
+                           outcome *found) {
+    sl_status status = run_check_call(options, index, found);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     if (options->json)
         print_json(path, options, stats, found);
@@ -189,10 +188,10 @@ static int check(const char *path, const check_options *options, sl_index *index
     return status == SL_OK ? printed : EXIT_FAILED;
 }
 
-/* Reads the damaged ids before they are dropped; afterwards they cannot be found. */
-static int drop(const char *path, const check_options *options, sl_index *index, outcome *found) {
+/* Reads the damaged ids before it drops them, because they cannot be found afterwards. */
+static int drop_damaged(const char *path, const check_options *options, sl_index *index, outcome *found) {
     double seconds;
-    sl_status status = look(options, index, found);
+    sl_status status = run_check_call(options, index, found);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
     memcpy(found->dropped_ids, found->bad_ids, told_count(found) * sizeof *found->bad_ids);
     status = sl_index_drop_damaged(index, options->threads, &found->dropped);
@@ -200,7 +199,7 @@ static int drop(const char *path, const check_options *options, sl_index *index,
     return found->dropped ? keep_changes(index, path, 0, &seconds) : EXIT_DONE;
 }
 
-/* Opens the index. --drop needs a file that is changed in place: the sections of others are checked as a whole. */
+/* Opens the index. --drop needs a file that is changed in place: other files have checksums of whole sections. */
 static int open_checked(const char *path, const check_options *options, sl_index **index, sl_index_stats *stats) {
     if (!options->drop) return open_index(path, (opening){.place = SL_PLACE_MAP, .tier = SL_TIER_NONE}, index, stats);
     int status = open_to_change((changing){path, SL_PLACE_MAP, WAIT_DEFAULT, options->progress}, index, stats);
@@ -217,8 +216,8 @@ static int check_index(const char *path, const check_options *options) {
     if (status == EXIT_DONE && options->scrub && !(found.bad_ids = calloc(2 * MOST_TOLD, sizeof *found.bad_ids)))
         status = report_failure("out of memory");
     if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_TOLD;
-    if (status == EXIT_DONE && options->drop) status = drop(path, options, index, &found);
-    if (status == EXIT_DONE) status = check(path, options, index, &stats, &found);
+    if (status == EXIT_DONE && options->drop) status = drop_damaged(path, options, index, &found);
+    if (status == EXIT_DONE) status = check_and_print(path, options, index, &stats, &found);
     free(found.bad_ids);
     sl_index_free(index);
     return status;
@@ -244,8 +243,8 @@ static const char *const operands[] = {"FILE", NULL};
 static const option check_table[] = {
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(check_options, sample),
      "For an index: number of vectors to search for and compare with exact search (default 200); 0 leaves that out. A "
-     "vector of whose own nearest less than half are found is counted as lost: many tell of regions that are badly "
-     "linked, though paths lead there."},
+     "vector counts as lost if less than half of its own nearest are found. Many lost vectors are a sign of badly "
+     "linked regions, although paths lead there."},
     {0, "scrub", OPTION_FLAG, NULL, 0, offsetof(check_options, scrub),
      "For a file with room or in records: verify each vector's codes, refine row and id against a checksum of their "
      "own. List the ids of damaged vectors, 10000 at most. The file is verified as a whole in any case."},
@@ -263,17 +262,16 @@ const command command_check = {
     .summary = "verify a whole index, model or item table",
     .synopsis = "shortlist check FILE [--sample N] [--scrub [--drop]] [--threads N] [--progress] [--json]",
     .description =
-        "Verifies a file. The file's first bytes tell its type.\n"
-        "An index: every byte of the file is held to its checksums, of each section or, with room, of each page. Then "
-        "the whole graph is checked: links out of range or twice, records of the upper layers, ids that come twice, "
-        "vectors that no path leads to from the entry point. Then a sample of the vectors is searched for and compared "
-        "with exact search over the same codes. Exit status 1 says that a check failed. The counts are printed in "
-        "either case. The graph of a damaged file is not looked at. The file may be written meanwhile: changes that "
-        "its writer is about to put right are no fault. A file with room has no checksums of pages if it was written "
-        "directly in persistent memory, or made by an older version. The output says so.\n"
-        "A model, a checkpoint or an item table: every byte of the file is verified. Each section is held to its "
-        "checksum, bytes between the sections are zero, and the content keeps every rule of its type. Exit status 1 "
-        "comes with a line that names the damaged section.\n",
+        "Verifies a file. The file's first bytes tell its type.\nAn index: every byte of the file is held to its "
+        "checksums, of each section or, with room, of each page. Then the whole graph is checked: links out of range "
+        "or twice, records of the upper layers, ids that come twice, vectors that no path leads to from the entry "
+        "point. Then a sample of the vectors is searched for and compared with exact search over the same codes. Exit "
+        "status 1 says that a check failed. The counts are printed in either case. The graph of a damaged file is not "
+        "checked. The file may be written meanwhile: changes that its writer is about to put right are no fault. A "
+        "file with room has no checksums of pages if it was written directly in persistent memory, or made by an older "
+        "version. The output says so.\nA model, a checkpoint or an item table: every byte of the file is verified. "
+        "Each section is held to its checksum, bytes between the sections are zero, and the content keeps every rule "
+        "of its type. Exit status 1 comes with a line that names the damaged section.\n",
     .examples = "shortlist check base.sl\nshortlist check films.sli\nshortlist check model.slr --json\n"
                 "shortlist check base.sl --sample 1000 --json\n"
                 "shortlist check live.sl --scrub\nshortlist check live.sl --scrub --drop\n",

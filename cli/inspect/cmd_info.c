@@ -18,22 +18,22 @@
 typedef struct info_options {
     int json, spec, plan;
     int place; /* -1: not given */
-    int tier;  /* none if not given: the facts need no copies */
+    int tier;  /* none by default: the facts need no copies */
     size_t sample;
     numa_choice numa;
     plan_options planned;
 } info_options;
 
-/* Reads the nodes on which an index lies, if the user asks for them. *told: whether there is anything to tell. With
- * --numa, a system that does not tell is a failure. */
-static int take_numa(const sl_index *index, const char *path, const info_options *options, sl_index_numa *numa,
+/* Reads the nodes of an index, if the user asks for them. *told: whether there is anything to print. With --numa, a
+ * system that does not know them is a failure. */
+static int read_numa(const sl_index *index, const char *path, const info_options *options, sl_index_numa *numa,
                      int *told) {
     *numa = (sl_index_numa){.struct_size = sizeof *numa};
     *told = options->numa.policy || (options->place >= 0 && sl_index_get_numa(index, numa) == SL_OK);
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
-/* An index as the command tells of it. */
+/* The facts of an index that the command prints. */
 typedef struct index_facts {
     sl_index_stats stats;
     sl_index_storage storage;
@@ -44,7 +44,7 @@ typedef struct index_facts {
 
 #define PARTS 8
 
-/* The parts of an index by name and by key, and their bytes. */
+/* Names and JSON keys of an index's parts. */
 static const char *const part_titles[PARTS] = {"codes",  "links", "ids",  "upper layers",
                                                "refine", "tags",  "keys", "partitions"};
 static const char *const part_keys[PARTS] = {"bytes_codes",  "bytes_links", "bytes_ids",  "bytes_upper",
@@ -111,8 +111,8 @@ static void print_index_info(const char *path, const sl_index *index, const inde
     }
 }
 
-/* Searches for a sample of the vectors, as `check` does, if the user asks for it. */
-static sl_status take_sample(sl_index *index, const info_options *options, index_facts *facts) {
+/* Searches for a sample of the vectors, as `check` does, if the user asks for that. */
+static sl_status check_sample(sl_index *index, const info_options *options, index_facts *facts) {
     sl_check_params params;
     if (!options->sample) return SL_OK;
     sl_check_params_init(&params);
@@ -120,14 +120,14 @@ static sl_status take_sample(sl_index *index, const info_options *options, index
     return check_index_told(index, &params, 0, &facts->report);
 }
 
-static int tell_index(const char *path, sl_index *index, const info_options *options) {
+static int print_index_facts(const char *path, sl_index *index, const info_options *options) {
     index_facts facts = {.stats = {.struct_size = sizeof facts.stats},
                          .storage = {.struct_size = sizeof facts.storage}};
     sl_status status = sl_index_get_stats(index, &facts.stats);
     if (status != SL_OK) return report_status(path, status);
-    int result = take_numa(index, path, options, &facts.numa, &facts.has_numa);
+    int result = read_numa(index, path, options, &facts.numa, &facts.has_numa);
     if (result != EXIT_DONE) return result;
-    status = take_sample(index, options, &facts);
+    status = check_sample(index, options, &facts);
     if (status == SL_OK) status = sl_index_get_storage(index, &facts.storage);
     if (status != SL_OK) return report_status(path, status);
     if (options->json)
@@ -283,7 +283,7 @@ static int info_of_index(const char *path, const info_options *options) {
     params.tier = (sl_tier)options->tier;
     params.log = report_log(&params.log_ctx);
     sl_status status = sl_index_open(path, &params, &index);
-    int result = status == SL_OK ? tell_index(path, index, options) : report_status(path, status);
+    int result = status == SL_OK ? print_index_facts(path, index, options) : report_status(path, status);
     sl_index_free(index);
     return result;
 }
@@ -347,11 +347,10 @@ static const option info_table[] = {
      "none, since nothing is searched."},
     {0, "sample", OPTION_COUNT, "N", 0, offsetof(info_options, sample),
      "For an index: also search for N of its vectors, and print their recall and how many are lost, as 'shortlist "
-     "check' "
-     "does. The share that is lost tells how badly regions are linked. The whole index is checked for that (default 0: "
-     "not asked)."},
+     "check' does. The lost share shows how badly regions are linked. This checks the whole index (default 0: no "
+     "sample)."},
     {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
-     "Tell what an index of --n vectors of --dim elements would take, without one."},
+     "Print what an index of --n vectors of --dim elements would take, without building it."},
     {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
     {0, "n", OPTION_COUNT, "N", 0, offsetof(info_options, planned.n), "With --plan: vectors; 4000000000, or 4e9."},
     {0, "metric", OPTION_WORD, "ip|cosine|l2", 0, offsetof(info_options, planned.metric),
@@ -365,7 +364,8 @@ static const option info_table[] = {
     {0, "tags", OPTION_FLAG, NULL, 0, offsetof(info_options, planned.tags), "With --plan: each vector has a tag word."},
     {0, "keys", OPTION_FLAG, NULL, 0, offsetof(info_options, planned.keys), "With --plan: each vector has a key."},
     {'o', "output", OPTION_TEXT, "INDEX", 0, offsetof(info_options, planned.output),
-     "With --plan: path of the future file; its folder is asked for its free space (default: the current one)."},
+     "With --plan: path of the future file; the command reads the free space of its folder (default: the current "
+     "one)."},
     OPTION_JSON(info_options),
     OPTION_LAST};
 
@@ -381,15 +381,13 @@ const command command_info = {
         "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
         "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "
         "'shortlist check' and --sample read all of it. Also prints the storage of layer 0: the medium, whether loads "
-        "go to "
-        "persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are printed "
-        "too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A model: "
-        "prints its loss, its weights, its features as they were fitted, the type and the bytes of each embedding "
-        "table, and its spec; all of the file is verified. An "
-        "item table: prints its rows and columns.\n"
-        "With --plan, for an index that is not there yet: prints the size of each part in a file, and the medium of "
-        "each part for each --place. Also prints the page table of a process that maps the file, and whether this "
-        "machine has the memory and the folder the space.\n",
+        "go to persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are "
+        "printed too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A "
+        "model: prints its loss, its weights, its features as they were fitted, the type and the bytes of each "
+        "embedding table, and its spec; all of the file is verified. An item table: prints its rows and columns.\nWith "
+        "--plan, for an index that does not exist yet: prints the size of each part in a file, and the medium of each "
+        "part for each --place. Also prints the page table of a process that maps the file, and whether this machine "
+        "has the memory and the folder the space.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info --plan --dim 100 --n 4e9 "
                 "--codes i4\nshortlist info base.sl --sample 200\nshortlist info base.sl --place dram --numa "
                 "interleave\nshortlist info model.slr --spec\n",

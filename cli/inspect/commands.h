@@ -1,4 +1,4 @@
-/* The commands that tell about files and the machine. */
+/* The commands that describe files and the machine. */
 #ifndef CLI_INSPECT_COMMANDS_H
 #define CLI_INSPECT_COMMANDS_H
 

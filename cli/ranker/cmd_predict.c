@@ -33,7 +33,7 @@ typedef struct predict_state {
     double predict_s;
 } predict_state;
 
-static int prepare(predict_state *state) {
+static int open_inputs(predict_state *state) {
     sl_predictor_params params;
     int result = open_model(state->model_path, &state->ranker, &state->info);
     if (result == EXIT_DONE) result = csv_open(&state->data, state->data_path, state->info.spec, state->model_path);
@@ -89,11 +89,11 @@ static int print_result(const predict_state *state) {
     return report_stdout();
 }
 
-static int predict(predict_state *state) {
+static int predict_file(predict_state *state) {
     const predict_options *options = state->options;
     int status =
         scores_check(options->output, (const char *const[]){state->model_path, state->data_path, options->index, NULL});
-    if (status == EXIT_DONE) status = prepare(state);
+    if (status == EXIT_DONE) status = open_inputs(state);
     if (status == EXIT_DONE) status = predict_rows(state);
     if (status == EXIT_DONE) {
         status = scores_commit(state->scores);
@@ -107,7 +107,7 @@ static int run_predict(const command *self, int argc, char **argv) {
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     predict_state state = {.options = &options, .model_path = paths[0], .data_path = paths[1]};
-    int status = predict(&state);
+    int status = predict_file(&state);
     scores_discard(state.scores);
     sl_predictor_free(state.predictor);
     lookup_close(&state.lookup);

@@ -16,16 +16,16 @@
 
 typedef struct prune_options {
     const char *output, *data, *valid, *eval, *checkpoint, *index;
-    training_options teaching;
+    training_options training;
     double units, multiply_adds, weights, weights_end;
     int criterion, per_layer, resume, progress, json;
     size_t multiple, rows, epochs, threads, checkpoint_steps;
 } prune_options;
 
-/* A model on the rows of --eval. */
+/* Measures of a model on the rows of --eval. */
 typedef struct measured {
     sl_metrics metrics;
-    double row_us; /* of predicting encoded rows, some hundred at a time on one thread */
+    double row_us; /* microseconds per row of predicting encoded rows, some hundred at a time on one thread */
 } measured;
 
 typedef struct prune_state {
@@ -61,7 +61,7 @@ static int prune_model(prune_state *state) {
     training.checkpoint_steps = options->checkpoint_steps;
     training.resume = options->resume;
     training.lookup = lookup_callback(&state->lookup, &training.lookup_ctx);
-    teach(&options->teaching, state->teacher, &training);
+    set_training(&options->training, state->teacher, &training);
     training.log = report_log(&training.log_ctx);
     training.progress = progress_step;
     training.progress_ctx = &state->progress;
@@ -80,7 +80,7 @@ static int prune_model(prune_state *state) {
 #define TIMED_ROWS ((size_t)512)
 #define ROUNDS     30
 
-/* Predicts a block again and again. *us gets the microseconds a row of the fastest round. */
+/* Predicts a block again and again. *us gets the fastest round's microseconds per row. */
 static sl_status time_rows(sl_predictor *predictor, const sl_table *block, float *scores, double *us) {
     sl_encoded rows = {.struct_size = sizeof rows};
     sl_status status = sl_predictor_encode(predictor, block, &rows);
@@ -93,7 +93,7 @@ static sl_status time_rows(sl_predictor *predictor, const sl_table *block, float
     return status;
 }
 
-/* Times a model on the first rows of --eval, which evaluating has found sound. */
+/* Times a model on the first rows of --eval. Evaluating has already checked them. */
 static sl_status time_model(prune_state *state, const sl_ranker *ranker, float *scores, double *us) {
     sl_predictor_params params;
     sl_predictor *predictor;
@@ -113,7 +113,7 @@ static sl_status time_model(prune_state *state, const sl_ranker *ranker, float *
 }
 
 /* Measures a model on the rows of --eval. */
-static int measure(prune_state *state, const sl_ranker *ranker, measured *out) {
+static int measure_model(prune_state *state, const sl_ranker *ranker, measured *out) {
     sl_evaluate_params params;
     *out = (measured){.metrics.struct_size = sizeof out->metrics};
     if (!state->options->eval) return EXIT_DONE;
@@ -225,7 +225,7 @@ static void print_text(const prune_state *state) {
 static int check_outputs(const prune_state *state) {
     const prune_options *options = state->options;
     const char *named[] = {state->model_path, options->data,  options->valid,
-                           options->eval,     options->index, options->teaching.teacher};
+                           options->eval,     options->index, options->training.teacher};
     return check_trained(options->output, options->checkpoint, named, sizeof named / sizeof *named);
 }
 
@@ -233,7 +233,7 @@ static int open_rows(prune_state *state, csv_file *file, const char *path) {
     return path ? csv_open(file, path, state->info.spec, state->model_path) : EXIT_DONE;
 }
 
-static int prune(prune_state *state) {
+static int prune_and_save(prune_state *state) {
     const prune_options *options = state->options;
     int status = check_outputs(state);
     if (status == EXIT_DONE) status = open_model(state->model_path, &state->model, &state->info);
@@ -241,10 +241,10 @@ static int prune(prune_state *state) {
     if (status == EXIT_DONE) status = open_rows(state, &state->valid, options->valid);
     if (status == EXIT_DONE) status = open_rows(state, &state->eval, options->eval);
     if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
-    if (status == EXIT_DONE) status = open_optional(options->teaching.teacher, &state->teacher);
-    if (status == EXIT_DONE) status = measure(state, state->model, &state->before);
+    if (status == EXIT_DONE) status = open_optional(options->training.teacher, &state->teacher);
+    if (status == EXIT_DONE) status = measure_model(state, state->model, &state->before);
     if (status == EXIT_DONE) status = prune_model(state);
-    if (status == EXIT_DONE) status = measure(state, state->pruned, &state->after);
+    if (status == EXIT_DONE) status = measure_model(state, state->pruned, &state->after);
     if (status == EXIT_DONE)
         status = save_handle(save_ranker, state->pruned, options->output, options->progress, &state->save_s);
     if (status != EXIT_DONE) return status;
@@ -263,17 +263,17 @@ static int check_usage(const prune_options *options) {
     if (options->weights_end >= 0 && options->weights < 0) return report_usage("--weights-end needs --weights SHARE");
     const char *trains = options->valid                      ? "valid"
                          : options->checkpoint               ? "checkpoint"
-                         : options->teaching.teacher         ? "teacher"
-                         : options->teaching.rate_scale >= 0 ? "rate-scale"
+                         : options->training.teacher         ? "teacher"
+                         : options->training.rate_scale >= 0 ? "rate-scale"
                          : options->weights_end >= 0         ? "weights-end"
                          : options->epochs                   ? "epochs"
                                                              : NULL;
     if (!options->data && trains) return report_usage("--%s needs --data CSV", trains);
-    return training_options_check(&options->teaching);
+    return training_options_check(&options->training);
 }
 
 static int run_prune(const command *self, int argc, char **argv) {
-    prune_options options = {.teaching = TEACHING_DEFAULT,
+    prune_options options = {.training = TRAINING_DEFAULT,
                              .units = -1,
                              .multiply_adds = -1,
                              .weights = -1,
@@ -285,7 +285,7 @@ static int run_prune(const command *self, int argc, char **argv) {
     int status = check_usage(&options);
     if (status != EXIT_DONE) return status;
     prune_state state = {.options = &options, .model_path = paths[0]};
-    status = prune(&state);
+    status = prune_and_save(&state);
     sl_ranker_free(state.pruned);
     sl_ranker_free(state.model);
     sl_ranker_free(state.teacher);
@@ -305,7 +305,7 @@ static const option prune_table[] = {
      "Rows to measure units with and to train on with. Without them nothing is trained, and --units and "
      "--multiply-adds need --criterion norm."},
     {0, "valid", OPTION_TEXT, "CSV", 0, offsetof(prune_options, valid),
-     "Rows that the model is validated with after each epoch. Without them the share that the spec names is held out."},
+     "Rows to validate the model with after each epoch. Without them the share that the spec names is held out."},
     {0, "eval", OPTION_TEXT, "CSV", 0, offsetof(prune_options, eval),
      "Rows that MODEL and the smaller model are measured on: their measures, and the time that a row takes."},
     {0, "units", OPTION_REAL, "SHARE", 0, offsetof(prune_options, units),
@@ -317,17 +317,17 @@ static const option prune_table[] = {
     {0, "weights-end", OPTION_REAL, "SHARE", 0, offsetof(prune_options, weights_end),
      "Share of the training's steps after which all of these weights are 0; default 0.5."},
     {0, "criterion", OPTION_WORD, "taylor|norm", 0, offsetof(prune_options, criterion),
-     "Which units matter least. taylor (default): those without which the loss changes least, to first order. norm: "
-     "those with the smallest weights."},
+     "How to find the units that matter least. taylor (default): units whose removal changes the loss least, to first "
+     "order. norm: units with the smallest weights."},
     {0, "per-layer", OPTION_FLAG, NULL, 0, offsetof(prune_options, per_layer),
-     "Cut the same share of each layer. Without it, the least important of all layers go."},
+     "Cut the same share of each layer. Without it, the least important units of all layers go."},
     {0, "multiple", OPTION_COUNT, "N", 0, offsetof(prune_options, multiple),
      "Round widths up to multiples of N (default 1). Multiples of 16 fill vector registers."},
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(prune_options, rows),
      "Rows that taylor looks at; default 65536; 0: all."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(prune_options, epochs),
      "Epochs at most to train on for, in place of the spec's; 0 (default) leaves the spec's."},
-    OPTION_TEACHING(prune_options, teaching),
+    OPTIONS_TRAINING(prune_options, training),
     OPTION_THREADS(prune_options, "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
                                   "gives."),
     {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(prune_options, checkpoint),
@@ -335,7 +335,7 @@ static const option prune_table[] = {
     {0, "checkpoint-steps", OPTION_COUNT, "N", 0, offsetof(prune_options, checkpoint_steps),
      "Also keep it after each N batches; 0 (default) does not."},
     {0, "resume", OPTION_FLAG, NULL, 0, offsetof(prune_options, resume),
-     "Go on from the checkpoint where there is one. All else must be as it was."},
+     "Go on from the checkpoint if it exists. All other options must be the same."},
     OPTION_LOOKUP(prune_options),
     OPTION_PROGRESS(prune_options),
     OPTION_JSON(prune_options),

@@ -15,7 +15,7 @@
 
 enum { MODE_AUTO, MODE_STATIC, MODE_DYNAMIC, MODE_BF16, MODE_QAT };
 
-/* Defaults of --mode qat. docs/internals/qat.md says what they do. */
+/* Defaults of --mode qat. docs/internals/qat.md explains them. */
 #define QAT_EPOCHS     2
 #define QAT_RATE_SCALE 0.03
 #define QAT_SOFT       0.5
@@ -25,7 +25,7 @@ typedef struct quantize_options {
     double max_drop, quantile, timeout;
     int relative, measure, mode, strategy, symmetric, no_bias_correction, tables;
     size_t k, rows, seed, trials, threads;
-    int calibration, ranges; /* -1: not given, as are numbers below 0 */
+    int calibration, ranges; /* -1: not given; for numbers, below 0 */
     double rate_scale, soft;
     size_t epochs;
     int progress, json;
@@ -55,7 +55,7 @@ typedef struct quantize_state {
 
 #define CALIBRATION_NAME(name, number, text) [number] = (text),
 static const char *const calibration_names[] = {SL_CALIBRATION_MAP(CALIBRATION_NAME)};
-/* The words of --calibration, with a bar between them. */
+/* The words of --calibration, separated by bars. */
 #define CALIBRATION_WORD(name, number, text) "|" text
 #define CALIBRATION_WORDS                    (&("" SL_CALIBRATION_MAP(CALIBRATION_WORD))[1])
 static const char *const table_names[] = {"f32", "i8", "i4"};
@@ -64,7 +64,7 @@ static const char *const table_names[] = {"f32", "i8", "i4"};
  * Trials
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* "int8:mse int8:minmax f32": a word a layer. */
+/* Writes one word per layer: "int8:mse int8:minmax f32". */
 static void write_layers(const sl_trial *trial, char *text, size_t size) {
     size_t used = 0;
     *text = '\0';
@@ -102,7 +102,7 @@ static void take_trial(void *ctx, const sl_trial *trial) {
  * The search
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_quantize_params how_of(quantize_state *state) {
+static sl_quantize_params quantize_params_of(quantize_state *state) {
     const quantize_options *options = state->options;
     sl_quantize_params how;
     sl_quantize_params_init(&how);
@@ -119,7 +119,7 @@ static sl_quantize_params how_of(quantize_state *state) {
     return how;
 }
 
-/* The training of --mode qat. MODEL teaches itself. */
+/* The training of --mode qat. MODEL is its own teacher. */
 static sl_train_params training_of(const quantize_state *state) {
     const quantize_options *options = state->options;
     sl_train_params training;
@@ -134,9 +134,9 @@ static sl_train_params training_of(const quantize_state *state) {
     return training;
 }
 
-static int search(quantize_state *state) {
+static int search_precisions(quantize_state *state) {
     const quantize_options *options = state->options;
-    const sl_quantize_params how = how_of(state);
+    const sl_quantize_params how = quantize_params_of(state);
     sl_train_params training = training_of(state);
     progress progress;
     sl_precision_search_params params;
@@ -234,13 +234,13 @@ static void print_json(const quantize_state *state) {
     json_end(&json);
 }
 
-/* A trial as nearly within the bound as can be, and then as near to F32 as can be. */
+/* Orders trials: nearest to the bound first, then nearest to F32. */
 static int comes_before(const trial_row *a, const trial_row *b) {
     if (a->within != b->within) return a->within;
     return a->within ? a->error < b->error : a->drop < b->drop;
 }
 
-/* The text tells up to 24 trials. For more, it tells one trial for each cost and type of tables. --json tells all. */
+/* The text shows up to 24 trials. With more, it shows one trial for each cost and type of tables. --json shows all. */
 static int is_told(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;
@@ -281,12 +281,12 @@ static void print_text(const quantize_state *state) {
         print_layer(&layer);
 }
 
-/* The drop as a bound that lets it pass: its six digits are rounded up. */
+/* A bound that allows this drop: its six digits, rounded up. */
 static double bound_of(double drop) {
     return drop + fabs(drop) * 6e-6;
 }
 
-static int conclude(quantize_state *state) {
+static int save_and_print(quantize_state *state) {
     const quantize_options *options = state->options;
     const sl_precision_search_report *report = &state->report;
     int status = EXIT_DONE;
@@ -310,7 +310,7 @@ static int conclude(quantize_state *state) {
                           options->output, report->drop, layer.name, report->blame_drop, bound_of(report->drop));
 }
 
-static int quantize(quantize_state *state) {
+static int quantize_and_save(quantize_state *state) {
     const quantize_options *options = state->options;
     const char *const inputs[] = {state->model_path, options->data, options->eval ? options->eval : options->data,
                                   options->index, NULL};
@@ -321,11 +321,11 @@ static int quantize(quantize_state *state) {
     if (status == EXIT_DONE && options->eval)
         status = csv_open(&state->eval, options->eval, state->info.spec, state->model_path);
     if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
-    if (status == EXIT_DONE) status = search(state);
-    return status == EXIT_DONE ? conclude(state) : status;
+    if (status == EXIT_DONE) status = search_precisions(state);
+    return status == EXIT_DONE ? save_and_print(state) : status;
 }
 
-/* Reports options of one way of quantising that are given with the other. Returns an exit status. */
+/* Reports options of one mode that are given with the other. Returns an exit status. */
 static int check_usage(const quantize_options *options) {
     if (options->mode != MODE_QAT) {
         if (options->ranges < 0 && options->rate_scale < 0 && options->soft < 0 && !options->epochs) return EXIT_DONE;
@@ -356,7 +356,7 @@ static int run_quantize(const command *self, int argc, char **argv) {
     int status = check_usage(&options);
     if (status != EXIT_DONE) return status;
     quantize_state state = {.options = &options, .model_path = paths[0]};
-    status = quantize(&state);
+    status = quantize_and_save(&state);
     sl_ranker_free(state.made);
     sl_ranker_free(state.ranker);
     lookup_close(&state.lookup);
@@ -382,7 +382,7 @@ static const option quantize_table[] = {
     {0, "metric", OPTION_WORD, "default|auc|logloss|ndcg|rmse", 0, offsetof(quantize_options, measure),
      "The metric. default: AUC, or logloss of several classes, or RMSE under squared loss. ndcg needs --group."},
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(quantize_options, group),
-     "The column that groups rows for NDCG. With any metric, the standard error never parts a group."},
+     "The column that groups rows for NDCG. With any metric, the standard error keeps each group together."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(quantize_options, k), "Depth of NDCG (default 10)."},
     {0, "mode", OPTION_WORD, "auto|static|dynamic|bf16|qat", 0, offsetof(quantize_options, mode),
      "Precisions that a layer may have besides F32. static: INT8 with ranges of inputs by calibration. dynamic: INT8 "
@@ -420,10 +420,10 @@ static const option quantize_table[] = {
     {0, "rows", OPTION_COUNT, "N", 0, offsetof(quantize_options, rows),
      "Rows to calibrate on (default 4096). qat begins its ranges on 4096 rows, whatever N is."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(quantize_options, seed),
-     "Seed of their draw, and of bayesian (default 0). Under qat the seed of the training; 0 takes the spec's."},
+     "Seed to draw these rows, and of bayesian (default 0). Under qat the seed of the training; 0 takes the spec's."},
     OPTION_KEEP(quantize_options, keep),
     {0, "timeout", OPTION_REAL, "S", 0, offsetof(quantize_options, timeout),
-     "No trial but the first begins after S seconds."},
+     "After S seconds no trial begins, except the first."},
     {0, "trials", OPTION_COUNT, "N", 0, offsetof(quantize_options, trials),
      "Trials at most. 0 (default) sets no limit, but bayesian ends after 100. bayesian takes 1000 at most. exhaustive "
      "judges all calibrations of the precisions it has begun."},
@@ -442,15 +442,12 @@ const command command_quantize = {
         "[--strategy STRATEGY] [--calibration WORD] [--quantile SHARE] "
         "[--symmetric] [--no-bias-correction] [--tables TYPE] [--rows N] [--seed N] [--keep LAYER=f32] [--timeout S] "
         "[--trials N] [--threads N] [--index INDEX] [--progress] [--json]",
-    .description =
-        "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model whose "
-        "metric is at most --max-drop worse. Costs are modelled from multiply-adds, the same on every machine. The "
-        "standard error of the drop tells what the sample of rows could have hidden.\n"
-        "Where no choice is within the bound, nothing is written, and the exit status is 1. The message names the "
-        "least drop, and the layer that costs most.\n"
-        "With --mode qat there is one choice: all layers in INT8 but those of --keep, trained. Options of the search "
-        "are "
-        "then refused.\n",
+    .description = "Judges choices of a precision and a calibration for each dense layer, and writes the fastest model "
+                   "whose metric is at most --max-drop worse. Costs are modelled from multiply-adds, the same on every "
+                   "machine. The standard error of the drop says how far these rows can mislead.\nIf no choice is "
+                   "within the bound, nothing is written, and the exit status is 1. The message names the least drop, "
+                   "and the layer that costs most.\nWith --mode qat there is one choice: all layers in INT8, except "
+                   "those of --keep, trained. Options of the search are then refused.\n",
     .examples = "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr\n"
                 "shortlist quantize model.slr --data clicks.csv -o small.slr --mode static --max-drop 0.001 --json\n"
                 "shortlist quantize model.slr --data adult.csv --eval adult_test.csv -o small.slr --mode qat\n",

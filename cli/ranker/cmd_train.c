@@ -18,12 +18,12 @@
 
 typedef struct train_options {
     const char *output, *valid, *checkpoint, *index, *init;
-    training_options teaching;
-    layer_options coding;
+    training_options training;
+    layer_options int8;
     size_t epochs, seed, threads, checkpoint_steps;
     int resume, progress, json;
-    int precision;     /* a sl_train_precision but for DEFAULT, less SL_TRAIN_F32; -1: none is given */
-    double loss_scale; /* negative: none is given */
+    int precision;     /* an sl_train_precision without DEFAULT, minus SL_TRAIN_F32; -1: not given */
+    double loss_scale; /* negative: not given */
 } train_options;
 
 typedef struct train_state {
@@ -33,7 +33,7 @@ typedef struct train_state {
     csv_file data, valid;
     lookup lookup;
     progress progress;
-    struct stat before; /* of the checkpoint before the work; st_ino 0: there was none */
+    struct stat before; /* the checkpoint before the work; st_ino 0: none */
     sl_ranker *ranker, *init, *teacher;
     kept_layers kept;
     sl_train_report report;
@@ -51,7 +51,7 @@ static void print_epoch(void *ctx, const sl_epoch *epoch) {
             epoch->best ? ", best so far" : "");
 }
 
-/* Names the checkpoint that an unfinished training has left, if there is one. */
+/* Reports a failed training, and names the checkpoint that it left, if any. */
 static int report_training(const train_state *state, sl_status status) {
     const char *checkpoint = state->options->checkpoint;
     struct stat now;
@@ -77,8 +77,8 @@ static int train_ranker(train_state *state) {
     if (options->precision >= 0) params.precision = (sl_train_precision)(SL_TRAIN_F32 + options->precision);
     if (options->loss_scale >= 0) params.loss_scale = options->loss_scale;
     params.init = state->init;
-    teach(&options->teaching, state->teacher, &params);
-    code_layers(&options->coding, &state->kept, &params);
+    set_training(&options->training, state->teacher, &params);
+    set_layers(&options->int8, &state->kept, &params);
     params.lookup = lookup_callback(&state->lookup, &params.lookup_ctx);
     params.epoch = print_epoch;
     params.epoch_ctx = &state->progress;
@@ -90,7 +90,7 @@ static int train_ranker(train_state *state) {
     progress_begin(&state->progress, "training", "rows", 0, options->progress);
     sl_status status = sl_ranker_train(state->spec, &state->data.rows, options->valid ? &state->valid.rows : NULL,
                                        &params, &state->ranker, &state->report);
-    /* After early stopping, announced rows are left out. */
+    /* Early stopping leaves out announced rows. */
     if (status == SL_OK) state->progress.total = state->report.rows * state->report.epochs;
     progress_end(&state->progress, status == SL_OK);
     return status == SL_OK ? EXIT_DONE : report_training(state, status);
@@ -141,7 +141,7 @@ static void print_text(const train_state *state, const sl_ranker_info *info) {
            report->epoch_s, report->rows_per_s, thread_count(state->options->threads), report->wide_nonzero);
 }
 
-/* Tells the precision where one was asked for, or a checkpoint brought one. */
+/* Prints the precision if the user asked for one, or a checkpoint brought one. */
 static void print_precision(const train_state *state) {
     const sl_train_report *report = &state->report;
     if (state->options->precision < 0 && report->precision == SL_TRAIN_F32) return;
@@ -170,14 +170,14 @@ static int print_result(const train_state *state) {
 static int check_outputs(const train_state *state) {
     const train_options *options = state->options;
     const char *named[] = {state->spec_path, state->data_path, options->valid,
-                           options->index,   options->init,    options->teaching.teacher};
+                           options->index,   options->init,    options->training.teacher};
     return check_trained(options->output, options->checkpoint, named, sizeof named / sizeof *named);
 }
 
-static int train(train_state *state) {
+static int train_and_save(train_state *state) {
     const train_options *options = state->options;
     int status = check_outputs(state);
-    if (status == EXIT_DONE) status = kept_read(options->coding.keep, &state->kept);
+    if (status == EXIT_DONE) status = kept_read(options->int8.keep, &state->kept);
     if (status == EXIT_DONE) {
         state->spec = read_text(state->spec_path);
         status = state->spec ? EXIT_DONE : EXIT_FAILED;
@@ -187,7 +187,7 @@ static int train(train_state *state) {
         status = csv_open(&state->valid, options->valid, state->spec, state->spec_path);
     if (status == EXIT_DONE) status = lookup_open(&state->lookup, options->index);
     if (status == EXIT_DONE) status = open_optional(options->init, &state->init);
-    if (status == EXIT_DONE) status = open_optional(options->teaching.teacher, &state->teacher);
+    if (status == EXIT_DONE) status = open_optional(options->training.teacher, &state->teacher);
     if (status == EXIT_DONE) status = train_ranker(state);
     if (status == EXIT_DONE)
         status =
@@ -196,18 +196,18 @@ static int train(train_state *state) {
 }
 
 static int run_train(const command *self, int argc, char **argv) {
-    train_options options = {.precision = -1, .loss_scale = -1, .teaching = TEACHING_DEFAULT, .coding = CODING_DEFAULT};
+    train_options options = {.precision = -1, .loss_scale = -1, .training = TRAINING_DEFAULT, .int8 = LAYERS_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (!options.checkpoint && (options.resume || options.checkpoint_steps))
         return report_usage("--%s needs --checkpoint FILE", options.resume ? "resume" : "checkpoint-steps");
     if (options.loss_scale >= 0 && options.precision + SL_TRAIN_F32 != SL_TRAIN_FP16)
         return report_usage("--loss-scale needs --precision fp16");
-    int usage = training_options_check(&options.teaching);
-    if (usage == EXIT_DONE) usage = layer_options_check(&options.coding);
+    int usage = training_options_check(&options.training);
+    if (usage == EXIT_DONE) usage = layer_options_check(&options.int8);
     if (usage != EXIT_DONE) return usage;
     train_state state = {.options = &options, .spec_path = paths[0], .data_path = paths[1]};
-    int status = train(&state);
+    int status = train_and_save(&state);
     sl_ranker_free(state.ranker);
     sl_ranker_free(state.init);
     sl_ranker_free(state.teacher);
@@ -225,8 +225,8 @@ static const option train_table[] = {
     {'o', "output", OPTION_TEXT, "MODEL", 1, offsetof(train_options, output),
      "The model file. The file appears whole or not at all; a file of that name stays as it is until then."},
     {0, "valid", OPTION_TEXT, "CSV", 0, offsetof(train_options, valid),
-     "Rows that the model is validated with after each epoch. Without them the share that the spec names is held out "
-     "of DATA.csv."},
+     "Rows to validate the model with after each epoch. Without them the share that the spec names is held out of "
+     "DATA.csv."},
     {0, "epochs", OPTION_COUNT, "N", 0, offsetof(train_options, epochs),
      "Epochs at most, in place of the spec's; 0 (default) leaves the spec's."},
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(train_options, seed),
@@ -238,25 +238,24 @@ static const option train_table[] = {
      "Begin with this model's weights and with its features as they were fitted. SPEC.json has the same label, "
      "features "
      "and layers; the rest may differ."},
-    OPTION_TEACHING(train_options, teaching),
-    {0, "layers", OPTION_WORD, "f32|int8", 0, offsetof(train_options, coding.layers),
-     "Dense layers of the model. int8: quantisation-aware training. MODEL is then quantised, and validation judges it "
-     "so. With --init the layers are in INT8 from the first step, else after a tenth of the steps. f32 (default): "
-     "floats."},
-    OPTION_RANGES(train_options, coding.ranges),
-    OPTION_KEEP(train_options, coding.keep),
+    OPTIONS_TRAINING(train_options, training),
+    {0, "layers", OPTION_WORD, "f32|int8", 0, offsetof(train_options, int8.layers),
+     "Dense layers of the model. int8: quantisation-aware training. MODEL is then quantised, and validation measures "
+     "it that way. With --init the layers are in INT8 from the first step, else after a tenth of the steps. f32 "
+     "(default): floats."},
+    OPTION_RANGES(train_options, int8.ranges),
+    OPTION_KEEP(train_options, int8.keep),
     {0, "checkpoint", OPTION_TEXT, "FILE", 0, offsetof(train_options, checkpoint),
      "Keep the training's state here after each epoch, so that it can go on after a failure. Without it nothing is "
      "kept."},
     {0, "checkpoint-steps", OPTION_COUNT, "N", 0, offsetof(train_options, checkpoint_steps),
      "Also keep it after each N batches; 0 (default) does not."},
     {0, "resume", OPTION_FLAG, NULL, 0, offsetof(train_options, resume),
-     "Go on from the checkpoint where there is one. The model is then the same as that of a training that was never "
-     "interrupted."},
+     "Go on from the checkpoint if it exists. The model is then the same as after a training without interruption."},
     {0, "precision", OPTION_WORD, "f32|bf16|fp16|auto", 0, offsetof(train_options, precision),
-     "The numbers that the deep part's products multiply. Weights, optimisers and sums stay f32, as does the model. "
-     "auto takes bf16 where the machine has its instructions, else f32. bf16 and fp16 are emulated where it lacks "
-     "theirs, no faster than f32. Without the option f32, or with --resume the checkpoint's."},
+     "Type of the numbers that the deep part's products multiply. Weights, optimisers, sums and the model stay f32. "
+     "auto uses bf16 if the machine has instructions for it, else f32. Without such instructions bf16 and fp16 are "
+     "emulated, no faster than f32. Default: f32, or with --resume the checkpoint's precision."},
     {0, "loss-scale", OPTION_REAL, "X", 0, offsetof(train_options, loss_scale),
      "For fp16: a loss scale from 1 to 2^24 that never changes. Without it, or with 0, the scale begins at 65536, "
      "halves when gradients overflow (the step is then skipped), and doubles after 2,000 good steps."},
@@ -274,17 +273,15 @@ const command command_train = {
                 "[--checkpoint FILE] [--checkpoint-steps N] [--resume] [--precision f32|bf16|fp16|auto] "
                 "[--loss-scale X] [--index INDEX] [--progress] [--json]",
     .description =
-        "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and "
-        "the two parts of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are "
-        "fitted to the rows become part of MODEL. Later rows go through the same features.\n"
-        "With --teacher, the model also learns the scores of a larger one: a small model can so become better "
-        "than by labels alone. With --soft 1, DATA.csv needs no labels: any rows that the teacher can score "
-        "will do, such as the candidates of requests.\n"
-        "On a terminal, or with --progress, each epoch's losses are printed on stderr as it ends. The model "
-        "is that of the epoch with the best validation loss.\n"
-        "Ctrl-C ends the training and writes no model; with --checkpoint, --resume can go on with it. A "
-        "loss that is not finite ends the training as well, and the last checkpoint stays. One row, or "
-        "labels of one class alone, are refused: nothing is learned from them.\n",
+        "Trains a wide & deep model on the rows of DATA.csv. SPEC.json names the label, the features and the two parts "
+        "of the model; docs/SPEC.md describes its keys. Statistics and vocabularies that are fitted to the rows become "
+        "part of MODEL. Later rows go through the same features.\nWith --teacher, the model also learns the scores of "
+        "a larger model. A small model can become better this way than by labels alone. With --soft 1, DATA.csv needs "
+        "no labels. Any rows that the teacher can score will do, such as the candidates of requests.\nOn a terminal, "
+        "or with --progress, each epoch's losses are printed on stderr as it ends. The model is that of the epoch with "
+        "the best validation loss.\nCtrl-C ends the training and writes no model; with --checkpoint, --resume can go "
+        "on with it. A loss that is not finite ends the training as well, and the last checkpoint stays. One row, or "
+        "labels of one class alone, are refused, because they teach nothing.\n",
     .examples = "shortlist train spec.json adult.csv -o model.slr\n"
                 "shortlist train spec.json clicks.csv -o model.slr --valid later.csv --checkpoint state.slr --resume\n"
                 "shortlist train spec.json adult.csv -o model.slr --epochs 20 --seed 7 --json\n"

@@ -38,7 +38,7 @@ int layer_options_check(const layer_options *given) {
     return EXIT_DONE;
 }
 
-void code_layers(const layer_options *given, const kept_layers *kept, sl_train_params *params) {
+void set_layers(const layer_options *given, const kept_layers *kept, sl_train_params *params) {
     if (given->layers >= 0) params->layers = (sl_train_layers)given->layers;
     if (given->ranges >= 0) params->ranges = (sl_train_ranges)given->ranges;
     params->keep = kept->names;

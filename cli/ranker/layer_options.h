@@ -1,4 +1,5 @@
-/* Options of the commands that make layers in INT8: which layers stay F32, and how training ranges the others. */
+/* Options for layers in INT8, which `train` and `quantize` share: which layers stay F32, and how training finds the
+ * ranges of the others. */
 #ifndef CLI_RANKER_LAYER_OPTIONS_H
 #define CLI_RANKER_LAYER_OPTIONS_H
 
@@ -14,24 +15,24 @@ typedef struct kept_layers {
     size_t count;
 } kept_layers;
 
-/* Reads the option; NULL is none. Returns an exit status, reported. */
+/* Parses the option; NULL is no option. Returns an exit status. */
 int kept_read(const char *given, kept_layers *out);
 void kept_free(kept_layers *kept);
 
-/* Words in the order of their enumerations; -1 where they are not given. */
+/* Words in the order of their enumerations; -1 if not given. */
 typedef struct layer_options {
     int layers, ranges;
     const char *keep;
 } layer_options;
 
-#define CODING_DEFAULT ((layer_options){-1, -1, NULL})
+#define LAYERS_DEFAULT ((layer_options){.layers = -1, .ranges = -1})
 
 extern const char *const range_names[]; /* by sl_train_ranges */
 
 /* Reports options of INT8 without INT8. Returns an exit status. */
 int layer_options_check(const layer_options *given);
-/* Puts what was given into the parameters, which point into `kept` from then on. */
-void code_layers(const layer_options *given, const kept_layers *kept, sl_train_params *params);
+/* Copies the given options into the parameters, which then point into `kept`. */
+void set_layers(const layer_options *given, const kept_layers *kept, sl_train_params *params);
 
 #define OPTION_RANGES(type, field)                                                                                     \
     {                                                                                                                  \

@@ -23,7 +23,7 @@ int has_ending(const char *path, const char *ending) {
     return length > tail && strcmp(path + length - tail, ending) == 0;
 }
 
-/* Reads `size` bytes, or as many as there are; -1 with errno: failure. */
+/* Reads `size` bytes, or all if there are fewer. Returns -1 with errno on failure. */
 static ssize_t read_whole(int fd, char *out, size_t size) {
     size_t used = 0;
     while (used < size) {
@@ -37,7 +37,7 @@ static ssize_t read_whole(int fd, char *out, size_t size) {
 }
 
 char *read_text(const char *path) {
-    /* O_NONBLOCK: opening a pipe must not wait for its other end. */
+    /* O_NONBLOCK: do not wait for the other end of a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     char *text = NULL;
@@ -197,8 +197,8 @@ void lookup_close(lookup *lookup) {
     lookup->index = NULL;
 }
 
-/* Several threads may call the callback. Only the first failure is told. */
-static sl_status refuse(lookup *lookup, const char *feature, size_t width) {
+/* Several threads may call the callback. Only the first failure keeps its message. */
+static sl_status refuse_id(lookup *lookup, const char *feature, size_t width) {
     int none = 0;
     if (!atomic_compare_exchange_strong(&lookup->failed, &none, 1)) return SL_EDIM;
     if (lookup->path)
@@ -213,7 +213,7 @@ static sl_status refuse(lookup *lookup, const char *feature, size_t width) {
 
 static sl_status look_up(void *ctx, const char *feature, uint64_t id, float *out, size_t dim) {
     lookup *lookup = ctx;
-    if (!lookup->index || dim != lookup->dim) return refuse(lookup, feature, dim);
+    if (!lookup->index || dim != lookup->dim) return refuse_id(lookup, feature, dim);
     return sl_index_get(lookup->index, &id, 1, SL_F32, out);
 }
 
@@ -227,7 +227,7 @@ int lookup_report(const lookup *lookup, const char *path, sl_status status) {
     return report_status(path, status);
 }
 
-/* Tells whether a failure with this message is about a file. */
+/* Whether a failure with this message is about a file. */
 static int is_blamed(const csv_file *file, const char *message, int refused) {
     sl_table block = {.struct_size = sizeof block};
     if (!file->csv) return 0;
@@ -239,7 +239,7 @@ static int is_blamed(const csv_file *file, const char *message, int refused) {
 int lookup_report_run(const lookup *lookup, const char *what, const csv_file *rows, const csv_file *more,
                       sl_status status) {
     if (lookup->failed || status == SL_ECANCELED) return lookup_report(lookup, what, status);
-    char message[1024]; /* a copy: the library's lasts until the next call */
+    char message[1024]; /* a copy: the library's text lasts until the next call */
     snprintf(message, sizeof message, "%s", *sl_last_error() ? sl_last_error() : sl_status_text(status));
     int refused = status == SL_EINVAL || status == SL_ENOTFOUND;
     const char *subject = !refused && rows->csv ? rows->path : what;

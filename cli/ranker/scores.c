@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Numbers in the header grow into its padding. The header is as long with 0 rows as with the most rows. */
+/* Numbers in the header grow into its padding, so the header has this size for any number of rows. */
 #define HEADER_SIZE 128
 
 struct scores {
@@ -25,7 +25,7 @@ int scores_check(const char *path, const char *const *inputs) {
     return output_check(path, inputs);
 }
 
-static size_t header(const scores *scores, char *out) {
+static size_t make_header(const scores *scores, char *out) {
     return npy_write_header(out, HEADER_SIZE, scores->rows, scores->columns > 1 ? scores->columns : 0, ELEMENT_F32);
 }
 
@@ -36,7 +36,7 @@ int scores_create(const char *path, size_t columns, scores **out) {
     if (!scores) return EXIT_FAILED;
     *scores = (struct scores){.path = path, .columns = columns, .as_npy = has_ending(path, ".npy")};
     int status = output_create(path, &scores->output);
-    if (status == EXIT_DONE && scores->as_npy) status = output_write(scores->output, text, header(scores, text));
+    if (status == EXIT_DONE && scores->as_npy) status = output_write(scores->output, text, make_header(scores, text));
     if (status == EXIT_DONE)
         *out = scores;
     else
@@ -63,7 +63,7 @@ int scores_append(scores *scores, const float *values, size_t rows) {
 int scores_commit(scores *scores) {
     char text[HEADER_SIZE];
     int status = EXIT_DONE;
-    if (scores->as_npy) status = output_rewrite_start(scores->output, text, header(scores, text));
+    if (scores->as_npy) status = output_rewrite_start(scores->output, text, make_header(scores, text));
     if (status == EXIT_DONE) {
         status = output_commit(scores->output);
         scores->output = NULL;

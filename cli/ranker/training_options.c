@@ -10,7 +10,7 @@ int training_options_check(const training_options *given) {
     return EXIT_DONE;
 }
 
-void teach(const training_options *given, const sl_ranker *teacher, sl_train_params *params) {
+void set_training(const training_options *given, const sl_ranker *teacher, sl_train_params *params) {
     params->teacher = teacher;
     if (given->temperature >= 0) params->temperature = given->temperature;
     if (given->soft >= 0) params->soft = given->soft;

@@ -1,4 +1,4 @@
-/* Options of the commands that train: a teacher, and the rates. */
+/* Options that `train` and `prune` share: the teacher, and a factor of the rates. */
 #ifndef CLI_RANKER_TRAINING_OPTIONS_H
 #define CLI_RANKER_TRAINING_OPTIONS_H
 
@@ -6,22 +6,22 @@
 
 #include <shortlist_rank.h>
 
-/* Numbers are negative where they are not given. */
+/* Negative numbers mean "not given". */
 typedef struct training_options {
     const char *teacher; /* path; NULL: none */
     double temperature, soft, rate_scale;
 } training_options;
 
-#define TEACHING_DEFAULT ((training_options){.teacher = NULL, .temperature = -1, .soft = -1, .rate_scale = -1})
+#define TRAINING_DEFAULT ((training_options){.teacher = NULL, .temperature = -1, .soft = -1, .rate_scale = -1})
 
-/* Reports a number of a teacher without a teacher. Returns an exit status. */
+/* Reports a teacher's option without a teacher. Returns an exit status. */
 int training_options_check(const training_options *given);
-/* Puts what was given into the parameters. */
-void teach(const training_options *given, const sl_ranker *teacher, sl_train_params *params);
-/* Opens a model. *out is NULL where path is. Returns an exit status. */
+/* Copies the given options into the parameters. */
+void set_training(const training_options *given, const sl_ranker *teacher, sl_train_params *params);
+/* Opens a model. *out is NULL if path is NULL. Returns an exit status. */
 int open_optional(const char *path, sl_ranker **out);
 
-#define OPTION_TEACHING(type, field)                                                                                   \
+#define OPTIONS_TRAINING(type, field)                                                                                  \
     {0,                                                                                                                \
      "teacher",                                                                                                        \
      OPTION_TEXT,                                                                                                      \
@@ -44,12 +44,11 @@ int open_optional(const char *path, sl_ranker **out);
          "SHARE",                                                                                                      \
          0,                                                                                                            \
          offsetof(type, field.soft),                                                                                   \
-         "Share of the teacher's loss in a row's, from 0 to 1; default 0.7. The labels have the rest. With 1, "        \
-         "neither "                                                                                                    \
+         "The teacher's share of a row's loss, from 0 to 1; default 0.7. The labels have the rest. With 1, neither "   \
          "labels nor weights are read."},                                                                              \
     {                                                                                                                  \
         0, "rate-scale", OPTION_REAL, "FACTOR", 0, offsetof(type, field.rate_scale),                                   \
-            "Multiplies the rates of the spec; default 1. A model that is trained on wants smaller ones: 0.1 to 0.3."  \
+            "Multiplies the rates of the spec; default 1. To train a model further, use 0.1 to 0.3."                   \
     }
 
 #endif

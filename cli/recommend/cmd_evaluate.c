@@ -48,7 +48,7 @@ static int evaluate_rows(evaluate_state *state) {
     return status == SL_OK ? EXIT_DONE : lookup_report(&state->lookup, state->data_path, status);
 }
 
-/* A figure of the metrics. A figure that does not apply is NaN: null as JSON, and left out of the text. */
+/* A figure of the metrics. NaN if it does not apply: null in JSON, and left out of the text. */
 typedef struct figure {
     const char *key, *name;
     double value;
@@ -76,7 +76,7 @@ static double rows_per_s(const evaluate_state *state) {
     return state->evaluate_s > 0 ? (double)state->metrics.rows / state->evaluate_s : 0;
 }
 
-/* The gain in NDCG of a list by one row. */
+/* Writes the gain in NDCG of a list of one row. */
 static const char *gain_name(const sl_metrics *metrics) {
     return metrics->ndcg_linear ? "label" : "2^label - 1";
 }
@@ -198,12 +198,12 @@ static const char *const operands[] = {"MODEL", "DATA.csv", NULL};
 
 static const option evaluate_table[] = {
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(evaluate_options, group),
-     "Group the rows by this column's values, as by user: tells NDCG and AUC within the groups."},
+     "Group the rows by this column's values, such as users: prints NDCG and AUC within the groups."},
     {'k', NULL, OPTION_COUNT, "N", 0, offsetof(evaluate_options, k),
      "Depth of NDCG, and of the whole funnel's recall and hit rate (default 10)."},
     {0, "index", OPTION_TEXT, "INDEX", 0, offsetof(evaluate_options, index),
-     "The index: with --items that which is searched, else that which vectors are taken from, by id, for vector "
-     "features whose column holds ids."},
+     "With --items, the index to search. Otherwise the index that provides the vectors, by id, of vector features "
+     "whose column holds ids."},
     {0, "items", OPTION_TEXT, "ITEMS", 0, offsetof(evaluate_options, items),
      "Measure the whole funnel over this item table (or .csv file). DATA.csv is then a file of requests, as 'shortlist "
      "recommend' takes it, with a column relevant."},
@@ -224,12 +224,11 @@ const command command_evaluate = {
     .description =
         "Scores the rows of DATA.csv and compares the scores with the labels there. Prints logloss, AUC, accuracy, "
         "RMSE, calibration and normalised entropy. Calibration is the mean score over the mean label, also by tenths "
-        "of the rows in the order of their scores. Normalised entropy is logloss over the logloss of always telling "
-        "the mean. Metrics that do not apply to the model's loss are null in --json.\n"
-        "With --group, a row's gain in NDCG is 2^label - 1 where all labels are whole numbers from 0 to 30, else the "
-        "label. Labels below 0 are refused with --group.\n"
-        "With --index and --items DATA.csv holds requests instead. NDCG, recall and hit rate at -k are then printed "
-        "for recall alone and for recall and rank together.\n",
+        "of the rows in the order of their scores. Normalised entropy is logloss over the logloss of always predicting "
+        "the mean. Metrics that do not apply to the model's loss are null in --json.\nWith --group, a row's gain in "
+        "NDCG is 2^label - 1 where all labels are whole numbers from 0 to 30, else the label. Labels below 0 are "
+        "refused with --group.\nWith --index and --items DATA.csv holds requests instead. NDCG, recall and hit rate at "
+        "-k are then printed for recall alone and for recall and rank together.\n",
     .examples = "shortlist evaluate model.slr adult_test.csv\n"
                 "shortlist evaluate model.slr ratings.csv --group user -k 10 --json\n"
                 "shortlist evaluate model.slr requests.csv --index films.sl --items films.sli -k 10\n",

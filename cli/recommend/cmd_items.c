@@ -8,7 +8,7 @@
 #include "cli/ranker/ranking_inputs.h"
 #include "cli/recommend/commands.h"
 
-/* Rows of an update read and replaced at a time. */
+/* Rows of an update that are read and replaced at a time. */
 #define BLOCK_ROWS 8192
 
 typedef struct items_options {
@@ -26,7 +26,7 @@ typedef struct items_state {
     double read_s, save_s;
 } items_state;
 
-static int update(items_state *state) {
+static int update_items(items_state *state) {
     progress progress;
     sl_table block = {.rows = 1};
     int result = csv_open(&state->changes, state->options->update, NULL, NULL);
@@ -70,20 +70,20 @@ static int print_result(const items_state *state) {
 
 static int make_items(items_state *state) {
     const items_options *options = state->options;
-    /* An updated table may take its own place: it is saved beside its file and then renamed. */
+    /* An updated table may replace its own file: it is saved beside the file and then renamed. */
     int in_place = !has_ending(state->data_path, ".csv");
     int own = in_place && is_same_file(state->data_path, state->output);
     const char *const inputs[] = {in_place ? options->update : state->data_path, options->update, NULL};
     int status = output_check_name(state->output, inputs);
     if (status == EXIT_DONE) status = output_try(state->output, own);
     double start = now_seconds();
-    /* A table that is saved under another name stays as it is. */
+    /* A table that is saved under another name does not change. */
     const items_opening how = {
         .id = options->id, .progress = options->progress, .to_change = own, .wait = options->wait};
     if (status == EXIT_DONE) status = open_items(state->data_path, &how, &state->items);
     if (status != EXIT_DONE) return status;
     state->before = sl_items_size(state->items);
-    if (options->update) status = update(state);
+    if (options->update) status = update_items(state);
     state->read_s = now_seconds() - start;
     if (status == EXIT_DONE)
         status = save_handle(save_items, state->items, state->output, state->options->progress, &state->save_s);
@@ -112,7 +112,7 @@ static const option items_table[] = {
     {0, "id", OPTION_TEXT, "COLUMN", 0, offsetof(items_options, id),
      "The column of the items' ids (default id): whole numbers, the same as in the index."},
     {0, "update", OPTION_TEXT, "CSV", 0, offsetof(items_options, update),
-     "Rows that take the place of those of the same ids, and new ones."},
+     "Rows that replace the rows of the same ids, and new rows."},
     OPTION_WAIT(items_options),
     OPTION_PROGRESS(items_options),
     OPTION_JSON(items_options),

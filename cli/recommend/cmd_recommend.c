@@ -19,12 +19,12 @@ typedef struct recommend_state {
     const recommend_options *options;
     funnel_task task;
     funnel *funnel;
-    listing *listing; /* one of the two is set */
+    listing *listing; /* exactly one of the two is set */
     results *results;
     funnel_report report;
 } recommend_state;
 
-/* Tells whether the output is a file of ids alone, as 'shortlist search' writes them. */
+/* Whether the output is a file of ids alone, as 'shortlist search' writes it. */
 static int writes_ids(const char *path) {
     return path && !has_ending(path, ".csv") && !has_ending(path, ".json");
 }
@@ -81,7 +81,7 @@ static int print_result(const recommend_state *state) {
     return report_stdout();
 }
 
-static int recommend(recommend_state *state) {
+static int recommend_items(recommend_state *state) {
     int status = check_output(state);
     if (status == EXIT_DONE) status = funnel_open(&state->task, &state->funnel);
     if (status == EXIT_DONE) status = create_output(state);
@@ -101,7 +101,7 @@ static int run_recommend(const command *self, int argc, char **argv) {
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     recommend_state state = {.options = &options};
     state.task = funnel_task_of(paths, &options.funnel, options.n, options.threads, options.progress);
-    int status = recommend(&state);
+    int status = recommend_items(&state);
     listing_discard(state.listing);
     results_discard(state.results);
     funnel_close(state.funnel);
@@ -119,9 +119,9 @@ static const option recommend_table[] = {
      "recall score, and the columns of --show."},
     OPTIONS_FUNNEL(recommend_options),
     {0, "max-per-group", OPTION_COUNT, "N", 0, offsetof(recommend_options, funnel.max_per_group),
-     "At most so many items of one value of --group a request."},
+     "At most N items with the same value of --group per request."},
     {0, "group", OPTION_TEXT, "COLUMN", 0, offsetof(recommend_options, funnel.group),
-     "The items' column that --max-per-group speaks of."},
+     "The items' column for --max-per-group."},
     {0, "show", OPTION_TEXT, "COLUMN,...", 0, offsetof(recommend_options, show),
      "Columns of the item table to show with each item."},
     OPTION_THREADS(recommend_options, "Threads to serve with, a request each; 0 (default) takes all."),

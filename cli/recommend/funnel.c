@@ -19,16 +19,16 @@ struct funnel {
     sl_index_stats stats;
     sl_ranker *ranker; /* NULL: recall alone */
     sl_items *items;
-    sl_recommender *recommender, *plain; /* plain: without the model; NULL: there is no model */
+    sl_recommender *recommender, *plain; /* plain: without the model; NULL without a model */
     sl_recommend_params params;
     requests requests;
     funnel_threads *threads;
     /* of a block of requests */
     uint64_t *ids, *alone;
     float *scores, *recall_scores;
-    size_t room; /* requests they hold */
+    size_t room; /* requests that they have room for */
     float *latencies;
-    size_t latency_room; /* of all requests so far */
+    size_t latency_room; /* room for the latencies of all requests so far */
 };
 
 funnel_task funnel_task_of(const char *const *paths, const funnel_options *options, size_t n, size_t threads,
@@ -146,8 +146,8 @@ const sl_items *funnel_items(const funnel *funnel) {
     return funnel->items;
 }
 
-/* Makes room for the block's answers, and for the latencies of all requests up to its end. */
-static int make_room(funnel *funnel) {
+/* Grows the arrays for the block's answers, and for the latencies of all requests up to its end. */
+static int grow_block(funnel *funnel) {
     size_t count = funnel->requests.count, n = funnel->task->n, all = funnel->requests.first + count;
     if (count > funnel->room) {
         free(funnel->ids);
@@ -170,7 +170,7 @@ static int make_room(funnel *funnel) {
     return funnel->ids && funnel->alone && funnel->scores && funnel->recall_scores ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* Adds the block's quality to the sum, weighted by the requests that it judges. */
+/* Adds the block's quality to the sum, weighted by its judged requests. */
 static int add_quality(const funnel *funnel, const uint64_t *ids, size_t judged, quality *sum) {
     const id_lists *relevant = &funnel->requests.relevant;
     quality block;
@@ -183,7 +183,7 @@ static int add_quality(const funnel *funnel, const uint64_t *ids, size_t judged,
     return EXIT_DONE;
 }
 
-static int judge(funnel *funnel, funnel_report *report) {
+static int judge_block(funnel *funnel, funnel_report *report) {
     const requests *requests = &funnel->requests;
     size_t judged = 0;
     for (size_t i = 0; requests->judged && i < requests->count; i++)
@@ -202,7 +202,7 @@ static int judge(funnel *funnel, funnel_report *report) {
 
 static int answer_block(funnel *funnel, answers_fn take, void *ctx, funnel_report *report, double *seconds) {
     const requests *requests = &funnel->requests;
-    int status = make_room(funnel);
+    int status = grow_block(funnel);
     if (status != EXIT_DONE) return status;
     const funnel_batch batch = {.requests = requests->requests,
                                 .count = requests->count,
@@ -213,9 +213,13 @@ static int answer_block(funnel *funnel, answers_fn take, void *ctx, funnel_repor
                                 .recall_scores = funnel->recall_scores,
                                 .latencies = funnel->latencies + requests->first};
     status = funnel_threads_answer(funnel->threads, &batch, &report->counts, seconds);
-    if (status == EXIT_DONE) status = judge(funnel, report);
-    const answers answers = {requests->first, requests->count, funnel->task->n,
-                             funnel->ids,     funnel->scores,  funnel->recall_scores};
+    if (status == EXIT_DONE) status = judge_block(funnel, report);
+    const answers answers = {.first = requests->first,
+                             .count = requests->count,
+                             .n = funnel->task->n,
+                             .ids = funnel->ids,
+                             .scores = funnel->scores,
+                             .recall_scores = funnel->recall_scores};
     return status == EXIT_DONE && take ? take(ctx, &answers) : status;
 }
 

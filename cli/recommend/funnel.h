@@ -1,12 +1,12 @@
-/* The funnel from requests to the top n. An index, a model and an item table answer a file of requests, and each
- * request is timed. Answers are judged if the file says what would have been right. */
+/* The funnel from requests to the top n. An index, a model and an item table answer a file of requests. The funnel
+ * times each request, and judges answers if the file has relevant ids. */
 #ifndef CLI_RECOMMEND_FUNNEL_H
 #define CLI_RECOMMEND_FUNNEL_H
 
 #include "cli/common/json_out.h"
 #include "cli/recommend/requests.h"
 
-/* The commands' task. Paths of model and items may be "none". */
+/* The commands' task. The paths of model and items may be "none". */
 typedef struct funnel_task {
     const char *index_path, *model_path, *items_path, *requests_path;
     const char *vectors_path, *id, *group; /* NULL: none */
@@ -61,7 +61,7 @@ funnel_task funnel_task_of(const char *const *paths, const funnel_options *optio
             "A file of vectors whose row i is the vector of request i, in place of the column vector."                 \
     }
 
-/* Quality of the answers against the relevant ids, means over the judged requests. */
+/* Quality of the answers by the relevant ids: means over the judged requests. */
 typedef struct quality {
     double ndcg, recall, hit_rate;
 } quality;
@@ -70,8 +70,8 @@ typedef struct funnel_report {
     size_t requests, judged;
     sl_recommend_stats counts;
     double qps, p50_us, p99_us;
-    size_t item_bytes;     /* of what was computed ahead for the items */
-    quality ranked, alone; /* of recall + rank, and of recall alone; NaN: nothing is judged */
+    size_t item_bytes;     /* bytes of what was computed ahead for the items */
+    quality ranked, alone; /* with the model, and by recall alone; NaN: no request was judged */
 } funnel_report;
 
 /* A block of answers. Row i, of n entries, belongs to request first + i. */
@@ -80,15 +80,15 @@ typedef struct answers {
     const uint64_t *ids;
     const float *scores, *recall_scores;
 } answers;
-/* Takes blocks of answers in order. Returns an exit status. */
+/* Gets blocks of answers in order. Returns an exit status. */
 typedef int (*answers_fn)(void *ctx, const answers *answers);
 
 typedef struct funnel funnel;
 
-/* Checks the task and opens its files. Returns an exit status; *out is NULL on failure. */
+/* Checks the task and opens its files. Returns an exit status. *out is NULL on failure. */
 int funnel_open(const funnel_task *task, funnel **out);
 void funnel_close(funnel *funnel);
-/* The item table; NULL: there is none. */
+/* The item table, or NULL. */
 const sl_items *funnel_items(const funnel *funnel);
 /* Answers all requests; `take` may be NULL. */
 int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report);

@@ -45,7 +45,7 @@ static void keep_failure(funnel_threads *threads, size_t request, sl_status stat
              threads->batch->first + request, *message ? message : sl_status_text(status));
 }
 
-static void *answer(void *argument) {
+static void *answer_requests(void *argument) {
     worker *worker = argument;
     funnel_threads *threads = worker->owner;
     const funnel_batch *batch = threads->batch;
@@ -109,11 +109,11 @@ int funnel_threads_answer(funnel_threads *threads, const funnel_batch *batch, sl
     double start = now_seconds();
     while (started < wanted && !error) {
         worker *worker = &threads->workers[started];
-        error = pthread_create(&worker->thread, NULL, answer, worker);
+        error = pthread_create(&worker->thread, NULL, answer_requests, worker);
         started += !error;
     }
-    /* Goes on without threads that could not be made. */
-    answer(&threads->workers[0]);
+    /* Works without the threads that could not be made. */
+    answer_requests(&threads->workers[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(threads->workers[i].thread, NULL);
     *seconds += now_seconds() - start;

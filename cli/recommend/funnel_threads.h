@@ -10,9 +10,9 @@ typedef struct funnel_batch {
     const sl_request *requests;
     size_t count, first; /* number of the first request in its file */
     const char *path;    /* of that file */
-    uint64_t *ids;       /* (count, n), as the next two */
+    uint64_t *ids;       /* (count, n), like the next two */
     float *scores, *recall_scores;
-    float *latencies; /* microseconds, one a request */
+    float *latencies; /* microseconds, one per request */
 } funnel_batch;
 /* Makes the threads, at least 1. `params` must outlive them. */
 int funnel_threads_create(sl_recommender *recommender, const sl_recommend_params *params, size_t threads,

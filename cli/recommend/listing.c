@@ -10,16 +10,16 @@
 
 struct listing {
     listing_kind kind;
-    FILE *file;     /* memory; its content goes on block by block, JSON for stdout at the end */
+    FILE *file;     /* memory: written out block by block; for JSON on stdout, at the end */
     output *output; /* NULL: stdout */
     char *memory;
     size_t memory_size;
     json json;
     const sl_items *items;
-    char *names; /* the columns' names, cut from one text */
+    char *names; /* the columns' names, split from one text */
     const char *columns[LISTING_COLUMNS_MAX];
     size_t column_count;
-    char *text; /* of one value */
+    char *text; /* text of one value */
     size_t text_size;
 };
 
@@ -30,7 +30,7 @@ static int has_column(const sl_items *items, const char *column) {
     return 0;
 }
 
-static int take_columns(listing *listing, const char *columns) {
+static int read_columns(listing *listing, const char *columns) {
     if (!columns) return EXIT_DONE;
     if (!listing->items) return report_failure("--show needs an item table, but ITEMS is none; leave it out");
     listing->names = strdup(columns);
@@ -50,7 +50,7 @@ static int take_columns(listing *listing, const char *columns) {
     return EXIT_DONE;
 }
 
-/* The value of a column of an item, ended by NUL, until the next call. "": the table lacks the item. */
+/* The value of an item's column, ended by NUL, until the next call. "": the table lacks the item. */
 static const char *value_of(listing *listing, uint64_t id, size_t column) {
     size_t length = 0;
     for (;;) {
@@ -78,7 +78,7 @@ static void csv_field(FILE *file, const char *text) {
     fputc('"', file);
 }
 
-static void begin(listing *listing) {
+static void begin_listing(listing *listing) {
     if (listing->kind == LISTING_JSON) {
         json_begin(&listing->json, listing->file);
         json_open_array(&listing->json, "answers");
@@ -98,14 +98,14 @@ int listing_create(listing_kind kind, const char *path, const sl_items *items, c
     if (!listing) return EXIT_FAILED;
     *listing = (struct listing){.kind = kind, .items = items, .text_size = 256};
     listing->text = allocate(listing->text_size, 1);
-    int status = listing->text ? take_columns(listing, columns) : EXIT_FAILED;
+    int status = listing->text ? read_columns(listing, columns) : EXIT_FAILED;
     if (status == EXIT_DONE && path) status = output_create(path, &listing->output);
     if (status == EXIT_DONE) {
         listing->file = open_memstream(&listing->memory, &listing->memory_size);
         if (!listing->file) status = report_failure("out of memory");
     }
     if (status == EXIT_DONE) {
-        begin(listing);
+        begin_listing(listing);
         *out = listing;
     } else
         listing_discard(listing);
@@ -147,8 +147,8 @@ static void json_row(listing *listing, const row *row) {
     json_close_object(json);
 }
 
-/* Moves the text in memory on to its output. */
-static int drain(listing *listing) {
+/* Writes the text in memory to its output. */
+static int write_text_so_far(listing *listing) {
     int status = EXIT_DONE;
     if (fflush(listing->file) != 0 || ferror(listing->file))
         return report_failure("out of memory: cannot hold a block of results; free some memory");
@@ -172,16 +172,19 @@ int listing_take(void *ctx, const answers *answers) {
         for (size_t j = 0; j < answers->n; j++) {
             size_t at = i * answers->n + j;
             if (answers->ids[at] == SL_NO_ID) break;
-            const row row = {answers->first + i, j + 1, answers->ids[at], (double)answers->scores[at],
-                             (double)answers->recall_scores[at]};
+            const row row = {.request = answers->first + i,
+                             .rank = j + 1,
+                             .id = answers->ids[at],
+                             .score = (double)answers->scores[at],
+                             .recall_score = (double)answers->recall_scores[at]};
             writers[listing->kind](listing, &row);
         }
         if (listing->kind != LISTING_JSON) continue;
         json_close_array(&listing->json);
         json_close_object(&listing->json);
     }
-    /* A JSON object on stdout is whole, or nothing is printed. */
-    return listing->kind == LISTING_JSON && !listing->output ? EXIT_DONE : drain(listing);
+    /* JSON on stdout is printed whole or not at all. */
+    return listing->kind == LISTING_JSON && !listing->output ? EXIT_DONE : write_text_so_far(listing);
 }
 
 json *listing_json(listing *listing) {
@@ -191,7 +194,7 @@ json *listing_json(listing *listing) {
 
 int listing_commit(listing *listing) {
     if (listing->kind == LISTING_JSON && listing->output) json_end(listing_json(listing));
-    int status = drain(listing);
+    int status = write_text_so_far(listing);
     if (status == EXIT_DONE && listing->output) {
         status = output_commit(listing->output);
         listing->output = NULL;

@@ -43,7 +43,7 @@ typedef struct place {
     char text[512];
 } place;
 
-/* "requests.csv, line 12, column exclude" */
+/* The place for messages: "requests.csv, line 12, column exclude". */
 static place place_of(const requests *requests, size_t row, const char *column) {
     const sl_table *table = &requests->table;
     place place;
@@ -86,7 +86,7 @@ static int parse_vectors(requests *requests) {
     return EXIT_DONE;
 }
 
-/* Reads the same from the file of vectors, which must have a row a request. */
+/* Reads the block's vectors from the file of vectors, which has one row per request. */
 static int read_vectors(requests *requests) {
     size_t rows = requests->table.rows, held = requests->vectors->n, end = requests->first + rows;
     if (end > held || (rows == 0 && end < held))

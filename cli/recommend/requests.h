@@ -1,5 +1,5 @@
-/* A file of requests, read block by block: a .csv of user features. A request may have its vector, ids to exclude,
- * and the relevant ids. */
+/* A .csv file of requests with user features, read block by block. A request may have a vector, ids to exclude, and
+ * relevant ids. */
 #ifndef CLI_RECOMMEND_REQUESTS_H
 #define CLI_RECOMMEND_REQUESTS_H
 
@@ -9,7 +9,7 @@
 
 typedef struct requests {
     csv_file file;
-    vectors *vectors; /* row i is request i's vector; NULL: vectors are in the column `vector` */
+    vectors *vectors; /* row i is request i's vector; NULL: column `vector` has them */
     element type;     /* type of the vectors */
     size_t dim;
     float *numbers;        /* one row of the column */
@@ -21,13 +21,13 @@ typedef struct requests {
     int judged; /* the file has relevant ids */
 } requests;
 
-/* Opens the file. `vectors_path` may be NULL. `stats` are those of the index at index_path that will be asked.
- * Returns an exit status; requests_close takes a file that was never opened. */
+/* Opens the file. `vectors_path` may be NULL. `stats` describes the index at index_path. Returns an exit status.
+ * requests_close accepts a file that was never opened. */
 int requests_open(requests *requests, const char *path, const char *vectors_path, const sl_index_stats *stats,
                   const char *index_path);
 void requests_close(requests *requests);
 
-/* Reads the next block. `requests` has `count` entries, 0 at the end. */
+/* Reads the next block. requests->count is 0 at the end. */
 int requests_next(requests *requests);
 
 #endif

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps the ids of the index, in no order, that the masks and the range let pass, and that the list has, if there is
- * one. */
+/* Keeps the index's ids that pass the masks, the range and the list, if there is one. The ids have no order. */
 static int keep_passing(const eval_state *state, sl_index *index, truth_filter *allowed) {
     const filter_choice *choice = &state->options->filter;
     const size_t room = state->stats.n;
@@ -62,7 +61,7 @@ static int read_filter(eval_state *state, sl_index *index, truth_filter *out) {
                           state->index_path);
 }
 
-/* Loads and checks the truth: of what the filter allows, if there is one. */
+/* Loads and checks the truth, of the allowed vectors if there is a filter. */
 static int load_rows(eval_state *state, sl_index *index) {
     truth_filter filter = {0};
     size_t *wanted = &state->task.wanted;
@@ -78,8 +77,7 @@ static int load_rows(eval_state *state, sl_index *index) {
     return status;
 }
 
-/* Loads the truth in the task's form: each row in rising order. A handle of its own checks it: the ids that this handle
- * reads into memory are not measured. */
+/* Loads the truth with each row in rising order. Another handle checks it: its ids in memory are not measured. */
 static int load_truth(eval_state *state) {
     sl_index *index;
     sl_index_stats stats;
@@ -114,13 +112,13 @@ static int check_count(const char *option, size_t value, size_t most) {
     return report_failure("%s is %zu; ask for 1 to %zu", option, value, most);
 }
 
-/* Tells whether this process measures by itself. */
+/* Whether this process measures alone. */
 static int runs_alone(const eval_options *options) {
     return options->procs.count == 1 && options->procs.values[0] == 1;
 }
 
-/* Checks --procs. Processes that take turns on a CPU measure the scheduler, so only a user who names the CPUs may
- * ask for them. */
+/* Checks --procs. Processes that share a CPU measure the scheduler, so only a user who names the CPUs may ask for
+ * them. */
 static int check_procs(const eval_options *options) {
     cpu_list cpus = {0};
     size_t most = most_procs(options);
@@ -167,17 +165,21 @@ static int prepare_task(eval_state *state) {
     return cpu_list_allowed(&task->cpus);
 }
 
-static int eval(eval_state *state) {
+static int evaluate_index(eval_state *state) {
     const eval_options *options = state->options;
     const char *const inputs[] = {state->index_path, state->queries_path, state->truth_path, options->filter.path,
                                   NULL};
     int status = options->plot ? output_check(options->plot, inputs) : EXIT_DONE;
-    /* With --procs, processes open the index for themselves. This handle then only tells the facts of the index. */
+    /* With --procs, each process opens the index for itself. This handle then only provides the index's facts. */
     int copies = runs_alone(options) && options->tier != SL_TIER_DRAM;
     state->task.place = options->place >= 0 ? (sl_place)options->place : copies ? SL_PLACE_DRAM : SL_PLACE_MAP;
     opening how = {.place = SL_PLACE_MAP, .tier = SL_TIER_NONE};
     if (runs_alone(options))
-        how = (opening){state->task.place, options->numa, options->prefault, (sl_tier)options->tier, options->progress};
+        how = (opening){.place = state->task.place,
+                        .numa = options->numa,
+                        .prefault = options->prefault,
+                        .tier = (sl_tier)options->tier,
+                        .progress = options->progress};
     if (status == EXIT_DONE) status = open_index(state->index_path, how, &state->index, &state->stats);
     if (status == EXIT_DONE) status = await_tier(state->index, state->index_path);
     if (status == EXIT_DONE) status = check_options(state);
@@ -199,7 +201,7 @@ static int run_eval(const command *self, int argc, char **argv) {
     if (filter_check(&options.filter) != EXIT_DONE) return EXIT_USAGE;
     eval_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1], .truth_path = paths[2]};
     if (filter_is_asked(&options.filter)) state.task.filter = &options.filter;
-    int status = eval(&state);
+    int status = evaluate_index(&state);
     eval_runner_free(state.runner);
     if (state.task.cpus.cpus != options.pin.values) free(state.task.cpus.cpus);
     for (size_t i = 0; i < state.count; i++)
@@ -224,12 +226,10 @@ static const option eval_table[] = {
      "smallest ef that reaches the recall on these queries. Points passed on the way are printed above, measured by "
      "one pass each. A recall is given up where searching twice and four times as deep finds nothing more."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(eval_options, filter.path),
-     "Find none but these ids, as 'shortlist search --filter'. The true neighbours are then the first -k ids of a row "
-     "of "
+     "Find only these ids, as 'shortlist search --filter'. The true neighbours are then the first -k ids of a row of "
      "TRUTH.ibin that are among these, or all that INDEX has of these where they are fewer. A row that holds fewer is "
-     "refused: 'shortlist truth --filter' makes a truth that holds enough. Also told: how many vectors are allowed, "
-     "and "
-     "how many queries ended with each strategy. The masks and keys below are a filter too."},
+     "refused: 'shortlist truth --filter' makes a truth that holds enough. Also prints how many vectors are allowed, "
+     "and how many queries ended with each strategy. The masks and keys below are a filter too."},
     OPTION_FILTER_INDEX(eval_options),
     OPTION_THREADS(eval_options, "Threads that ask, each one query at a time (default 1)."),
     {0, "procs", OPTION_COUNTS, "LIST", 0, offsetof(eval_options, procs),
@@ -249,7 +249,7 @@ static const option eval_table[] = {
     OPTION_PREFAULT(eval_options),
     OPTION_TIER(eval_options),
     {0, "max-visits", OPTION_COUNT, "N", 0, offsetof(eval_options, max_visits),
-     "End each query after N evaluations, as 'shortlist search --max-visits'. Also told: how many queries ended so."},
+     "End each query after N evaluations, as 'shortlist search --max-visits'. Also prints how many queries ended so."},
     {0, "rerank", OPTION_COUNT, "N", 0, offsetof(eval_options, rerank),
      "Candidates the refine copy re-ranks; 0 (default) chooses from -k and ef."},
     {0, "repeat", OPTION_COUNT, "N", 0, offsetof(eval_options, repeat),
@@ -270,18 +270,17 @@ const command command_eval = {
         "auto|none|dram] "
         "[--max-visits N] [--rerank N] [--repeat N] [--plot F.svg] [--progress] [--json]",
     .description =
-        "At each depth asks every query, one a call. Prints recall, queries a second, the 50th, 99th and 99.9th "
-        "percentile of a query's time, and the distances computed for a query. Then asks all queries in one call, "
-        "which may work on several at once, for the queries a second in batch. The batch's recall differs where a "
+        "At each depth, searches every query, one per call. Prints recall, queries a second, the 50th, 99th and 99.9th "
+        "percentile of a query's time, and the distances computed for a query. Then searches all queries in one call, "
+        "which may work on several at once, for the queries per second in batch. The batch's recall differs where a "
         "batch scans. Recall is the share of the true -k nearest among those returned, averaged over the queries. "
         "TRUTH.ibin holds the ids of the true neighbours, best first, at least -k a row, as 'shortlist truth' writes "
         "them. For an index with ids of its own, use 'shortlist truth --ids'. An id that INDEX lacks is refused. A "
         "pass that warms the caches goes first, and the command waits for a tier in memory. At the end the command "
         "prints the memory that the measuring process holds. With --procs it prints that of one process alone and of "
         "all together: their proportional shares (PSS). A page held by two processes counts half for each. With --numa "
-        "it also prints on which memory nodes the pages of layer 0 lie, as the first process has them.\n"
-        "Vector files are " VECTORS_READ_ENDINGS
-        ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
+        "it also prints on which memory nodes the pages of layer 0 lie, as the first process has them.\nVector files "
+        "are " VECTORS_READ_ENDINGS ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist eval base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --filter in-stock.npy\n"
                 "shortlist eval base.sl queries.fbin truth.ibin -k 10 --any-tags 0x6 --key-min 100\n"

@@ -16,10 +16,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Queries read, asked and written at a time. The number keeps every core busy, and for a large k fits memory. */
+/* Queries read, searched and written at a time: enough for every core, and few enough for memory at a large k. */
 #define BLOCK_ROWS    8192
 #define BLOCK_RESULTS ((size_t)8 << 20)
-/* The same where a query may have any number of results. */
+/* The same for queries with any number of results. */
 #define BLOCK_RANGES 256
 
 typedef struct search_options {
@@ -40,14 +40,14 @@ typedef struct search_state {
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
-    element type;      /* type in which the queries are read */
+    element type;      /* type to read the queries in */
     results *results;  /* NULL: print the results */
     sl_filter *filter; /* NULL: none */
     double search_s;
     sl_search_stats counts;
 } search_state;
 
-/* Prints a query and its neighbours, as text or as one JSON object a line. */
+/* Prints a query and its neighbours, as text or as one JSON object per line. */
 static void print_neighbours(const search_state *state, size_t query, const uint64_t *ids, const float *scores,
                              size_t count) {
     if (!state->options->json) {
@@ -70,7 +70,7 @@ static void print_neighbours(const search_state *state, size_t query, const uint
     json_end(&json);
 }
 
-static int take_found(search_state *state, size_t first, size_t count, const uint64_t *ids, const float *scores) {
+static int write_found(search_state *state, size_t first, size_t count, const uint64_t *ids, const float *scores) {
     if (state->results) return results_append(state->results, ids, scores, count);
     const size_t k = state->options->k;
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +93,7 @@ static int search_block(search_state *state, const sl_search_params *params, siz
     state->search_s += now_seconds() - start;
     if (status != SL_OK) return report_rows(state->queries_path, first, status);
     search_totals_add(&state->counts, &counts);
-    return take_found(state, first, count, ids, scores);
+    return write_found(state, first, count, ids, scores);
 }
 
 static int search_blocks(search_state *state, sl_search_params *params) {
@@ -120,9 +120,9 @@ static int search_blocks(search_state *state, sl_search_params *params) {
     return result;
 }
 
-/* Finds what is within the radius of a block of queries, and prints it. */
-static int range_block(search_state *state, const sl_range_params *params, size_t first, size_t count, void *vectors,
-                       range_row *rows) {
+/* Searches and prints a block of queries within the radius. */
+static int search_range_block(search_state *state, const sl_range_params *params, size_t first, size_t count,
+                              void *vectors, range_row *rows) {
     int result = vectors_read(state->queries, first, count, state->type, 0, vectors);
     if (result != EXIT_DONE) return result;
     for (size_t i = 0; i < count; i++)
@@ -156,7 +156,7 @@ static int search_ranges(search_state *state) {
     for (size_t first = 0; result == EXIT_DONE && first < n; first += block) {
         size_t count = n - first < block ? n - first : block;
         progress_part(&progress, first, count);
-        result = range_block(state, &params, first, count, vectors, rows);
+        result = search_range_block(state, &params, first, count, vectors, rows);
     }
     progress_end(&progress, result == EXIT_DONE);
     for (size_t i = 0; rows && i < block; i++)
@@ -203,14 +203,14 @@ static int print_result(const search_state *state, const sl_search_params *param
     return report_stdout();
 }
 
-/* Finds ef and rerank once, as given or as tuned for the recall. Each block of queries is then searched alike. */
-static int take_settings(const search_state *state, sl_search_params *params) {
+/* Chooses ef and rerank once, as given or as tuned for the recall. Every block then searches alike. */
+static int choose_settings(const search_state *state, sl_search_params *params) {
     const search_options *options = state->options;
     if (options->recall.count) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status status = sl_index_find_tuned(state->index, options->k, options->recall.values[0], &tuned);
         if (status != SL_OK) return report_status(state->index_path, status);
-        if (state->filter || options->group_size) { /* not all settings serve: the library chooses among them */
+        if (state->filter || options->group_size) { /* not all settings fit, so the library chooses */
             params->recall = options->recall.values[0];
             params->ef = tuned.ef_alone;
             return EXIT_DONE;
@@ -232,11 +232,14 @@ static int take_settings(const search_state *state, sl_search_params *params) {
     return EXIT_DONE;
 }
 
-static int search(search_state *state) {
+static int search_index(search_state *state) {
     const search_options *options = state->options;
     const char *const inputs[] = {state->index_path, state->queries_path, options->filter.path, NULL};
-    const opening how = {(sl_place)options->place, options->numa, options->prefault, (sl_tier)options->tier,
-                         options->progress};
+    const opening how = {.place = (sl_place)options->place,
+                         .numa = options->numa,
+                         .prefault = options->prefault,
+                         .tier = (sl_tier)options->tier,
+                         .progress = options->progress};
     sl_search_params params;
     sl_search_params_init(&params);
     int status = options->output ? results_check(options->output, options->scores, inputs) : EXIT_DONE;
@@ -251,7 +254,7 @@ static int search(search_state *state) {
         status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX)
         status = check_depth("--ef", options->ef, state->stats.n, state->index_path);
-    if (status == EXIT_DONE && !options->radius.given) status = take_settings(state, &params);
+    if (status == EXIT_DONE && !options->radius.given) status = choose_settings(state, &params);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
     if (status == EXIT_DONE)
         status = vectors_match_type(state->queries, state->stats.dtype, state->index_path, &state->type);
@@ -272,7 +275,7 @@ static int search(search_state *state) {
     return status == EXIT_DONE ? print_result(state, &params) : status;
 }
 
-/* Checks that the options go together, of a range search. */
+/* Checks that the options fit a range search. */
 static int check_range(const search_options *options) {
     if (options->exact && !options->radius.given) return report_usage("--exact goes with --radius");
     if (!options->radius.given) return options->k == SIZE_MAX ? report_usage("-k N is missing") : EXIT_DONE;
@@ -306,7 +309,7 @@ static int run_search(const command *self, int argc, char **argv) {
         return report_usage("--probes and %s exclude one another", options.filter.path ? "--filter" : "masks or keys");
     if (filter_check(&options.filter) != EXIT_DONE) return EXIT_USAGE;
     search_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1]};
-    int status = search(&state);
+    int status = search_index(&state);
     results_discard(state.results);
     vectors_close(state.queries);
     sl_filter_free(state.filter);
@@ -333,9 +336,8 @@ static const option search_table[] = {
     {0, "scores", OPTION_TEXT, "FILE.fbin", 0, offsetof(search_options, scores),
      "The neighbours' scores, in the same shape, NaN where a neighbour is missing; .fbin, .fvecs or .npy."},
     {0, "filter", OPTION_TEXT, "FILE", 0, offsetof(search_options, filter.path),
-     "Find none but these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. "
-     "A file of no ids finds nothing. "
-     "Fewer than -k are found only where fewer are allowed."},
+     "Find only these ids: a .npy or .ibin file of one column of whole numbers. Ids that INDEX lacks do no harm. A "
+     "file of no ids finds nothing. Fewer than -k are found only if fewer are allowed."},
     OPTION_FILTER_INDEX(search_options),
     {0, "ef", OPTION_COUNT, "N", 0, offsetof(search_options, ef),
      "Candidates kept while the graph is walked (default 64, or -k where that is more). More find more of the true "
@@ -359,8 +361,8 @@ static const option search_table[] = {
      "Choose the --probes partitions from the N groups nearest to the query, of some 16 partitions each, instead of "
      "from all (0, default). Groups are faster from a million vectors on."},
     {0, "max-visits", OPTION_COUNT, "N", 0, offsetof(search_options, max_visits),
-     "End a query after N evaluations, some hundred more at most, with what it has found by then. --json tells as cut "
-     "how many queries ended so. 0 (default) sets no bound."},
+     "End a query after N evaluations, some hundred more at most, with the neighbours found by then. --json counts "
+     "these queries as cut. 0 (default) sets no bound."},
     {0, "group-size", OPTION_COUNT, "N", 0, offsetof(search_options, group_size),
      "Find at most N neighbours of one key, in an INDEX with keys; 1 finds the best of each of -k keys. 0 (default) "
      "finds any."},

@@ -27,19 +27,19 @@ typedef struct truth_state {
     const truth_options *options;
     const char *base_path, *queries_path;
     vectors *base, *queries;
-    uint64_t *base_ids; /* one id a row of the base; NULL: ids are row numbers */
-    uint64_t *allowed;  /* ids in rising order, the only ones to compare with; NULL: all */
+    uint64_t *base_ids; /* one id per row of the base; NULL: row numbers */
+    uint64_t *allowed;  /* the only ids to compare with, in rising order; NULL: all */
     size_t allowed_count;
-    uint64_t *tags, *keys; /* one a row of the base; NULL: not asked about */
-    uint64_t *rows;        /* with a filter: the base's rows that were compared with, in order; else NULL */
+    uint64_t *tags, *keys; /* one per row of the base; NULL: not used */
+    uint64_t *rows;        /* with a filter: the compared rows of the base, in order; else NULL */
     size_t compared;
-    element type; /* type in which both files are read */
+    element type; /* type to read both files in */
     sl_exact *exact;
     progress progress;
     double scan_s;
 } truth_state;
 
-static int create(truth_state *state) {
+static int create_exact(truth_state *state) {
     sl_exact_params params;
     sl_exact_params_init(&params);
     params.dim = state->base->dim;
@@ -56,7 +56,7 @@ static int create(truth_state *state) {
     return status == SL_OK ? EXIT_DONE : report_status(state->queries_path, status);
 }
 
-/* Tells whether the filter allows a row of the base. */
+/* Whether the filter allows a row of the base. */
 static int is_allowed(const truth_state *state, size_t row) {
     const uint64_t id = state->base_ids ? state->base_ids[row] : row;
     if (!filter_passes(&state->options->filter, state->tags ? state->tags[row] : 0, state->keys ? state->keys[row] : 0))
@@ -64,7 +64,7 @@ static int is_allowed(const truth_state *state, size_t row) {
     return !state->allowed || bsearch(&id, state->allowed, state->allowed_count, sizeof id, compare_ids) != NULL;
 }
 
-/* Moves the block's allowed rows to its front and notes which rows they are. Returns how many there are. */
+/* Moves the block's allowed rows to its front and notes their row numbers. Returns how many there are. */
 static size_t keep_allowed(truth_state *state, char *block, size_t first, size_t count, size_t row) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -75,7 +75,7 @@ static size_t keep_allowed(truth_state *state, char *block, size_t first, size_t
     return kept;
 }
 
-/* Names the first of the rows that cannot be compared with, by its place in the base. */
+/* Reports the first row that cannot be compared, by its number in the base. */
 static int report_row(const truth_state *state, const char *block, size_t count, size_t row, sl_status failed) {
     sl_status status = failed;
     size_t i = 0;
@@ -85,7 +85,7 @@ static int report_row(const truth_state *state, const char *block, size_t count,
     return report_rows(state->base_path, i < count ? state->rows[state->compared + i] : 0, status);
 }
 
-/* Compares with the block's rows, or with those of them that are allowed. */
+/* Compares the queries with the block's rows, or with the allowed ones. */
 static int scan_block(truth_state *state, char *block, size_t first, size_t count, size_t row) {
     size_t kept = state->rows ? keep_allowed(state, block, first, count, row) : count;
     progress_part(&state->progress, first, count);
@@ -95,7 +95,7 @@ static int scan_block(truth_state *state, char *block, size_t first, size_t coun
     return EXIT_DONE;
 }
 
-static int scan(truth_state *state) {
+static int scan_base(truth_state *state) {
     size_t row = state->base->dim * element_size(state->type), n = state->base->n;
     size_t block_rows = row < BLOCK_SIZE ? BLOCK_SIZE / row : 1;
     if (block_rows > n) block_rows = n;
@@ -115,7 +115,7 @@ static int scan(truth_state *state) {
     return result;
 }
 
-/* Turns the numbers of the rows that were compared with into the ids that an index of the base has. */
+/* Turns numbers of compared rows into ids. */
 static void name_rows(const truth_state *state, uint64_t *found, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (found[i] == SL_NO_ID) continue;
@@ -174,7 +174,7 @@ static int print_result(const truth_state *state) {
     return report_stdout();
 }
 
-/* Outputs that cannot be written, and truth that would be wrong, are found before the scan. */
+/* Loads the ids. Finds an id that outputs cannot hold, and ids that would make a wrong truth, before the scan. */
 static int load_ids(truth_state *state) {
     const truth_options *options = state->options;
     size_t n = state->base->n;
@@ -184,7 +184,7 @@ static int load_ids(truth_state *state) {
     return status == EXIT_DONE ? results_check_ids(options->output, state->base_ids, n) : status;
 }
 
-/* Reads what the filter goes by: its ids in rising order, the words of the base's rows. */
+/* Reads the filter's inputs: its ids in rising order, the words of the base's rows. */
 static int load_filter(truth_state *state) {
     const truth_options *options = state->options;
     const char *path = options->filter.path;
@@ -202,7 +202,7 @@ static int load_filter(truth_state *state) {
     return state->rows ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int truth(truth_state *state) {
+static int find_truth(truth_state *state) {
     const truth_options *options = state->options;
     element query_type;
     const char *const inputs[] = {state->base_path, state->queries_path, options->ids, options->filter.path,
@@ -220,11 +220,11 @@ static int truth(truth_state *state) {
     if (status == EXIT_DONE) status = load_ids(state);
     if (status == EXIT_DONE) status = load_filter(state);
     if (status != EXIT_DONE) return status;
-    /* Two types that match but differ are both floating-point, and f32 holds either. */
+    /* Matching types that differ are both floating-point, and f32 holds either. */
     state->type = element_of_dtype(element_dtype(state->base->type));
     if (state->type != query_type) state->type = ELEMENT_F32;
-    status = create(state);
-    if (status == EXIT_DONE) status = scan(state);
+    status = create_exact(state);
+    if (status == EXIT_DONE) status = scan_base(state);
     if (status == EXIT_DONE) status = write_results(state);
     return status == EXIT_DONE ? print_result(state) : status;
 }
@@ -238,7 +238,7 @@ static int run_truth(const command *self, int argc, char **argv) {
     if (!options.keys != !filter_asks_keys(&options.filter))
         return report_usage("--keys goes with --key-min and --key-max");
     truth_state state = {.options = &options, .base_path = paths[0], .queries_path = paths[1]};
-    int status = truth(&state);
+    int status = find_truth(&state);
     sl_exact_free(state.exact);
     vectors_close(state.base);
     vectors_close(state.queries);

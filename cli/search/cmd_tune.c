@@ -23,7 +23,7 @@ typedef struct tune_options {
 
 typedef struct tune_state {
     const tune_options *options;
-    const char *index_path, *queries_path, *truth_path; /* truth_path: NULL: none given */
+    const char *index_path, *queries_path, *truth_path; /* truth_path NULL: none given */
     sl_index *index;
     sl_index_stats stats;
     vectors *queries;
@@ -33,7 +33,7 @@ typedef struct tune_state {
     double tune_s;
 } tune_state;
 
-static int load(tune_state *state, element *type) {
+static int load_queries(tune_state *state, element *type) {
     int status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
     if (status == EXIT_DONE) status = vectors_check_metric(state->queries, state->stats.metric);
     if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->stats.dim, state->index_path);
@@ -70,8 +70,7 @@ static int tune_index(tune_state *state, element type) {
     progress_end(&progress, status == SL_OK);
     state->tune_s = now_seconds() - start;
     if (status == SL_OK) return EXIT_DONE;
-    /* Reports a failure of the library. A message that names a row of the truth or the queries gets that file's
-     * name. */
+    /* A message that names a row of the truth or of the queries gets that file's name. */
     int of_truth = status == SL_ENOTFOUND || strstr(sl_last_error(), "truth") != NULL;
     return report_status(of_truth ? state->truth_path : state->queries_path, status);
 }
@@ -105,7 +104,7 @@ static int print_text(const tune_state *state) {
     return report_stdout();
 }
 
-static int tune(tune_state *state) {
+static int tune_and_save(tune_state *state) {
     const tune_options *options = state->options;
     const char *const inputs[] = {state->queries_path, state->truth_path, NULL};
     element type;
@@ -117,7 +116,7 @@ static int tune(tune_state *state) {
     if (status == EXIT_DONE) status = check_depth("-k", options->k, state->stats.n, state->index_path);
     if (status == EXIT_DONE && options->max_ef && options->max_ef < options->k)
         status = report_failure("--max-ef is %zu, -k is %zu; ask for at least -k", options->max_ef, options->k);
-    if (status == EXIT_DONE) status = load(state, &type);
+    if (status == EXIT_DONE) status = load_queries(state, &type);
     if (status == EXIT_DONE) status = tune_index(state, type);
     if (status == EXIT_DONE) status = keep_changes(state->index, state->index_path, options->progress, &save_s);
     if (status != EXIT_DONE) return status;
@@ -129,7 +128,7 @@ static int run_tune(const command *self, int argc, char **argv) {
     const char *paths[3] = {NULL};
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     tune_state state = {.options = &options, .index_path = paths[0], .queries_path = paths[1], .truth_path = paths[2]};
-    int status = tune(&state);
+    int status = tune_and_save(&state);
     free(state.rows);
     free(state.truth);
     vectors_close(state.queries);
@@ -162,16 +161,15 @@ const command command_tune = {
         "cost counts distances computed and candidates re-ranked. The settings are written into INDEX and replace "
         "those it held for this -k. The file is replaced whole, or, if it was built with --room, changed in place. "
         "'shortlist search --recall' and 'shortlist eval --recall' then use the settings, and 'shortlist info' prints "
-        "them. Under 'probes' stand the partitions that batches scan instead of walking, and under 'one' those that "
-        "single queries scan. Under 'groups' stands from how many groups of partitions these are chosen, 0 for all. A "
+        "them. The column 'probes' has the partitions that batches scan instead of walking, and 'one' the partitions "
+        "that single queries scan. 'groups' is the number of groups of partitions to choose them from, 0 for all. A "
         "recall that is reached 'by scans alone' serves no search with a filter. QUERIES should be like the queries to "
-        "come, some thousand of them. With few, others meet another recall; the command prints how many are needed.\n"
-        "TRUTH.ibin holds the ids of the true neighbours of each query, best first, at least -k a row, as 'shortlist "
-        "truth' writes them. For an index with ids of its own, use 'shortlist truth --ids'. Without TRUTH.ibin, every "
-        "query is compared with every vector as the index holds it. Without a refine copy, the index holds vectors as "
-        "their codes kept them.\n"
-        "A recall that cannot be reached is printed with its reason, and the command still succeeds.\n"
-        "Vector files are " VECTORS_READ_ENDINGS
+        "come, some thousand of them. With few, other queries get another recall; the command prints how many are "
+        "needed.\nTRUTH.ibin holds the ids of the true neighbours of each query, best first, at least -k a row, as "
+        "'shortlist truth' writes them. For an index with ids of its own, use 'shortlist truth --ids'. Without "
+        "TRUTH.ibin, every query is compared with every vector as the index holds it. Without a refine copy, the index "
+        "holds vectors as their codes kept them.\nA recall that cannot be reached is printed with its reason, and the "
+        "command still succeeds.\nVector files are " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset test gives QUERIES and neighbors the truth.\n",
     .examples = "shortlist tune base.sl queries.fbin truth.ibin -k 10\n"
                 "shortlist tune base.sl queries.fbin -k 100 --recall 0.9,0.95,0.99 --json\n",

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory that the processes share with this one. The gate is read before every query, so nobody writes beside it. */
+/* Memory shared with the processes. They read the gate before every query, so no other data shares its cache line. */
 typedef struct shared {
     eval_gate gate;
     _Alignas(64) float latencies[];
@@ -41,7 +41,7 @@ int eval_runner_numa(const eval_runner *runner, const sl_index *index, sl_index_
     return EXIT_DONE;
 }
 
-static int share(eval_runner *runner) {
+static int map_shared(eval_runner *runner) {
     size_t queries = runner->task->nq * runner->most;
     runner->bytes = sizeof *runner->shared + queries * sizeof *runner->shared->latencies;
     void *block = mmap(NULL, runner->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -59,7 +59,7 @@ int eval_runner_create(const eval_task *task, sl_index *index, eval_runner **out
     for (size_t i = 0; i < task->groups; i++)
         if (task->procs[i] > runner->most) runner->most = task->procs[i];
     runner->passes = allocate(runner->most, sizeof *runner->passes);
-    int status = runner->passes ? share(runner) : EXIT_FAILED;
+    int status = runner->passes ? map_shared(runner) : EXIT_FAILED;
     if (status == EXIT_DONE && task->groups == 1 && runner->most == 1)
         status = eval_threads_create(task, index, 0, &runner->threads);
     else if (status == EXIT_DONE)
@@ -84,7 +84,7 @@ static int run_pass(eval_runner *runner, size_t procs, eval_setting setting, int
     return eval_threads_pass(runner->threads, setting, gate, batch ? NULL : runner->shared->latencies, runner->passes);
 }
 
-static double rate(size_t asked, int64_t began, int64_t ended) {
+static double queries_per_second(size_t asked, int64_t began, int64_t ended) {
     return ended > began ? (double)asked * 1e9 / (double)(ended - began) : 0;
 }
 
@@ -97,21 +97,21 @@ static double joint_rate(const eval_pass *passes, size_t count) {
         if (passes[i].began < began) began = passes[i].began;
         if (passes[i].ended > ended) ended = passes[i].ended;
     }
-    return rate(asked, began, ended);
+    return queries_per_second(asked, began, ended);
 }
 
-/* Gives one round's figures and, behind them, each process's rate: entry i at out[i * stride]. */
+/* Writes one round's figures, then each process's rate: entry i at out[i * stride]. */
 static int measure_group(eval_runner *runner, size_t procs, int batch, double *out, size_t stride, eval_point *point) {
     double figures[EVAL_FIGURES];
     int status = run_pass(runner, procs, point->setting, 0);
     if (status != EXIT_DONE) return status;
-    /* Every process asked the same queries. */
+    /* Every process ran the same queries. */
     point->recall = runner->passes->recall;
     point->counts = runner->passes->counts;
     figures[EVAL_QPS] = joint_rate(runner->passes, procs);
     for (size_t i = 0; i < procs; i++) {
         const eval_pass *pass = &runner->passes[i];
-        out[(EVAL_FIGURES + i) * stride] = rate(pass->asked, pass->began, pass->ended);
+        out[(EVAL_FIGURES + i) * stride] = queries_per_second(pass->asked, pass->began, pass->ended);
     }
     percentiles(runner->shared->latencies, runner->task->nq * procs, &figures[EVAL_P50], &figures[EVAL_P99],
                 &figures[EVAL_P999]);
@@ -137,13 +137,13 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median; sorts the values. */
+/* Returns the median. Sorts the values. */
 static double median(double *values, size_t n) {
     qsort(values, n, sizeof *values, compare_doubles);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Number of a group's first figure. Each group has its figures and each process's rate. */
+/* Number of a group's first figure. A group has its figures, then each process's rate. */
 static size_t figures_before(const eval_task *task, size_t group) {
     size_t before = 0;
     for (size_t i = 0; i < group; i++)
@@ -151,13 +151,13 @@ static size_t figures_before(const eval_task *task, size_t group) {
     return before;
 }
 
-/* The rounds of one figure, one after the other. */
-static double *figure(const eval_task *task, double *samples, size_t rounds, size_t group, size_t number) {
+/* All rounds of one figure, in order. */
+static double *figure_rounds(const eval_task *task, double *samples, size_t rounds, size_t group, size_t number) {
     return samples + (figures_before(task, group) + number) * rounds;
 }
 
-/* Takes ratios within a round: its turns lie close together, so that drift hits both alike. 0: the first has no
- * rate. */
+/* Computes ratios within each round: its turns are close in time, so drift affects both alike. 0: the first group has
+ * no rate. */
 static eval_ratio ratio_of(const double *rate, const double *first, size_t rounds, double *scratch) {
     for (size_t i = 0; i < rounds; i++)
         scratch[i] = first[i] > 0 ? rate[i] / first[i] : 0;
@@ -165,7 +165,7 @@ static eval_ratio ratio_of(const double *rate, const double *first, size_t round
     return (eval_ratio){middle, scratch[0], scratch[rounds - 1]};
 }
 
-/* Makes the groups with their arrays in one block. */
+/* Allocates the groups and their arrays in one block. */
 static eval_group *create_groups(const eval_task *task) {
     size_t all = 0;
     for (size_t i = 0; i < task->groups; i++)
@@ -181,20 +181,20 @@ static eval_group *create_groups(const eval_task *task) {
     return groups;
 }
 
-/* Takes medians over the rounds; sorts the samples. */
-static void conclude(const eval_task *task, double *samples, size_t rounds, double *scratch, eval_group *groups) {
+/* Computes medians over the rounds. Sorts the samples. */
+static void take_medians(const eval_task *task, double *samples, size_t rounds, double *scratch, eval_group *groups) {
     for (size_t g = 0; g < task->groups; g++) {
         static const size_t rates[] = {EVAL_QPS, EVAL_BATCH_QPS};
         eval_ratio *ratios[] = {&groups[g].ratio, &groups[g].batch_ratio};
         for (size_t i = 0; i < 2; i++)
-            *ratios[i] = ratio_of(figure(task, samples, rounds, g, rates[i]),
-                                  figure(task, samples, rounds, 0, rates[i]), rounds, scratch);
+            *ratios[i] = ratio_of(figure_rounds(task, samples, rounds, g, rates[i]),
+                                  figure_rounds(task, samples, rounds, 0, rates[i]), rounds, scratch);
     }
     for (size_t g = 0; g < task->groups; g++) {
         for (size_t i = 0; i < EVAL_FIGURES; i++)
-            groups[g].figures[i] = median(figure(task, samples, rounds, g, i), rounds);
+            groups[g].figures[i] = median(figure_rounds(task, samples, rounds, g, i), rounds);
         for (size_t i = 0; i < groups[g].procs; i++)
-            groups[g].each[i] = median(figure(task, samples, rounds, g, EVAL_FIGURES + i), rounds);
+            groups[g].each[i] = median(figure_rounds(task, samples, rounds, g, EVAL_FIGURES + i), rounds);
     }
 }
 
@@ -205,14 +205,14 @@ int eval_measure(eval_runner *runner, eval_setting setting, size_t repeat, eval_
     double *samples = allocate(figures_before(task, groups), rounds * sizeof *samples);
     double *scratch = allocate(rounds, sizeof *scratch);
     int status = measured.groups && samples && scratch ? EXIT_DONE : EXIT_FAILED;
-    /* Every other round goes the other way about, so that no group always follows the same one. */
+    /* Every other round runs in reverse order, so that no group always follows the same one. */
     for (size_t i = 0; status == EXIT_DONE && i < rounds * groups; i++) {
         size_t round = i / groups, g = round % 2 ? groups - 1 - i % groups : i % groups;
-        status = measure_group(runner, task->procs[g], repeat > 0, figure(task, samples, rounds, g, 0) + round, rounds,
-                               &measured);
+        status = measure_group(runner, task->procs[g], repeat > 0, figure_rounds(task, samples, rounds, g, 0) + round,
+                               rounds, &measured);
     }
     if (status == EXIT_DONE) {
-        conclude(task, samples, rounds, scratch, measured.groups);
+        take_medians(task, samples, rounds, scratch, measured.groups);
         free(point->groups);
         *point = measured;
     } else
@@ -243,7 +243,7 @@ static eval_memory memory_of_group(const eval_runner *runner, size_t procs) {
     return memory;
 }
 
-/* The largest asked number of processes below `limit`. 1 always comes last; 0: there is no more. */
+/* The largest requested number of processes below `limit`. 1 always comes last. 0: no more. */
 static size_t next_smaller(const eval_task *task, size_t limit) {
     size_t next = limit > 1;
     for (size_t i = 0; i < task->groups; i++)
@@ -255,7 +255,7 @@ size_t eval_runner_memory(eval_runner *runner, eval_memory *out) {
     size_t count = 0;
     for (size_t procs = runner->most; procs; procs = next_smaller(runner->task, procs)) {
         if (runner->procs) eval_procs_keep(runner->procs, procs);
-        /* The numbers come from the largest down. Each goes in front of those before it. */
+        /* The numbers fall, and each goes in front of the earlier ones. */
         memmove(out + 1, out, count++ * sizeof *out);
         out[0] = memory_of_group(runner, procs);
     }

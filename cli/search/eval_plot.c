@@ -13,7 +13,7 @@
 #define TOP    48.0
 #define BOTTOM 58.0
 
-/* Ranges of the axes: recall from `low` to 1, log10 of queries a second from `floor` to `ceiling`. */
+/* Ranges of the axes: recall from `low` to 1, log10 of queries per second from `floor` to `ceiling`. */
 typedef struct axes {
     double low, floor, ceiling;
 } axes;
@@ -62,7 +62,7 @@ static axes fit_axes(const eval_task *task, const eval_point *points, size_t cou
     return axes;
 }
 
-static void escape(FILE *file, const char *text) {
+static void print_escaped(FILE *file, const char *text) {
     for (; *text; text++) {
         if (*text == '<')
             fputs("&lt;", file);
@@ -79,7 +79,7 @@ static void draw_frame(FILE *file, const axes *axes, const char *title, size_t k
             "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<text x=\"%.1f\" y=\"26\" font-size=\"15\">",
             WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT);
-    escape(file, title);
+    print_escaped(file, title);
     fprintf(file, "</text>\n<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">recall@%zu</text>\n",
             (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, k);
     fprintf(file, "<text transform=\"translate(18 %.1f) rotate(-90)\" text-anchor=\"middle\">queries a second</text>\n",
@@ -110,7 +110,7 @@ static void draw_points(FILE *file, const axes *axes, const eval_task *task, con
         if (qps > 0) fprintf(file, "%.1f,%.1f ", x_of(axes, points[i].recall), y_of(axes, qps));
     }
     fprintf(file, "\"/>\n<g fill=\"#1f5fa8\">\n");
-    /* Labels keep a distance from one another where points crowd. */
+    /* Skips labels that would overlap. */
     double last_x = -100, last_y = -100;
     for (size_t i = 0; i < count; i++) {
         double qps = qps_of(task, &points[i]);

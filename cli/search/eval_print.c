@@ -34,12 +34,12 @@ static void json_group(json *json, const eval_group *group, int compared) {
     json_close_object(json);
 }
 
-/* Tells whether there are more figures than one process's. */
+/* Whether there are figures of more than one process. */
 static int has_groups(const eval_task *task) {
     return task->groups > 1 || task->procs[0] > 1;
 }
 
-/* Distances computed a query. */
+/* Distances computed per query. */
 static double evaluations_of(const eval_task *task, const eval_point *point) {
     return (double)point->counts.evaluations / (double)task->nq;
 }

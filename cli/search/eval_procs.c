@@ -25,12 +25,12 @@ typedef struct answer {
     int status;
     char message[1024]; /* set if status is not EXIT_DONE */
     eval_pass pass;
-    sl_index_numa numa; /* for a task with a policy */
+    sl_index_numa numa; /* set for a task with a policy */
 } answer;
 
 typedef struct process {
     pid_t pid;  /* 0: ended and waited for */
-    int socket; /* to it; -1: closed */
+    int socket; /* socket to the process; -1: closed */
     sl_index_numa numa;
 } process;
 
@@ -38,11 +38,11 @@ struct eval_procs {
     const eval_task *task;
     eval_gate *gate;
     size_t count, wanted;
-    struct pollfd *waits; /* `wanted` entries, as are the processes */
+    struct pollfd *waits; /* `wanted` entries, like the processes */
     process processes[];
 };
 
-/* 1: whole; 0: the other side is gone, or this process was interrupted. */
+/* Returns 1 when all is sent, 0 if the other side is gone or this process was interrupted. */
 static int send_all(int socket, const void *data, size_t size) {
     ssize_t sent;
     do
@@ -59,9 +59,9 @@ static int receive_all(int socket, void *data, size_t size) {
     return got == (ssize_t)size;
 }
 
-/* The life of one process. It opens the index, says so, and makes a pass for each request, until the other side
- * closes or a pass fails. */
-static void serve(const eval_task *task, size_t number, int socket, eval_gate *gate, float *latencies) {
+/* Runs one process: opens the index, says so, and runs a pass for each request, until the other side closes or a pass
+ * fails. */
+static void serve_passes(const eval_task *task, size_t number, int socket, eval_gate *gate, float *latencies) {
     answer answer = {.status = EXIT_DONE};
     sl_open_params params;
     sl_open_params_init(&params);
@@ -91,7 +91,8 @@ static void serve(const eval_task *task, size_t number, int socket, eval_gate *g
     sl_index_free(index);
 }
 
-/* A signal of the terminal reaches the whole group. The process that the user started deals with it. */
+/* Ignores signals of the terminal, which reach the whole process group. The process that the user started handles
+ * them. */
 static void leave_signals_to_parent(void) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
@@ -112,11 +113,12 @@ static int start_process(eval_procs *procs, float *latencies) {
     pid_t pid = fork();
     if (pid == 0) {
         leave_signals_to_parent();
-        /* The others' sockets, held open here, would never tell them that the parent is gone. */
+        /* Closes the other processes' sockets. If they stayed open here, those processes would not notice that the
+         * parent is gone. */
         for (size_t i = 0; i < procs->count; i++)
             close(procs->processes[i].socket);
         close(sockets[0]);
-        serve(procs->task, number, sockets[1], procs->gate, latencies + number * procs->task->nq);
+        serve_passes(procs->task, number, sockets[1], procs->gate, latencies + number * procs->task->nq);
         _exit(EXIT_DONE);
     }
     int status = pid < 0 ? report_unstarted(procs, number) : EXIT_DONE;
@@ -149,7 +151,7 @@ static int take_answer(process *process, eval_pass *pass) {
     return EXIT_DONE;
 }
 
-/* Takes answers in any order: one process may end without a word while another waits for it at the gate. */
+/* Reads answers in any order: one process may end silently while another waits for it at the gate. */
 static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
     for (size_t i = 0; i < count; i++)
         procs->waits[i] = (struct pollfd){procs->processes[i].socket, POLLIN, 0};
@@ -171,7 +173,7 @@ static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
     return interrupted() ? report_interrupted() : EXIT_DONE;
 }
 
-/* Closes the process's socket, at which an idle process ends by itself. */
+/* Closes the process's socket, which ends an idle process. */
 static void end_process(process *process) {
     close(process->socket);
     while (process->pid && waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)

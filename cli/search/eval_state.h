@@ -1,5 +1,5 @@
-/* An 'eval' under way, as its files share it. cmd_eval.c reads options and inputs, eval_sweep.c chooses what to
- * measure, eval_tell.c tells the results. */
+/* The state of `eval`, which its files share. cmd_eval.c reads options and inputs, eval_sweep.c chooses what to
+ * measure, eval_tell.c prints the results. */
 #ifndef CLI_SEARCH_EVAL_STATE_H
 #define CLI_SEARCH_EVAL_STATE_H
 
@@ -48,15 +48,15 @@ typedef struct eval_state {
     size_t memory_count;
 } eval_state;
 
-/* The setting with an ef that this command found, or the user gave. */
+/* The setting for an ef that this command found, or that the user gave. */
 static inline eval_setting own_setting(const eval_state *state, size_t ef) {
     return (eval_setting){.ef = ef, .rerank = state->options->rerank};
 }
 
-/* Compares two settings' places among the points: below 0, 0 or above 0. */
+/* Orders two settings: below 0, 0 or above 0. */
 int compare_settings(eval_setting a, eval_setting b);
 
-/* The largest of --procs. */
+/* The largest number of --procs. */
 size_t most_procs(const eval_options *options);
 
 /* Measures the points that --ef or --recall asks for, and fills the state's points, targets and memory. Returns an
@@ -65,7 +65,7 @@ int eval_sweep(eval_state *state);
 
 /* Draws --plot. Returns an exit status. */
 int eval_draw(const eval_state *state);
-/* Tells the results on stdout, as text or as JSON. Warns on stderr if the truth is no better than chance. */
+/* Prints the results on stdout, as text or as JSON. Warns on stderr if the truth is no better than chance. */
 void eval_tell(const eval_state *state);
 
 #endif

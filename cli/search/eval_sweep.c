@@ -25,7 +25,7 @@ int compare_settings(eval_setting a, eval_setting b) {
                        : by_recall;
 }
 
-/* The point of this setting, measured if it is new; `repeat` as for eval_measure. NULL, reported: failure. */
+/* The point of this setting, measured if it is new. `repeat`: see eval_measure. NULL: failure, reported. */
 static eval_point *point_of(eval_state *state, eval_setting setting, size_t repeat) {
     size_t at = 0;
     while (at < state->count && compare_settings(state->points[at].setting, setting) < 0)
@@ -48,7 +48,7 @@ static eval_point *point_of(eval_state *state, eval_setting setting, size_t repe
     return &state->points[at];
 }
 
-/* The smallest depth of the best recall measured. Tuned settings are measured only after all of these. */
+/* The smallest ef with the best recall so far. Tuned settings are measured only after all of these. */
 static size_t best_ef(const eval_state *state) {
     const eval_point *best = NULL;
     for (size_t i = 0; i < state->count; i++) {
@@ -58,8 +58,8 @@ static size_t best_ef(const eval_state *state) {
     return best ? best->setting.ef : state->options->k;
 }
 
-/* Finds a depth that reaches the recall, by doubling: *below fails (or is k - 1), *ef does not. *ef is 0 if the
- * recall is out of reach. The largest depth fails then, or two doublings found nothing more. */
+/* Doubles ef until it reaches the recall: *below fails (or is k - 1), *ef reaches it. *ef is 0 if the recall is out of
+ * reach: the largest ef fails, or two doublings found nothing more. */
 static int bracket_ef(eval_state *state, double recall, size_t *below, size_t *ef) {
     size_t largest = largest_ef(state), stalls = 0;
     double last = -1;
@@ -77,7 +77,7 @@ static int bracket_ef(eval_state *state, double recall, size_t *below, size_t *e
     return EXIT_DONE;
 }
 
-/* Finds the smallest ef that reaches the recall, by halves between one that fails and one that does not. */
+/* Finds the smallest ef that reaches the recall, by bisection. */
 static int find_ef(eval_state *state, double recall, size_t *out) {
     size_t below, ef;
     int status = bracket_ef(state, recall, &below, &ef);
@@ -98,24 +98,28 @@ static int find_ef(eval_state *state, double recall, size_t *out) {
     return status;
 }
 
-/* Takes the settings that the index holds for the recall, or else finds the smallest ef that reaches it on these
+/* Takes the index's stored settings for the recall. Without them, finds the smallest ef that reaches it on these
  * queries. */
 static int find_setting(eval_state *state, double recall, eval_setting *out, int *is_tuned) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
     *is_tuned = !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= largest_ef(state);
-    *out = *is_tuned
-               ? (eval_setting){tuned.ef, tuned.rerank, tuned.stop, tuned.probes, tuned.probes_one, tuned.groups, 0}
-               : own_setting(state, 0);
-    /* Not all stored settings serve a filter, so that the library chooses among them. */
+    *out = *is_tuned ? (eval_setting){.ef = tuned.ef,
+                                      .rerank = tuned.rerank,
+                                      .stop = tuned.stop,
+                                      .probes = tuned.probes,
+                                      .probes_one = tuned.probes_one,
+                                      .groups = tuned.groups}
+                     : own_setting(state, 0);
+    /* Not all stored settings fit a filter, so the library chooses among them. */
     if (*is_tuned && state->task.filter) *out = (eval_setting){.ef = tuned.ef_alone, .recall = recall};
-    /* A search that is given the recall does the same. */
+    /* A search with the recall does the same. */
     if (state->task.nq / thread_count(state->task.threads) < SL_SCAN_LEAST) out->probes = out->probes_one;
     return *is_tuned ? EXIT_DONE : find_ef(state, recall, &out->ef);
 }
 
-/* Finds the settings by single passes, then measures what was found in full. */
+/* Finds the settings by single passes, then measures each in full. */
 static int measure_targets(eval_state *state) {
     const fraction_list *recall = &state->options->recall;
     eval_setting found[OPTION_LIST_MAX];
@@ -131,7 +135,7 @@ static int measure_targets(eval_state *state) {
         state->targets[i].recall = recall->values[i];
         state->targets[i].reached = point->recall >= recall->values[i];
     }
-    /* The points' places are known once all points are there. */
+    /* Places are final only when all points exist. */
     for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
         const eval_point *point = point_of(state, found[i], 0);
         if (!point) return EXIT_FAILED;

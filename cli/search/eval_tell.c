@@ -5,7 +5,7 @@
 #include "cli/index/sampled_check.h"
 #include "cli/search/eval_state.h"
 
-/* Codes are examined where no setting finds more. */
+/* Examines codes if no setting reaches this recall. */
 #define LOW_RECALL 0.95
 
 size_t most_procs(const eval_options *options) {
@@ -15,7 +15,7 @@ size_t most_procs(const eval_options *options) {
     return most;
 }
 
-/* Tells whether the point's setting was not stored by tuning. */
+/* Whether the point's setting does not come from tuning. */
 static int is_own(const eval_state *state, const eval_point *point) {
     return compare_settings(point->setting, own_setting(state, point->setting.ef)) == 0;
 }
@@ -66,8 +66,8 @@ static void print_procs(const count_list *procs) {
     printf(" process%s", procs->count == 1 && procs->values[0] == 1 ? "" : "es");
 }
 
-/* Prints the tuned settings. The rows below tell an ef, which a scan does not use. On a processor that cannot scan,
- * searches walk by that ef. */
+/* Prints the tuned settings. The rows below show an ef, which a scan does not use. On a processor that cannot scan,
+ * searches walk with that ef. */
 static void print_tuned_heading(double recall, const eval_setting *setting) {
     printf("\nas tuned for recall %.4g, re-ranking %zu", recall, setting->rerank);
     if (setting->probes) printf("; this batch scans %zu partitions", setting->probes);
@@ -109,7 +109,8 @@ static void print_text(const eval_state *state) {
     eval_print_memory(state->memory, state->memory_count);
 }
 
-/* Warns of codes that lose neighbours, or else of a truth that names the index's ids, but of other vectors. */
+/* Warns of codes that lose neighbours. Otherwise warns of a truth that has the index's ids but belongs to other
+ * vectors. */
 static void warn_of_truth(const eval_state *state) {
     double best = 0;
     for (size_t i = 0; i < state->count; i++)

@@ -20,7 +20,7 @@ typedef struct worker {
     pthread_t thread;
     sl_searcher *searcher;
     int64_t began, ended;
-    size_t asked; /* valid until then */
+    size_t asked; /* the count at that time */
     sl_search_stats counts;
 } worker;
 
@@ -32,9 +32,9 @@ struct eval_threads {
     sl_filter *filter; /* NULL: none */
     pid_t parent;
     uint64_t *ids; /* (nq, k) of the last pass */
-    size_t *cpus;  /* one a worker; NULL: not pinned */
+    size_t *cpus;  /* one per worker; NULL: not pinned */
     worker *workers;
-    size_t room; /* the largest ef that the searchers are for; 0: there are none yet */
+    size_t room; /* largest ef of the searchers; 0: no searchers yet */
     /* of the current pass */
     eval_setting setting;
     eval_gate *gate;
@@ -45,14 +45,14 @@ struct eval_threads {
     char message[640];
 };
 
-/* Stops the pass. The first failure's message is kept for the thread that reports. */
+/* Stops the pass. Keeps the first failure's message for the thread that reports. */
 static void fail_pass(eval_threads *threads, const char *message) {
     int none = 0;
     if (atomic_compare_exchange_strong(&threads->failed, &none, 1))
         snprintf(threads->message, sizeof threads->message, "%s", message);
 }
 
-static int pin(eval_threads *threads, const size_t *cpus, size_t count) {
+static int pin_thread(eval_threads *threads, const size_t *cpus, size_t count) {
     if (!cpus || cpu_pin(cpus, count) == 0) return 1;
     char message[128];
     snprintf(message, sizeof message, "cannot run on CPU %zu: %s; 'taskset -p $$' shows those allowed", cpus[0],
@@ -76,7 +76,7 @@ static sl_search_params search_params(const eval_threads *threads) {
     return params;
 }
 
-/* Comes to the gate and waits for the others. Returns 0 if they need not be waited for. */
+/* Waits at the gate for the other processes. Returns 0 if it need not wait for them. */
 static int pass_gate(const eval_threads *threads) {
     eval_gate *gate = threads->gate;
     atomic_fetch_add(&gate->arrived, 1);
@@ -87,7 +87,7 @@ static int pass_gate(const eval_threads *threads) {
     return 1;
 }
 
-static void ask(worker *worker) {
+static void ask_queries(worker *worker) {
     eval_threads *threads = worker->owner;
     const eval_task *task = threads->task;
     sl_search_params params = search_params(threads);
@@ -96,7 +96,7 @@ static void ask(worker *worker) {
     int alone = 0;
     int64_t before = worker->began = now_ns();
     for (;;) {
-        /* Other processes are idle from here on, and the rest of the pass measures nothing beside them. */
+        /* A process has finished, so the rest of the pass runs beside idle processes and is not measured. */
         if (!alone && atomic_load_explicit(&threads->gate->finished, memory_order_relaxed)) {
             alone = 1;
             worker->asked = asked;
@@ -127,13 +127,13 @@ static void ask(worker *worker) {
 static void *run_worker(void *argument) {
     worker *worker = argument;
     atomic_int *go = &worker->owner->go;
-    int pinned = pin(worker->owner, worker->cpu, 1);
+    int pinned = pin_thread(worker->owner, worker->cpu, 1);
     while (atomic_load_explicit(go, memory_order_acquire) == GO_WAIT)
         sched_yield();
     worker->began = worker->ended = 0;
     worker->asked = 0;
     worker->counts = (sl_search_stats){0};
-    if (pinned && atomic_load(go) == GO_RUN) ask(worker);
+    if (pinned && atomic_load(go) == GO_RUN) ask_queries(worker);
     return NULL;
 }
 
@@ -186,15 +186,15 @@ int eval_threads_create(const eval_task *task, sl_index *index, size_t first_thr
     return status;
 }
 
-/* A search with a filter may walk deeper than ef: as deep as sl_index_search lets it. */
+/* A filtered search may walk deeper than ef: as deep as sl_index_search lets it. */
 static size_t room_beside_filter(size_t ef) {
     size_t room = 8 * ef < 1024 ? 1024 : 8 * ef;
     return room < SL_MAX_EF ? room : SL_MAX_EF;
 }
 
-/* Makes searchers for walks as deep as this, and for somewhat deeper ones, so that few are made while a depth is
- * looked for. Searchers for the deepest walk of all would take memory that a real process does not need. */
-static int make_room(eval_threads *threads, size_t ef) {
+/* Makes searchers for walks of this depth and somewhat more, so that a search for a depth makes few of them. Searchers
+ * for the deepest possible walk would take memory that a real process does not need. */
+static int make_searchers(eval_threads *threads, size_t ef) {
     const eval_task *task = threads->task;
     if (ef <= threads->room) return EXIT_DONE;
     size_t room = ef < SL_MAX_EF / 2 ? ef + ef / 2 : SL_MAX_EF;
@@ -210,7 +210,7 @@ static int make_room(eval_threads *threads, size_t ef) {
     return EXIT_DONE;
 }
 
-static int contains(const uint64_t *sorted, size_t n, uint64_t id) {
+static int contains_id(const uint64_t *sorted, size_t n, uint64_t id) {
     size_t low = 0;
     while (n) {
         size_t half = n / 2;
@@ -230,11 +230,11 @@ static double recall_of(const eval_threads *threads) {
     size_t hits = 0;
     for (size_t q = 0; q < task->nq; q++)
         for (size_t i = 0; i < task->k; i++)
-            hits += (size_t)contains(task->truth + q * task->wanted, task->wanted, threads->ids[q * task->k + i]);
+            hits += (size_t)contains_id(task->truth + q * task->wanted, task->wanted, threads->ids[q * task->k + i]);
     return (double)hits / ((double)task->nq * (double)task->wanted);
 }
 
-/* Runs the workers, and this thread as the first of them. Returns once all have ended. */
+/* Runs the workers; this thread is the first of them. Returns when all have ended. */
 static int run_workers(eval_threads *threads) {
     size_t started = 1, count = threads->task->threads;
     int error = 0;
@@ -261,13 +261,13 @@ static int keep_going(void *ctx, uint64_t done, uint64_t total) {
     return interrupted();
 }
 
-/* OpenMP makes its threads at the first batch. They may run where the calling thread may run. */
+/* Runs a batch. OpenMP makes its threads at the first batch. They may run on the calling thread's CPUs. */
 static int run_batch(eval_threads *threads, eval_pass *pass) {
     const eval_task *task = threads->task;
     sl_search_params params = search_params(threads);
     sl_search_stats stats;
     params.progress = keep_going;
-    int pinned = pin(threads, threads->cpus, task->threads), open = pass_gate(threads);
+    int pinned = pin_thread(threads, threads->cpus, task->threads), open = pass_gate(threads);
     if (!pinned) return report_failure("%s", threads->message);
     if (!open) return report_interrupted();
     pass->began = now_ns();
@@ -280,10 +280,10 @@ static int run_batch(eval_threads *threads, eval_pass *pass) {
     return EXIT_DONE;
 }
 
-/* Adds up the workers' figures, one query a call. */
+/* Runs one query per call, and adds up the workers' figures. */
 static int run_single(eval_threads *threads, eval_pass *pass) {
     size_t ef = threads->setting.ef, k = threads->task->k;
-    int status = make_room(threads, ef > k ? ef : k);
+    int status = make_searchers(threads, ef > k ? ef : k);
     if (status == EXIT_DONE) status = run_workers(threads);
     if (status != EXIT_DONE) return status;
     pass->began = INT64_MAX;

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Counts of queries by strategy, by the names that --json gives them. */
+/* Counts of queries by strategy, with their names in --json. */
 static const struct {
     const char *name;
     size_t at;
