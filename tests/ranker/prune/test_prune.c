@@ -1,4 +1,4 @@
-/* Pruning: which units and weights go, what stays the same, the training that follows, and what is refused. */
+/* Pruning: which units and weights go, what stays the same, the training afterwards, and what is refused. */
 #include "base/random.h"
 #include "ranker/prune/importance.h"
 #include "ranker/prune/unit_pruning.h"
@@ -107,7 +107,8 @@ START_TEST(the_least_important_go) {
     sl_prune_params params = cutting(0.5, 0, 0);
     choose(&shape, importance, &params, kept, &out);
     ck_assert_mem_eq(kept, half, sizeof half);
-    /* Four tenths: of all layers 0.1, 0.5, 1 and 2; of each layer half, as a smaller share is 3 units only. */
+    /* A share of 0.4 cuts units 0.1, 0.5, 1 and 2 over all layers. Per layer it cuts half of each, because a smaller
+     * share is only 3 units. */
     params.units = 0.4;
     choose(&shape, importance, &params, kept, &out);
     ck_assert_uint_eq(out.width[1], 4);
@@ -117,14 +118,14 @@ START_TEST(the_least_important_go) {
     choose(&shape, importance, &params, kept, &out);
     ck_assert_uint_eq(out.width[1], 3);
     ck_assert_uint_eq(out.width[2], 2);
-    /* Rounded up to multiples, the best of those that were cut come back. */
+    /* Rounding up to multiples brings back the best cut units. */
     params.per_layer = 0;
     params.multiple = 3;
     choose(&shape, importance, &params, kept, &out);
     ck_assert_uint_eq(out.width[1], 6);
     ck_assert_uint_eq(out.width[2], 3);
     ck_assert(kept[6] && !kept[8]);
-    /* By multiply-adds: 5 * 6 + 6 * 4 + 4 = 58 of which 29 may stay. 4 and 2 units have 30. */
+    /* By multiply-adds: 29 of 5 * 6 + 6 * 4 + 4 = 58 may stay. 4 and 2 units have 30. */
     params = cutting(0, 0.5, 0);
     choose(&shape, importance, &params, kept, &out);
     ck_assert_uint_le(sl_net_multiply_adds(&out), 29);
@@ -140,7 +141,7 @@ START_TEST(the_least_important_go) {
 }
 END_TEST
 
-/* The change of the loss by a unit, from losses with the unit's output made a little smaller. */
+/* The change of the loss without a unit, from losses with its output slightly smaller. */
 START_TEST(taylor_is_the_change_of_the_loss) {
     char spec[PLANTED_SPEC];
     sl_features *features;
@@ -181,7 +182,7 @@ START_TEST(taylor_is_the_change_of_the_loss) {
 }
 END_TEST
 
-/* A model with units of no weight behind them. Returns it; *base has the same weights but for those. */
+/* Makes a model with units whose outgoing weights are 0. *base has the same weights otherwise. */
 static sl_ranker *with_idle_units(const sl_ranker *base) {
     static float weights[24 * 16], last[16];
     sl_tensor tensor;
@@ -229,7 +230,7 @@ START_TEST(idle_units_go_and_scores_stay) {
             ck_assert_float_eq_tol(one[r], other[r], with_rows ? 1e-3f : 1e-5f);
         free(one);
         free(other);
-        /* The file of the narrower model is a model's like others. */
+        /* The narrower model's file opens like any model's. */
         sl_ranker *opened;
         ck_ok(sl_ranker_save(narrow, place.path, NULL));
         ck_ok(sl_ranker_open(place.path, NULL, &opened));
@@ -256,7 +257,7 @@ START_TEST(half_the_units_rank_nearly_as_well) {
     double before = measured(base).auc, after = measured(taylor).auc;
     ck_assert_msg(after > before - 0.01, "AUC %g, then %g", before, after);
     sl_ranker_free(taylor);
-    /* The narrow net ranks at once, and better than a random one. */
+    /* The narrow net ranks without training, and better than a random one. */
     training.teacher = NULL;
     training.epochs = 1;
     training.rate_scale = 1e-9;
@@ -353,7 +354,7 @@ START_TEST(a_sparse_model_is_trained) {
     ck_ok(sl_ranker_get_info(sparse, &info));
     ck_assert_uint_eq(info.dense_zeros, report.dense_zeros);
     sl_ranker_free(sparse);
-    /* Without rows the weights go at once; units and weights go together. */
+    /* Without rows, all weights are cut at once. Units and weights can go together. */
     params.units = 0.25;
     params.criterion = SL_PRUNE_NORM;
     ck_ok(sl_ranker_prune(base, NULL, NULL, &params, NULL, &sparse, &report));

@@ -1,5 +1,5 @@
-/* The search for precisions. No faster choice is within the bound: all models are made and measured one by one. The
- * error of a drop is compared with the error of a mean. */
+/* The search for precisions. The test makes and measures all models one by one: no faster choice is within the bound.
+ * The error of a drop is compared with the error of a mean. */
 #include "ranker/quantise/judge.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -64,7 +64,7 @@ static void take(void *ctx, const sl_trial *trial) {
     one->tables = trial->tables;
 }
 
-/* Tables stay floats: most tests look at the layers alone. */
+/* Tables stay floats, because most tests look only at layers. */
 static sl_precision_search_params within(double max_drop) {
     static sl_quantize_params floats;
     sl_precision_search_params params;
@@ -92,7 +92,7 @@ static double rmse_of(const sl_ranker *ranker) {
     return metrics.rmse;
 }
 
-/* Makes the trial's model by itself and measures it. */
+/* Makes the trial's model on its own and measures it. */
 static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated, const struct one_trial *trial) {
     static const sl_calibration methods[] = {SL_CALIBRATION_MINMAX, SL_CALIBRATION_QUANTILE, SL_CALIBRATION_ENTROPY,
                                              SL_CALIBRATION_MSE};
@@ -111,8 +111,8 @@ static double made_alone(const sl_ranker *model, const sl_calibrated *calibrated
     return rmse;
 }
 
-/* Each choice is judged once. A third of the choices become models, whose drops are those judged, but for rounding.
- * A model's layers give codes to one another, and judged layers give floats. */
+/* Each choice is measured once. A third of them become models with the same drops, up to rounding: a model's layers
+ * pass codes to one another, and measured layers pass floats. */
 static void check_drops(const sl_ranker *model, const trials *all) {
     sl_allocator allocator = sl_allocator_of(NULL);
     const sl_draw draw = {.rows = ROWS};
@@ -126,7 +126,7 @@ static void check_drops(const sl_ranker *model, const trials *all) {
     for (size_t i = 0; i < all->count; i++) {
         double drop = i % 3 ? all->of[i].drop : made_alone(model, &calibrated, &all->of[i]) - base;
         ck_assert_double_eq_tol(all->of[i].drop, drop, 0.002 * drop + 1e-7);
-        /* Labels are the scores of F32, which are its logits. */
+        /* Labels are the F32 scores, which are logits here. */
         ck_assert_double_eq_tol(all->of[i].error, all->of[i].drop, 1e-6);
         for (size_t j = 0; j < i; j++) {
             int same = 1;
@@ -141,8 +141,8 @@ static void check_drops(const sl_ranker *model, const trials *all) {
     sl_rows_buffer_free(&drawn);
 }
 
-/* The trial that a search within the bound must end with: the lowest cost, then the least drop. NULL: none is within.
- */
+/* The trial that a bounded search must end with: the lowest cost, then the least drop. NULL: none is within the
+ * bound. */
 static const struct one_trial *best_within(const trials *all, double bound) {
     const struct one_trial *best = NULL;
     for (size_t i = 0; i < all->count; i++) {
@@ -185,7 +185,7 @@ START_TEST(no_faster_choice_is_within) {
 }
 END_TEST
 
-/* Some choice of equal cost has better luck on these labels, and worse logits. */
+/* Another choice of equal cost is luckier on these labels, but its logits are worse. */
 START_TEST(the_nearest_of_equal_cost_is_taken) {
     static trials all;
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
@@ -209,8 +209,8 @@ START_TEST(the_nearest_of_equal_cost_is_taken) {
 }
 END_TEST
 
-/* The trial that a search with tables of every type must end with: the lowest cost within the bound, then the fewest
- * bits a table, then the nearest logits. */
+/* The trial that a search over all table types must end with: the lowest cost within the bound, then the fewest bits
+ * per table, then the nearest logits. */
 static const struct one_trial *best_of_all_types(const trials *all, double bound) {
     static const int order[] = {[SL_TABLE_I4] = 0, [SL_TABLE_I8] = 1, [SL_TABLE_F32] = 2};
     const struct one_trial *best = NULL;
@@ -254,7 +254,7 @@ START_TEST(tables_of_every_type_are_searched) {
         ck_assert_double_eq(report.drop, best->drop);
         ck_assert_int_eq(report.tables, best->tables);
         found[best->tables]++;
-        /* The least cost within the bound at once: no other type is looked at. */
+        /* The least cost is within the bound at once, so the search tries no other type. */
         if (best->cost == some.of[0].cost && best->tables == SL_TABLE_I4)
             ck_assert_int_eq(some.of[some.count - 1].tables, SL_TABLE_I4);
     }
@@ -279,7 +279,7 @@ START_TEST(threads_find_the_same) {
 }
 END_TEST
 
-/* Few scores kept at a time are the same scores, and little memory. */
+/* Measuring in parts gives the same values with less memory. */
 START_TEST(parts_of_a_set_are_the_set) {
     enum { OPTIONS = 3, ALL = OPTIONS * OPTIONS * OPTIONS };
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]);
@@ -320,7 +320,7 @@ END_TEST
  * Ends of searches
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* One output: coding the inputs takes longer than it saves. */
+/* With one output, coding the inputs costs more than it saves. */
 START_TEST(slower_layers_are_no_result) {
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, "\"hidden\": [1]"), *made;
     sl_precision_search_params params = within(1);
@@ -357,7 +357,7 @@ static sl_ranker *dead_behind(const char *bias) {
     return made;
 }
 
-/* bf16 needs no rows, and a row ranges itself in dynamic INT8. A static range alone needs inputs other than 0. */
+/* bf16 needs no rows, and in dynamic INT8 each row has its own range. Only a static range needs inputs other than 0. */
 START_TEST(precisions_that_are_left_out_ask_for_nothing) {
     sl_ranker *model = dead_behind(_i ? "dense.1.bias" : "dense.0.bias"), *made;
     for (int strategy = SL_STRATEGY_EXHAUSTIVE; strategy <= SL_STRATEGY_BAYESIAN; strategy++)
@@ -388,7 +388,7 @@ START_TEST(precisions_that_are_left_out_ask_for_nothing) {
 }
 END_TEST
 
-/* A source that has a row less at each reading. */
+/* A source that loses a row at each reading. */
 typedef struct shrinking {
     const sl_rows *of;
     size_t readings;
@@ -476,7 +476,7 @@ static double error_of_mean(const sl_ranker *first, const sl_ranker *second) {
     return sqrt((squares - sum * sum / ROWS) / (ROWS - 1) / ROWS);
 }
 
-/* A model whose embeddings are so large that their codes tell. */
+/* A model with embeddings so large that coding them matters. */
 static sl_ranker *embedded(void) {
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     sl_tensor tensor;
@@ -496,15 +496,15 @@ static sl_ranker *embedded(void) {
     return model;
 }
 
-/* Logloss is a mean, whose error is known. Tables in codes count: the base has tables of floats. 20 blocks estimate a
- * deviation with a deviation of a sixth of it. */
+/* Logloss is a mean with a known error. Coded tables count, because the base has tables of floats. A deviation
+ * estimated from 20 blocks has a deviation of a sixth. */
 START_TEST(the_error_is_that_of_a_mean) {
     sl_ranker *model = embedded(), *made;
     sl_quantize_params how;
     sl_precision_search_params params = within(1);
     sl_quantize_params_init(&how);
     how.tables = (sl_table_type)_i;
-    /* With tables in codes, most of the drop is theirs. */
+    /* Coded tables cause most of the drop. */
     how.keep = (const char *const[]){"dense.0", "dense.1"};
     how.calibration = SL_CALIBRATION_MINMAX;
     how.keep_count = _i == SL_TABLE_F32 ? 0 : 2;
@@ -521,7 +521,7 @@ START_TEST(the_error_is_that_of_a_mean) {
 }
 END_TEST
 
-/* One row, or one group, is in one block: nothing can be left out. */
+/* One row, or one group, fills one block: nothing can be left out. */
 START_TEST(one_block_has_no_error) {
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]), *made;
     sl_precision_search_params params = within(1);

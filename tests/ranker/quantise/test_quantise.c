@@ -1,4 +1,4 @@
-/* Quantised models: what calibration makes of layers, layers of other tools, what is refused, and files. */
+/* Quantised models: calibrated layers, layers of other tools, refusals, and files. */
 #include "base/random.h"
 #include "ranker/quantise/judge.h"
 #include "ranker/quantise/quantise.h"
@@ -66,7 +66,7 @@ START_TEST(scores_stay_near) {
         worst = fmax(worst, fabs((double)exact[r] - (double)coded[r]));
         moved += exact[r] != coded[r];
     }
-    /* Entropy clips more than scores of an untrained net bear. */
+    /* Entropy clips more than an untrained net's scores can take. */
     ck_assert_double_lt(worst, params.calibration == SL_CALIBRATION_ENTROPY ? 0.3 : 0.03);
     ck_assert_double_gt(moved, ROWS / 2);
     for (size_t l = 0; l < LAYERS; l++) {
@@ -105,7 +105,7 @@ static float same(float value, size_t i, size_t columns) {
     return value;
 }
 
-/* A layer that is given other weights, or other biases, is one of floats; the others keep their codes. */
+/* A layer that gets other weights or biases becomes floats. The others keep their codes. */
 START_TEST(given_layers_become_floats) {
     static const char *const names[] = {"bias", "dense.0.weight", "dense.3.bias"};
     static const size_t layers[] = {SIZE_MAX, 0, 3};
@@ -148,7 +148,7 @@ static float coarse(float value, size_t i, size_t columns) {
     return i / columns == 3 ? 8 * value : value;
 }
 
-/* An input with a large weight makes the codes of the others coarse, and their mean error large. */
+/* An input with a large weight makes the other codes coarse, and their mean error large. */
 START_TEST(biases_make_up_for_the_mean) {
     sl_ranker *squared =
         planted_ranker(&rows, "\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
@@ -171,7 +171,7 @@ START_TEST(biases_make_up_for_the_mean) {
 }
 END_TEST
 
-/* With one row to calibrate on, the mean error is that row's, and nothing of it is left. */
+/* With one calibration row, the mean error is that row's, and the corrected biases remove it. */
 START_TEST(biases_make_up_for_the_only_row) {
     sl_ranker *squared =
         planted_ranker(&rows, "\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");
@@ -200,7 +200,7 @@ START_TEST(biases_make_up_for_the_only_row) {
 }
 END_TEST
 
-/* A large weight, and others that have a code each if the large one is clipped by a hundredth. */
+/* A large weight, and others that differ in codes only if the large one is clipped by a hundredth. */
 static float worth_a_clip(float value, size_t i, size_t columns) {
     (void)value;
     return i / columns == 0 ? -1 : 50 * 0.99f / 127;
@@ -225,7 +225,7 @@ START_TEST(codes_of_weights_are_symmetric) {
 }
 END_TEST
 
-/* As many rows as were asked for, the same for a seed and others for another, in the source's order. */
+/* Draws the requested number of rows, equal for equal seeds and different for others, in the source's order. */
 START_TEST(rows_are_drawn) {
     sl_allocator allocator = sl_allocator_of(NULL);
     for (size_t n = 1; n <= ROWS + 1; n = n == 1 ? 7 : n == 7 ? 500 : ROWS + (n == ROWS)) {
@@ -302,7 +302,7 @@ START_TEST(bad_calls_are_refused) {
     other = planted_changed(model, "dense.0.weight", huge);
     ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "the weights before it");
     sl_ranker_free(other);
-    /* Inputs and weights of the last layer are floats, and their products are not. */
+    /* Inputs and weights of the last layer fit a float, but their products do not. */
     sl_ranker *higher = planted_changed(model, "dense.2.weight", raised);
     other = planted_changed(higher, "dense.3.weight", raised);
     ck_fails(sl_ranker_quantize(other, &rows.source, NULL, &made), SL_EVALUE, "dense.3 in INT8");
@@ -315,7 +315,7 @@ START_TEST(bad_calls_are_refused) {
 }
 END_TEST
 
-/* Weights are the base's, rounded; nothing of the rows goes into the model, and half of the layers' bytes are left. */
+/* Weights are the base's, rounded. The rows have no effect, and the layers take half the bytes. */
 START_TEST(bf16_needs_no_rows) {
     sl_quantize_params params;
     sl_ranker *made, *again, *other;
@@ -380,7 +380,7 @@ END_TEST
  * Layers of other tools
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives a quantised model's layers to the model of floats that it was made from. */
+/* Copies a quantised model's layers for the model of floats that it was made from. */
 static void given_of(const sl_ranker *made, sl_quantized_layer given[LAYERS]) {
     for (size_t l = 0; l < LAYERS; l++) {
         const sl_layer_codes *codes = &made->coded.layers[l];
@@ -446,7 +446,7 @@ END_TEST
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether a copy of the block is read, with a part of it changed. */
+/* Whether a copy of the block opens with a part of it changed. */
 static int is_read(const sl_ranker *made, size_t at, const void *change, size_t size) {
     sl_allocator allocator = sl_allocator_of(NULL);
     void *block;
@@ -460,7 +460,7 @@ static int is_read(const sl_ranker *made, size_t at, const void *change, size_t 
     return status == SL_OK;
 }
 
-/* Every number of a block that a maker would not have written. */
+/* Every number of a block that no writer would write. */
 START_TEST(blocks_are_not_trusted) {
     sl_allocator allocator = sl_allocator_of(NULL);
     const float no_range[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-39f, 3e38f, 1e30f};
@@ -477,7 +477,7 @@ START_TEST(blocks_are_not_trusted) {
     const size_t scales = (size_t)((uint8_t *)parts.scales - made->coded.block);
     const size_t biases = (size_t)((uint8_t *)parts.biases - made->coded.block);
     ck_assert(is_read(made, range, &least, sizeof least) && is_read(made, range, &most, sizeof most));
-    /* 1e30 is a range by itself: here it meets a scale of weights with which it goes beyond floats. */
+    /* 1e30 is a valid range, but with this scale of weights it overflows floats. */
     memcpy(parts.scales, &most, sizeof most);
     for (size_t i = 0; i < sizeof no_range / sizeof *no_range; i++)
         ck_assert_msg(!is_read(made, range, &no_range[i], sizeof *no_range), "range %zu", i);
@@ -496,7 +496,7 @@ START_TEST(blocks_are_not_trusted) {
 }
 END_TEST
 
-/* Layers of floats, too, are checked: weights and biases. */
+/* Checks cover weights and biases of float layers too. */
 START_TEST(kept_layers_are_not_trusted) {
     const float none[] = {NAN, INFINITY, -INFINITY}, some = 7;
     sl_quantize_params params;
@@ -550,7 +550,7 @@ START_TEST(bf16_blocks_are_not_trusted) {
 }
 END_TEST
 
-/* As many inputs as sums of 32 bits hold, and one more. */
+/* As many inputs as 32-bit sums hold, and one more. */
 START_TEST(layers_are_not_too_wide) {
     sl_allocator allocator = sl_allocator_of(NULL);
     for (size_t more = 0; more < 2; more++) {
@@ -569,7 +569,7 @@ START_TEST(layers_are_not_too_wide) {
 }
 END_TEST
 
-/* The rows are finite, and are not said to be anything else. */
+/* The rows are finite, so the message blames the weights. */
 START_TEST(weights_that_overflow_are_blamed) {
     sl_ranker *squared =
         planted_ranker(&rows, "\"column\": \"value\", \"loss\": \"squared\"", NULL, "\"hidden\": [24, 16, 8]");

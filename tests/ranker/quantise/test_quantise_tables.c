@@ -1,5 +1,5 @@
-/* Models whose embedding tables are in codes: they predict as their decoded weights do, keep no floats, come back from
- * files, and no file of them does harm. */
+/* Models with coded embedding tables: they predict like their decoded weights, keep no floats, survive files, and no
+ * bad file does harm. */
 #include "base/random.h"
 #include "ranker/quantise/quantise_tables.h"
 #include "tests/support/check_main.h"
@@ -58,7 +58,7 @@ static sl_embedding_info embedding_of(const sl_ranker *ranker, size_t i) {
     return info;
 }
 
-/* Types of the tables: 0: all I8, 1: all I4, 2: by turns, floats too. */
+/* Table types: 0: all I8, 1: all I4, 2: alternating, with floats. */
 enum { MIXES = 3 };
 static void mix_types(int mix, sl_table_type types[MOST_TABLES]) {
     for (size_t t = 0; t < MOST_TABLES; t++)
@@ -82,7 +82,7 @@ static void predict(const sl_ranker *ranker, float scores[OUTPUTS * ROWS]) {
     sl_predictor_free(predictor);
 }
 
-/* The model with another one's embeddings, as floats. */
+/* The model with the other model's embeddings, as floats. */
 static sl_ranker *with_embeddings_of(const sl_ranker *other) {
     sl_tensor tensors[MOST_TABLES];
     size_t count = 0;
@@ -114,7 +114,7 @@ START_TEST(codes_predict_as_their_weights) {
 }
 END_TEST
 
-/* The types are told, and the floats are gone: memory is what the codes take. */
+/* The info shows the types, and memory is the size of the codes: the floats are gone. */
 START_TEST(floats_are_not_kept) {
     sl_table_type types[MOST_TABLES];
     sl_ranker *coded = coded_model(_i);
@@ -145,7 +145,7 @@ START_TEST(floats_are_not_kept) {
 }
 END_TEST
 
-/* A tensor of a coded table is its decoded rows, made once. */
+/* The tensor of a coded table is its decoded rows, computed once. */
 START_TEST(tensors_are_decoded) {
     sl_ranker *coded = coded_model(1);
     size_t before = info_of(coded).bytes, more = 0;
@@ -209,7 +209,7 @@ START_TEST(bad_calls_are_refused) {
     sl_embedding_info info = {.struct_size = sizeof info};
     ck_fails(sl_ranker_get_embedding(model, info_of(model).embeddings, &info), SL_EINVAL, "numbered from 0");
     ck_fails(sl_ranker_get_embedding(NULL, 0, &info), SL_EINVAL, "NULL");
-    /* A model without tables has none to code. */
+    /* A model without tables has nothing to code. */
     ck_ok(sl_ranker_with_tables(plain, NULL, &same));
     sl_ranker_free(same);
     sl_ranker_free(plain);
@@ -234,7 +234,7 @@ START_TEST(large_weights_are_refused) {
 }
 END_TEST
 
-/* A copy keeps its codes. A table that is given other weights becomes floats, and all others stay. */
+/* A copy keeps its codes. A table that gets other weights becomes floats, and all others stay. */
 START_TEST(other_weights_replace_codes) {
     float scores[OUTPUTS * ROWS], wanted[OUTPUTS * ROWS];
     sl_tensor given[3];
@@ -244,7 +244,7 @@ START_TEST(other_weights_replace_codes) {
     predict(copy, scores);
     ck_assert_mem_eq(scores, wanted, sizeof scores);
     ck_assert_uint_eq(info_of(copy).bytes, info_of(coded).bytes);
-    /* The weights that are given: a table's own as decoded, the first and the last tensor. */
+    /* The new weights: a table's own decoded ones, the first and the last tensor. */
     const size_t last = sl_ranker_tensor_count(coded) - 1;
     ck_ok(sl_ranker_get_tensor(coded, 3, &given[0]));
     ck_assert_str_eq(given[0].name, embedding_of(coded, 1).tensor);
@@ -268,7 +268,7 @@ START_TEST(other_weights_replace_codes) {
 }
 END_TEST
 
-/* All tables as floats are the model again. */
+/* All tables as floats give the same model again. */
 START_TEST(floats_are_the_model) {
     float scores[OUTPUTS * ROWS], wanted[OUTPUTS * ROWS];
     sl_table_type types[MOST_TABLES] = {0};
@@ -347,7 +347,7 @@ static sl_status open_and_use(void) {
     return status;
 }
 
-/* Bytes of a record that say what they may not, with every checksum put right. */
+/* Invalid bytes in a record, with every checksum corrected. */
 START_TEST(bad_records_are_refused) {
     static const struct {
         size_t at; /* in the record of table 1 */
@@ -384,7 +384,7 @@ START_TEST(bad_records_are_refused) {
 }
 END_TEST
 
-/* Rows may say anything: they decode to finite numbers. Sections may be short or missing. */
+/* Rows may hold anything: they decode to finite numbers. Sections may be short or missing. */
 START_TEST(sealed_lies_do_no_harm) {
     size_t size, opened = 0, refused = 0;
     sl_ranker *coded = coded_model(2);

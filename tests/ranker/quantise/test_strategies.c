@@ -1,4 +1,4 @@
-/* Strategies of the search for precisions: what each ends with, bounds, measures, tables, and memory that runs out. */
+/* Strategies of the search for precisions: results, bounds, measures, tables, and lack of memory. */
 #include "base/random.h"
 #include "ranker/quantise/judge.h"
 #include "ranker/quantise/quantise.h"
@@ -35,12 +35,12 @@ static void tear_down(void) {
 
 typedef struct told {
     size_t trials, cheaper_within;
-    double least_cost; /* of those within */
+    double least_cost; /* of the trials within the bound */
     int ordered;
     double last_cost;
 } told;
 
-/* The cost of a choice by docs/internals/precision.md, over the multiply-adds of floats. */
+/* A choice's cost by docs/internals/precision.md, divided by the multiply-adds of floats. */
 static double modelled(const sl_precision *precisions) {
     double cost = 0, floats = 0;
     for (size_t l = 0; l < LAYERS; l++) {
@@ -68,7 +68,7 @@ static void take_trial(void *ctx, const sl_trial *trial) {
     t->last_cost = trial->cost;
 }
 
-/* Tables stay floats, unless params say how: most tests look at the layers alone. */
+/* Tables stay floats unless params say otherwise, because most tests look only at layers. */
 static sl_status search(const sl_ranker *ranker, sl_precision_search_params *params, told *t, sl_ranker **made,
                         sl_precision_search_report *report) {
     static sl_quantize_params floats;
@@ -88,8 +88,8 @@ static double auc_of(const sl_ranker *ranker) {
     return metrics.auc;
 }
 
-/* Units of layer 0 grow by as much as their weights behind shrink: F32 gives the same, and layer 1's inputs are one
- * large number and many that its codes cannot tell apart. */
+/* Units of layer 0 grow by the factor by which their outgoing weights shrink. F32 gives the same, but layer 1's inputs
+ * are one large number and many that its codes cannot tell apart. */
 static float larger(float value, size_t i, size_t columns) {
     return i % columns == 2 ? 3e4f * value : value;
 }
@@ -125,7 +125,7 @@ START_TEST(the_search_keeps_its_bound) {
 }
 END_TEST
 
-/* Every strategy keeps the sensitive layer in F32, and none finds a faster model than all choices give. */
+/* Every strategy keeps the sensitive layer in F32, and none is faster than the best of all choices. */
 START_TEST(a_sensitive_layer_stays) {
     sl_ranker *ranker = sensitive();
     sl_precision_search_params params;
@@ -159,7 +159,7 @@ START_TEST(a_sensitive_layer_stays) {
 }
 END_TEST
 
-/* Numbers that codes cannot tell apart are no trouble for bf16: with it, the sensitive layer is faster than floats. */
+/* bf16 tells apart numbers that codes cannot, so it makes the sensitive layer faster than floats. */
 START_TEST(bf16_is_between_the_two) {
     sl_ranker *ranker = sensitive(), *made;
     sl_precision_search_params params;
@@ -192,7 +192,7 @@ START_TEST(bf16_is_between_the_two) {
 }
 END_TEST
 
-/* Without INT8 the greedy strategies begin with bf16. */
+/* Without INT8, the greedy strategies begin with bf16. */
 START_TEST(greedy_strategies_begin_with_bf16) {
     for (int strategy = SL_STRATEGY_ACCURACY_AWARE; strategy <= SL_STRATEGY_MSE; strategy++) {
         sl_precision_search_params params;
@@ -226,8 +226,8 @@ static void take_course(void *ctx, const sl_trial *trial) {
     c->costs[c->trials++] = trial->cost;
 }
 
-/* All choices of precision and calibration, of which few are judged: the best is found, by any seed, and the same
- * trials by the same. */
+/* Of all precisions and calibrations it measures few. It finds the best for any seed, and runs the same trials for the
+ * same seed. */
 START_TEST(the_bayesian_strategy) {
     sl_ranker *ranker = sensitive(), *made;
     sl_precision_search_params params;
@@ -267,7 +267,7 @@ START_TEST(the_bayesian_strategy) {
 }
 END_TEST
 
-/* Every choice is a little beyond the bound, but for one that is hardly cheaper than the base. */
+/* Every choice is slightly beyond the bound, except one that is barely cheaper than the base. */
 enum { NEEDLE_LAYERS = 5, NEEDLE_OPTIONS = 3, NEEDLE_CHOICES = 243 };
 typedef struct needle {
     size_t judged;
@@ -301,7 +301,7 @@ static sl_status needle_judge(void *ctx, const size_t *options, double *drop) {
     return SL_OK;
 }
 
-/* More choices are judged than those after which layers' weights are chosen anew. */
+/* Measures more choices than the number after which layer weights stay fixed. */
 START_TEST(the_bayesian_strategy_learns_on) {
     needle n = {0};
     sl_bayesian problem = {.layers = NEEDLE_LAYERS,
@@ -361,7 +361,7 @@ START_TEST(searches_end_early) {
 }
 END_TEST
 
-/* Tables in codes count against the bound as layers do: the base is the model with tables of floats. */
+/* Coded tables count against the bound like layers: the base is the model with tables of floats. */
 START_TEST(tables_in_codes) {
     sl_precision_search_params params;
     sl_precision_search_report report;

@@ -1,5 +1,4 @@
-/* Distillation, and beginning with a trained model: what each learns, that resuming gives the same bits, and what is
- * refused. */
+/* Distillation and warm starts: what each learns, that resuming gives the same bits, and what is refused. */
 #include "base/random.h"
 #include "ranker/train/train_step.h"
 #include "tests/support/check_main.h"
@@ -97,7 +96,7 @@ static double cross_entropy(const double *target, const double *logits, size_t o
     return log(sum) - agreement;
 }
 
-/* The loss of a row by its definition: (1 - soft) of the label's and soft * T^2 of the teacher's. */
+/* A row's loss by definition: (1 - soft) * the label's + soft * T^2 * the teacher's. */
 static double defined_loss(sl_loss loss, size_t outputs, const double *student, const double *teacher, double label,
                            double temperature, double soft) {
     double hard[MOST_OUTPUTS] = {0}, target[MOST_OUTPUTS], cooled[MOST_OUTPUTS], sum = 0;
@@ -227,7 +226,7 @@ START_TEST(a_student_needs_no_labels) {
         if (i == 0) ck_assert_msg(ours.auc > theirs.auc - 0.04, "AUC %g of %g", ours.auc, theirs.auc);
         if (i == 1) ck_assert_double_gt(ours.accuracy, theirs.accuracy - 0.05);
         if (i == 2) ck_assert_double_lt(ours.rmse, 2 * theirs.rmse);
-        /* Labels asked for are missed. */
+        /* With soft below 1, missing labels are an error. */
         params.soft = 0.9;
         ck_fails(sl_ranker_train(spec, &bare.source, NULL, &params, &student, NULL), SL_ENOTFOUND, "");
     }
@@ -271,7 +270,7 @@ START_TEST(training_begins_with_the_model) {
     params.init = start;
     params.epochs = 1;
     params.rate_scale = 1e-7;
-    /* Other rows: their values are looked up in the model's vocabularies, and the spec is the model's. */
+    /* Other rows: the model's vocabularies encode their values, and the spec is the model's. */
     ck_ok(sl_ranker_train(NULL, &few.source, NULL, &params, &tuned, NULL));
     for (size_t i = 0; i < sl_ranker_tensor_count(start); i++) {
         sl_tensor a, b;
@@ -288,7 +287,7 @@ START_TEST(training_begins_with_the_model) {
 }
 END_TEST
 
-/* Beginning with a model, the seed is that of the parameters: rows come in another order. */
+/* In a warm start, the seed of the parameters counts: rows come in another order. */
 START_TEST(the_seed_counts_with_a_model) {
     char spec[PLANTED_SPEC];
     sl_train_params params = planted_one_thread();
@@ -372,7 +371,7 @@ static void check_resumed(const char *spec, sl_train_params params) {
 START_TEST(interrupted_it_goes_on_to_the_same_bits) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(CLICK);
-    /* Long enough for the progress to be told. */
+    /* Long enough for a call of progress. */
     planted_spec(spec, CLICK, WIDE, LARGE, "\"epochs\": 100, \"batch\": 10, \"validation\": 0.1, \"patience\": 0", "");
     sl_train_params params = taught(teacher, 2, 0.5);
     check_resumed(spec, params);
@@ -411,7 +410,7 @@ START_TEST(other_trainings_are_refused) {
 }
 END_TEST
 
-/* Fails with SL_EINVAL and a message that holds `text`. */
+/* Expects SL_EINVAL and a message that contains `text`. */
 static void refuse(const char *spec, sl_train_params params, const char *text) {
     sl_ranker *none;
     ck_fails(sl_ranker_train(spec, &few.source, NULL, &params, &none, NULL), SL_EINVAL, text);
@@ -458,7 +457,7 @@ START_TEST(what_means_nothing_is_refused) {
 }
 END_TEST
 
-/* Rows that are others from one reading on. */
+/* Rows that change at some reading. */
 typedef struct fickle {
     const sl_rows *first, *then, *now;
     size_t changes_at, rewinds; /* readings, counted from 1 */
@@ -475,8 +474,8 @@ static sl_status fickle_rewind(void *ctx) {
     return f->now->rewind(f->now->ctx);
 }
 
-/* The teacher reads the rows last. There may then be more than there is room for, or fewer: of the training rows, or of
- * those to validate on. */
+/* The teacher reads the rows last. By then there may be more than fit, or fewer: of the training rows, or of the
+ * validation rows. */
 START_TEST(rows_that_change_are_refused) {
     char spec[PLANTED_SPEC];
     sl_ranker *teacher = teacher_of(CLICK);

@@ -1,5 +1,5 @@
-/* Forgetting in a training step: which values, how often, and what the values become. A model so trained says what is
- * usual of values that it does not know. */
+/* Forgetting in a training step: which values, how often, and what they become. The model then scores unknown values as
+ * usual ones. */
 #include "ranker/train/train_loop.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
@@ -48,7 +48,7 @@ static sl_trainer *trainer_of(const char *forget) {
     return trainer;
 }
 
-/* All rows in their order, as a step of that number has them. */
+/* All rows in order, as that step of a training sees them. */
 static void forget(sl_trainer *trainer, uint64_t seed, uint64_t step, size_t threads) {
     const sl_dataset *data = &trainer->data;
     ck_assert_int_eq(sl_minibatch_gather(&trainer->minibatch, data, data->train, data->train_count, threads), SL_OK);
@@ -77,12 +77,12 @@ static const uint32_t *bag_of(const sl_trainer *trainer, size_t row, size_t numb
     return ids + start[0];
 }
 
-/* How often each kind of thing was met. */
+/* How often each case occurred. */
 typedef struct tally {
     size_t kept, missing, unseen;
 } tally;
 
-/* A single value is what it was, or missing, or one of the buckets of unseen ones. */
+/* A single value stays, becomes missing, or becomes a bucket of unseen values. */
 static void count_id(const sl_trainer *trainer, size_t row, size_t number, uint32_t missing, uint32_t oov, tally *t) {
     uint32_t before = id_of(trainer, row, number, 1), now = id_of(trainer, row, number, 0);
     if (now == before)
@@ -96,7 +96,7 @@ static void count_id(const sl_trainer *trainer, size_t row, size_t number, uint3
     }
 }
 
-/* A bag that was not empty is what it was, or empty, or as many times an unseen value. */
+/* A nonempty bag stays, becomes empty, or repeats an unseen value as often as it had ids. */
 static void count_bag(const sl_trainer *trainer, size_t row, tally *t) {
     size_t before, now;
     const uint32_t *old = bag_of(trainer, row, TAGS, 1, &before), *ids = bag_of(trainer, row, TAGS, 0, &now);
@@ -116,7 +116,7 @@ static void count_bag(const sl_trainer *trainer, size_t row, tally *t) {
     t->kept += (size_t)!unseen;
 }
 
-/* Crosses are made of the ids after forgetting. */
+/* Crosses use the ids after forgetting. */
 static void check_crosses(const sl_trainer *trainer, size_t row) {
     const uint32_t a = id_of(trainer, row, A, 0), b = id_of(trainer, row, B, 0);
     const uint32_t ab = sl_cross_id(feature_of(trainer, AB), (uint32_t[]){a, b}, 2);
@@ -130,7 +130,7 @@ static void check_crosses(const sl_trainer *trainer, size_t row) {
         ck_assert_uint_eq(ids[i], sl_cross_id(feature_of(trainer, ATAGS), (uint32_t[]){a, tags[i]}, 2));
 }
 
-/* A share of some thousand draws, within five times its spread. */
+/* Checks a share of some thousand draws, within five standard deviations. */
 static void expect_share(size_t found, size_t of, double share, const char *what) {
     double spread = sqrt(share * (1 - share) / (double)of);
     ck_assert_msg(fabs((double)found / (double)of - share) < 5 * spread, "%s: %zu of %zu, which should be %g", what,
@@ -138,7 +138,8 @@ static void expect_share(size_t found, size_t of, double share, const char *what
 }
 
 START_TEST(a_share_is_forgotten) {
-    /* A value is forgotten by itself, with its side, or with both sides; a side as a whole, or its categories. */
+    /* A value is forgotten alone, with its side, or with both sides. A side is forgotten whole, or only its
+     * categories. */
     const double p = 0.2, any = 1 - 0.8 * 0.8 * 0.8, side = 1 - 0.9 * 0.9, own = 0.9 * 0.9 * 0.8;
     const double unseen = 0.9 * 0.9 - 0.8 * 0.8 + 0.8 * 0.8 * 0.1;
     sl_trainer *trainer = trainer_of("0.2");
@@ -152,7 +153,7 @@ START_TEST(a_share_is_forgotten) {
         count_id(trainer, r, XS, 4, 0, &xs);
         count_bag(trainer, r, &tags);
         check_crosses(trainer, r);
-        /* A number is forgotten with its side, or by itself where an indicator tells of it. */
+        /* A number is forgotten with its side, or alone if an indicator shows that. */
         x_known += x[0] == dense_of(trainer, r, X, 1)[0];
         ck_assert(x[0] == dense_of(trainer, r, X, 1)[0] || x[0] == 0);
         ck_assert(y[1] == 1 ? y[0] == 0 : y[0] == dense_of(trainer, r, Y, 1)[0]);
@@ -194,7 +195,7 @@ START_TEST(seed_and_step_decide) {
     ck_assert(!same_batch(one, other));
     forget(other, 4, 11, 1);
     ck_assert(!same_batch(one, other));
-    /* A training's steps are those since its beginning, so that each epoch forgets other values. */
+    /* Steps count since the training began, so each epoch forgets other values. */
     double loss, weight;
     sl_trainer *trainers[] = {one, other};
     for (size_t t = 0; t < 2; t++) {
@@ -238,7 +239,7 @@ END_TEST
 
 typedef enum hiding { UNSEEN, MISSING } hiding;
 
-/* Rows with values that no row has, or without values, in the columns that `hidden` names between spaces. */
+/* The mean score of rows with unseen or missing values in the columns that `hidden` names, separated by spaces. */
 static double mean_score(const sl_ranker *ranker, const planted *on, const char *hidden, hiding how) {
     sl_table table = on->table;
     sl_column columns[PLANTED_COLUMNS];
@@ -271,9 +272,9 @@ static double mean_score(const sl_ranker *ranker, const planted *on, const char 
     return sum / (double)on->rows;
 }
 
-/* Over seeds, the mean score is near the rate where categories are unseen or missing. That holds for one by one, for
- * all of them, and for all of an item's, as of a candidate that the item table lacks. With random numbers for the
- * weights of what is unknown, the spread about the rate was 0.15 and 0.14; it is 0.06. */
+/* Over seeds, the mean score is near the rate if categories are unseen or missing. That holds for one column, for all,
+ * and for all of an item's, as for a candidate that the item table lacks. With random weights for unknown values, the
+ * spread about the rate was 0.15 and 0.14; it is 0.06. */
 START_TEST(what_is_unknown_is_scored_as_usual) {
     static const char *const codings[] = {"\"oov\": 1", "\"hash\": 500"};
     static const char *const hidden[] = {" a ", " b ", " a b ", " b tags ", " a b tags "};
@@ -308,7 +309,7 @@ START_TEST(what_is_unknown_is_scored_as_usual) {
 }
 END_TEST
 
-/* Buckets of a hash that no row has: their embedding is the mean of the rows'. */
+/* Unused buckets of a hash: their embedding is the mean of the rows' embeddings. */
 START_TEST(unused_embeddings_are_the_mean) {
     if (!sl_net_has_onednn()) return;
     char spec[2000];
@@ -337,7 +338,7 @@ START_TEST(unused_embeddings_are_the_mean) {
             unused++;
             ck_assert_double_eq_tol((double)table[id * feature->dim + d], mean, 1e-6);
         }
-        /* No row has a value that is missing either, but steps have met the missing value. */
+        /* No row lacks a value either, but steps trained the missing value. */
         ck_assert_uint_eq(counts[0], 0);
         ck_assert(fabs((double)table[d] - mean) > 1e-6);
     }

@@ -1,6 +1,6 @@
-/* The steps of a training against the optimisers as they were published, in double arithmetic. They are AdaGrad (Duchi,
- * Hazan and Singer 2011) and Adam (Kingma and Ba 2015, Algorithm 1), over the layers and the embeddings, across epochs.
- * The optimisers' settings are far from the defaults and from one another, so that none can stand for another. */
+/* Compares training steps with the published optimisers in double arithmetic: AdaGrad (Duchi, Hazan and Singer 2011)
+ * and Adam (Kingma and Ba 2015, Algorithm 1), over the layers and the embeddings, across epochs. The settings are far
+ * from the defaults and from one another, so that none can stand for another. */
 #include "ranker/train/train_step.h"
 #include "tests/support/check_main.h"
 #include "tests/support/planted.h"
@@ -14,7 +14,7 @@ enum { ROWS = 60, EPOCHS = 3, MOST_DIM = 4 };
 
 static const double rate = 0.03, l2 = 0.4, beta1 = 0.6, beta2 = 0.95, epsilon = 0.2;
 
-/* A block of weights in double, and the moments of each. */
+/* A block of weights in double, with their moments. */
 typedef struct block {
     size_t size;
     double *weights, *first, *second, *decay;
@@ -41,7 +41,7 @@ static void block_free(block *b) {
     free(b->decay);
 }
 
-/* Step number `t`, from 1 on, of one weight. */
+/* Step number `t`, from 1, of one weight. */
 static void step_weight(const reference *r, block *b, size_t i, double gradient, double t) {
     double g = gradient + b->decay[i] * b->weights[i];
     if (!r->adam) {
@@ -55,7 +55,7 @@ static void step_weight(const reference *r, block *b, size_t i, double gradient,
     b->weights[i] -= rate * first / (sqrt(second) + epsilon);
 }
 
-/* L2 decays the matrices alone. */
+/* L2 decays only the matrices. */
 static void mark_decay(block *dense, const sl_net_shape *shape) {
     for (size_t layer = 0; layer < shape->layers; layer++)
         for (size_t i = sl_net_weight_at(shape, layer); i < sl_net_bias_at(shape, layer); i++)
@@ -80,7 +80,7 @@ static void reference_free(reference *r, size_t tables) {
     block_free(&r->dense);
 }
 
-/* The gradient of a row of a table is the sum over the batch's rows that have the id; rows that none has stay. */
+/* A table row's gradient is the sum over the batch's rows with that id. Rows without one stay. */
 static void step_table(reference *r, const sl_trainer *trainer, const sl_feature *feature, double t) {
     const sl_features *features = trainer->features;
     const sl_encoded *rows = &trainer->minibatch.rows;
@@ -105,7 +105,7 @@ static void expect_equal(const block *b, const float *weights, const char *what,
                       t, what, i, (double)weights[i], b->weights[i]);
 }
 
-/* Takes one step of the training, and the same step of the reference by the gradients that the training found. */
+/* Takes one training step, and the same step of the reference with the gradients of the training. */
 static void step_both(sl_trainer *trainer, reference *r, double t) {
     double loss, weight;
     const sl_features *features = trainer->features;
@@ -156,7 +156,7 @@ START_TEST(steps_are_the_published_ones) {
         for (trainer->position.minibatch = 0; trainer->position.minibatch < batches; trainer->position.minibatch++)
             step_both(trainer, &r, ++t);
     }
-    /* A bias that decayed would have to be seen. */
+    /* A decayed bias would show. */
     const float *bias = trainer->weights.dense + sl_net_bias_at(&trainer->shape, 0);
     double most = 0;
     for (size_t i = 0; i < trainer->shape.width[1]; i++)

@@ -1,5 +1,5 @@
-/* Training in bf16 and fp16: that it learns as well, what it tells of itself, and what it does when gradients overflow.
- * Linked so that the gradients can be made to overflow. */
+/* Training in bf16 and fp16: that it learns as well, what it reports, and what it does when gradients overflow. The
+ * link wraps backward, so the test can make gradients overflow. */
 #include "ranker/net/net.h"
 #include "ranker/train/train_precision.h"
 #include "tests/support/check_main.h"
@@ -20,13 +20,13 @@ enum { WATCHED = 256, MOST_OVERFLOWS = 3 };
 
 static planted rows, held_out;
 
-/* The calls of backward: which of them overflow, and what is seen at each. */
+/* The calls of backward: which ones overflow, and what each call sees. */
 static struct watch {
     size_t calls;
     size_t overflow_at[MOST_OVERFLOWS]; /* calls, counted from 1 */
     int always;
-    float first_gradient;    /* by the first logit, at the first call */
-    float weights[WATCHED];  /* the first of the layers', at the last call */
+    float first_gradient;    /* gradient by the first logit, at the first call */
+    float weights[WATCHED];  /* first weights of the layers, at the last call */
     size_t unchanged;        /* calls that found the weights of the call before */
     float moves[4][WATCHED]; /* how far the weights had moved at the calls after the first */
 } watch;
@@ -189,7 +189,7 @@ START_TEST(what_is_taken_is_told) {
     ck_assert_int_eq(report.emulated, 0);
     ck_assert_double_eq(report.loss_scale, 0);
     sl_ranker_free(ranker);
-    /* Nobody asked. */
+    /* No precision was chosen. */
     told.count = 0;
     params.precision = SL_TRAIN_DEFAULT;
     report = train(DEEP, SHORT, &params, &ranker);
@@ -219,7 +219,7 @@ START_TEST(the_scale_adapts) {
     ck_assert_double_eq(state.loss_scale, 65536);
     sl_precision_good_step(&state);
     ck_assert_double_eq(state.loss_scale, 131072);
-    /* An overflow begins the count anew. */
+    /* An overflow restarts the count. */
     for (size_t i = 0; i < 1999; i++)
         sl_precision_good_step(&state);
     ck_assert_int_eq(sl_precision_overflow(&state), SL_OK);
@@ -235,7 +235,7 @@ START_TEST(the_scale_adapts) {
         ck_assert_int_eq(sl_precision_overflow(&state), SL_OK);
     ck_assert_double_eq(state.loss_scale, 1);
     ck_assert_int_eq(sl_precision_overflow(&state), SL_EVALUE);
-    /* A static scale stays, and so does a precision without one. */
+    /* A static scale does not change, and neither does a precision without one. */
     params.loss_scale = 1000;
     state = sl_precision_start(&params, 1);
     for (size_t i = 0; i < 5000; i++)
@@ -250,7 +250,7 @@ START_TEST(the_scale_adapts) {
 }
 END_TEST
 
-/* The gradients are those of the losses times the scale, which later steps do not see. */
+/* The gradients are the losses' times the scale. Later steps do not see the scale. */
 START_TEST(the_gradients_are_scaled) {
     sl_ranker *ranker;
     sl_train_params params = in_precision(SL_TRAIN_BF16);
@@ -269,7 +269,7 @@ START_TEST(the_gradients_are_scaled) {
 }
 END_TEST
 
-/* Overflows are skipped; the scale halves at each; the model comes out as well as without them. */
+/* Overflowing steps are skipped, each halves the scale, and the model is as good as without them. */
 START_TEST(overflow_is_skipped_and_forgotten) {
     lines told = {.word = "step skipped"};
     sl_train_params params = in_precision(SL_TRAIN_FP16);
@@ -296,7 +296,7 @@ START_TEST(overflow_is_skipped_and_forgotten) {
 }
 END_TEST
 
-/* Adam's first step moves every weight that has a gradient by the rate, also where the steps before were skipped. */
+/* Adam's first step moves every weight with a gradient by the rate, even after skipped steps. */
 START_TEST(adam_does_not_count_skipped_steps) {
     sl_train_params params = in_precision(SL_TRAIN_FP16);
     sl_ranker *ranker;
@@ -328,7 +328,7 @@ START_TEST(gradients_that_always_overflow_stop_it) {
     ck_assert_int_eq(try_training(DEEP, TRAIN, &params, &ranker, &report), SL_EVALUE);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "every step so far was skipped"));
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "64"));
-    /* In bf16 and f32 a gradient is no business of the scale: the weights run off, and the loss tells. */
+    /* bf16 and f32 have no scale: the weights diverge, and the loss shows it. */
     params = in_precision(SL_TRAIN_BF16);
     ck_assert_int_eq(try_training(DEEP, TRAIN, &params, &ranker, &report), SL_EVALUE);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "training loss"));
@@ -354,8 +354,8 @@ START_TEST(inputs_beyond_fp16_are_told) {
 }
 END_TEST
 
-/* A training that goes on from a checkpoint knows how many steps were good and how many were skipped. 1,500 steps make
- * an epoch: the scale doubles in the second one alone. */
+/* A resumed training knows how many steps were good and how many were skipped. An epoch has 1,500 steps, so the scale
+ * doubles only in the second one. */
 START_TEST(the_count_goes_on_from_a_checkpoint) {
     scratch place;
     scratch_open(&place);
@@ -416,7 +416,7 @@ START_TEST(bad_parameters_are_refused) {
 }
 END_TEST
 
-/* Every allocation fails in turn, those of the rounded operands too. */
+/* Every allocation fails in turn, also for rounded operands. */
 START_TEST(memory_may_fail_anywhere) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, NULL, DEEP, "\"epochs\": 1, \"batch\": 50, \"validation\": 0.3", "");

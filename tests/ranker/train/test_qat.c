@@ -1,5 +1,5 @@
-/* Quantisation-aware training. The forward pass is that of the folded layers, bit for bit. Gradients go straight
- * through the rounding and nowhere else. Validation judges the folded model. Resuming gives the same bytes. */
+/* Quantisation-aware training. The forward pass equals the folded layers, bit for bit. Gradients pass straight through
+ * the rounding and nowhere else. Validation measures the folded model. Resuming gives the same bytes. */
 #include "ranker/net/net_fake.h"
 #include "ranker/train/checkpoint.h"
 #include "tests/support/check_main.h"
@@ -46,7 +46,7 @@ static const sl_net_shape shapes[] = {{4, {133, 128, 64, 32, 1}, SL_RELU}, {3, {
                                       {3, {45, 37, 19, 3}, SL_GELU},       {3, {45, 37, 19, 3}, SL_TANH},
                                       {2, {29, 40, 2}, SL_LINEAR},         {1, {WIDEST, 5}, SL_RELU},
                                       {2, {300, WIDEST, 2}, SL_RELU}};
-/* The layers in turn, from the first letter on: i INT8, f floats. */
+/* Types of the layers, from the first on: i INT8, f floats. */
 static const char *const kinds[] = {"iiii", "fiii", "ifii"};
 enum { SHAPES = sizeof shapes / sizeof *shapes, KINDS = sizeof kinds / sizeof *kinds };
 
@@ -59,7 +59,7 @@ typedef struct fixture {
     int floats; /* whether a layer is of floats */
 } fixture;
 
-/* Scales of weights by the largest; every third column is clipped at 0.6 of it. Ranges leave some inputs out. */
+/* Scales from the largest weight; every third column is clipped at 0.6 of it. Ranges leave some inputs out. */
 static void range_layer(fixture *f, size_t l) {
     size_t in = f->shape.width[l], out = f->shape.width[l + 1];
     const float *weights = f->weights + sl_net_weight_at(&f->shape, l);
@@ -140,7 +140,7 @@ static void serve(const fixture *f, float *out) {
         free(made[l]);
 }
 
-/* Both in a step and in evaluation, for any number of threads. A layer of floats is rounded in another order. */
+/* In a step and in evaluation, for any number of threads. A layer of floats rounds in another order. */
 START_TEST(forward_is_the_folded_layers) {
     fixture f;
     make_fixture(&f, &shapes[_i / KINDS], kinds[_i % KINDS], threads_of(_i), 0);
@@ -168,13 +168,13 @@ END_TEST
 /* A step of one row, in double. */
 typedef struct reference {
     double values[SL_MAX_LAYERS + 1][WIDEST], sums[SL_MAX_LAYERS + 1][WIDEST];
-    double *gradient;                           /* by the weights, of all rows so far */
+    double *gradient;                           /* by the weights, over all rows so far */
     double by_log_scale[SL_MAX_LAYERS][WIDEST]; /* likewise */
     sl_fake_sums by_range[SL_MAX_LAYERS];
     double by_input[WIDEST]; /* of the last row */
 } reference;
 
-/* The place of a value among the codes, not rounded. */
+/* A value's position among the codes, not rounded. */
 static float place_of(double value, const sl_int8_range *range) {
     float scaled = (float)value * (1 / range->scale);
     return scaled + (float)range->zero;
@@ -209,7 +209,7 @@ static double slope(double sum, sl_activation activation) {
     return (reference_act(sum + h, activation) - reference_act(sum - h, activation)) / (2 * h);
 }
 
-/* The gradients by a layer's weights and by their scales, from the gradient by its sums. */
+/* The gradients by a layer's weights and their scales, from the gradient by its sums. */
 static void reference_weights_of(const fixture *f, reference *r, size_t l, const double *by_sums) {
     size_t in = f->shape.width[l], out = f->shape.width[l + 1], at = sl_net_weight_at(&f->shape, l);
     const sl_fake_layer *layer = &f->layers[l];
@@ -298,7 +298,7 @@ START_TEST(gradients_go_straight_through) {
 }
 END_TEST
 
-/* Extremes are of what serving sees: without dropout, whatever thread saw them. */
+/* Extremes come from inputs as serving sees them: without dropout, on every thread. */
 START_TEST(extremes_are_seen_without_dropout) {
     fixture f;
     make_fixture(&f, &shapes[0], "iiii", 1 + (size_t)_i, 0.5);
@@ -319,7 +319,7 @@ START_TEST(extremes_are_seen_without_dropout) {
 }
 END_TEST
 
-/* No code hides what is not finite. */
+/* Codes do not hide NaN or infinity. */
 START_TEST(nan_and_infinity_are_not_hidden) {
     fixture f;
     const float strange[] = {NAN, INFINITY, -INFINITY};
@@ -341,7 +341,7 @@ START_TEST(nan_and_infinity_are_not_hidden) {
 }
 END_TEST
 
-/* The same loops of every tier. */
+/* The loops of all tiers agree. */
 START_TEST(loops_are_the_same_on_every_tier) {
     enum { N = 67 };
     float *values = reference_numbers(N, 3, 11), units[N], steps[N], again[N], peaks[N], best[N];
@@ -409,7 +409,7 @@ static sl_layer_info layer_of(const sl_ranker *ranker, size_t layer) {
 
 static const char *const activations[] = {"relu", "gelu", "tanh"};
 
-/* It learns as well as in F32. Validation measures the model that is made. */
+/* Training learns as well as in F32. Validation measures the resulting model. */
 START_TEST(it_learns_as_well_and_is_judged_folded) {
     sl_ranker *exact, *ranker;
     char deep[128];
@@ -432,7 +432,7 @@ START_TEST(it_learns_as_well_and_is_judged_folded) {
 }
 END_TEST
 
-/* Epochs behind the best one leave no trace: its weights are folded by its own ranges. */
+/* Epochs after the best one leave no trace: the best weights fold with their own ranges. */
 START_TEST(the_best_epoch_has_its_own_ranges) {
     sl_train_params params = in_int8((sl_train_ranges)_i);
     sl_ranker *ranker;
@@ -447,8 +447,8 @@ START_TEST(the_best_epoch_has_its_own_ranges) {
 }
 END_TEST
 
-/* Training from a model is in INT8 from its first step. A rate of next to nothing leaves the weights, and observed
- * ranges follow the extremes; learned ones stay with the weights. */
+/* A warm start is in INT8 from its first step. A tiny rate keeps the weights, and observed ranges follow the extremes.
+ * Learned ranges stay, like the weights. */
 START_TEST(ranges_begin_where_calibration_puts_them) {
     sl_ranker *base, *observed, *learned, *calibrated;
     sl_train_params plain = planted_one_thread();
@@ -476,7 +476,7 @@ START_TEST(ranges_begin_where_calibration_puts_them) {
 }
 END_TEST
 
-/* Scales of inputs and of nearly all weights differ where training was longer. */
+/* Scales of inputs and of nearly all weights change with longer training. */
 START_TEST(learned_ranges_move) {
     sl_ranker *base, *once, *longer;
     sl_train_params plain = planted_one_thread(), params = in_int8(SL_TRAIN_RANGES_LEARNED);
@@ -523,7 +523,7 @@ START_TEST(observed_scales_are_of_the_largest_weights) {
 }
 END_TEST
 
-/* Weights decay by l2, ranges do not: where a step has no gradient, AdaGrad and Adam leave them. */
+/* L2 decays weights but not ranges: AdaGrad and Adam leave a range without a gradient. */
 START_TEST(learned_ranges_do_not_decay) {
     enum { NUMBERS = 2 + 5 + 2 + 1 };
     const sl_net_shape shape = {.layers = 2, .width = {3, 5, 1}, .activation = SL_RELU};
@@ -563,7 +563,7 @@ START_TEST(kept_layers_stay_floats) {
     ck_assert_int_eq(layer_of(ranker, 1).precision, SL_PRECISION_F32);
     ck_assert_int_eq(layer_of(ranker, 2).precision, SL_PRECISION_INT8);
     ck_assert_double_eq_tol(metrics_of(ranker).auc, report.valid_auc, 1e-5);
-    /* The file is that of any model in INT8. */
+    /* The file is like any INT8 model's. */
     ck_ok(sl_ranker_save(ranker, place.path, NULL));
     ck_ok(sl_ranker_open(place.path, NULL, &opened));
     ck_assert_double_eq(metrics_of(opened).auc, metrics_of(ranker).auc);
@@ -576,7 +576,7 @@ END_TEST
  * Checkpoints
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The call of backward, counted from 1, that is cut short; 0: none. */
+/* The call of backward that fails, counted from 1; 0: none. */
 static size_t stop_at, backwards;
 
 sl_status __real_sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights, const float *output_gradient,
@@ -597,7 +597,7 @@ static void save(const sl_ranker *ranker, const char *name, unsigned char **byte
     *bytes = file_read(path, size);
 }
 
-/* Trains with an end in the middle of every fifth step, and resumes each time. Returns how often. */
+/* Trains, fails in the middle of every fifth step, and resumes each time. Returns how often. */
 static size_t train_in_pieces(const char *spec, sl_train_params params, sl_ranker **out) {
     sl_status status = SL_ECANCELED;
     size_t pieces = 0;
@@ -615,7 +615,7 @@ static size_t train_in_pieces(const char *spec, sl_train_params params, sl_ranke
     return pieces;
 }
 
-/* By observed and learned ranges, from scratch and from a model, by AdaGrad and Adam. */
+/* With observed and learned ranges, from scratch and from a model, by AdaGrad and Adam. */
 START_TEST(interrupted_it_goes_on_to_the_same_bytes) {
     char spec[PLANTED_SPEC];
     sl_train_params params = in_int8((sl_train_ranges)(_i & 1));
@@ -679,7 +679,7 @@ START_TEST(checkpoints_of_another_kind_are_refused) {
 }
 END_TEST
 
-/* Sealed lies about the ranges are found by a check and by resuming. */
+/* A check and a resume find false ranges under correct checksums. */
 START_TEST(ranges_of_checkpoints_are_checked) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [8, 6]", SHORT, "");
@@ -696,7 +696,7 @@ START_TEST(ranges_of_checkpoints_are_checked) {
     const sl_file_section *section = &header.sections[header.section_count - 2];
     ck_assert_uint_eq(section->kind, SL_SECTION_RANGES);
     ck_ok(sl_ranker_check(place.path, NULL, &report));
-    /* A kind that is none; a flag of 2; fewer numbers; more states; a range that is no number; one that holds no 0. */
+    /* An unknown kind; a flag of 2; fewer numbers; more states; a range of NaN; a range without 0. */
     const uint64_t seven = 7, one = 1, nan = 0x7fc00000, positive = 0x3f800000;
     const struct {
         size_t at;
@@ -758,7 +758,7 @@ START_TEST(what_cannot_be_is_refused) {
     params = planted_one_thread();
     params.ranges = SL_TRAIN_RANGES_LEARNED;
     expect(SL_EINVAL, DEEP, &params, "layers in INT8");
-    /* A model in codes has no floats to go on from. */
+    /* A coded model has no floats to train. */
     sl_ranker *quantised;
     train(DEEP, SHORT, &good, &quantised);
     params = planted_one_thread();
@@ -767,7 +767,7 @@ START_TEST(what_cannot_be_is_refused) {
     params = good;
     params.init = quantised;
     expect(SL_EINVAL, DEEP, &params, "a quantised model");
-    /* A pruned model is quantised afterwards. */
+    /* Prune first, then quantise. */
     sl_prune_params prune;
     sl_ranker *base, *out;
     sl_train_params plain = planted_one_thread();
@@ -837,7 +837,7 @@ static void note_trial(void *ctx, const sl_trial *trial) {
     ck_assert_int_eq(trial->precisions[1], SL_PRECISION_INT8);
 }
 
-/* The model goes on in INT8, and is compared with what it was by the scores of both. */
+/* The model trains on in INT8. Its scores are compared with the original's. */
 START_TEST(a_model_is_quantised_by_training) {
     static const char *const keep[] = {"dense.0"};
     sl_ranker *base, *out;
@@ -873,7 +873,7 @@ START_TEST(a_model_is_quantised_by_training) {
     ck_ok(sl_ranker_get_embedding(out, 0, &table));
     ck_assert_int_eq(table.type, SL_TABLE_I8);
     sl_ranker_free(out);
-    /* A bound that is not met. */
+    /* A bound that the result misses. */
     params.max_drop = 0;
     params.trial = NULL;
     training.rate_scale = 10;

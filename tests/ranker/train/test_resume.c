@@ -1,5 +1,5 @@
-/* A training that was killed goes on to the same bits; a checkpoint of another is refused. Linked so that a step of the
- * wide part can be the process's last. */
+/* A killed training resumes to the same bits, and refuses another training's checkpoint. The link wraps a step of the
+ * wide part, so that the step can end the process. */
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "ranker/train/train_state.h"
@@ -71,7 +71,7 @@ static outcome train(const char *spec, const sl_train_params *params) {
     return o;
 }
 
-/* Numbers that both are none are the same too. */
+/* Two NaNs are the same. */
 static int same(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -90,7 +90,7 @@ static void expect_same(const outcome *a, const outcome *b) {
     }
 }
 
-/* A child that trains and is killed at a step, or after some microseconds; whether it was. */
+/* Runs a training in a child and kills it at a step, or after some microseconds. Returns whether it was killed. */
 static int killed_training(const char *spec, size_t every, size_t at_step, useconds_t after) {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
@@ -127,7 +127,7 @@ static void check_steps(const char *label, const char *wide, const char *deep, c
             sl_train_params params = checkpointed(every, 1);
             steps = 0;
             outcome rest = train(spec, &params);
-            /* The training went on from the last checkpoint, not from the beginning. */
+            /* The training resumed from the last checkpoint, not from the beginning. */
             if (every == 1) ck_assert_uint_eq(steps, all - at + 1);
             expect_same(&whole, &rest);
             sl_ranker_free(rest.ranker);
@@ -155,7 +155,7 @@ START_TEST(killed_whenever_it_goes_on_to_the_same_bits) {
     outcome whole = train(spec, &params);
     ck_assert_int_eq(unlink(place.path), 0);
     for (size_t round = 0; round < 3; round++) {
-        /* Killed again and again, until one gets through. */
+        /* Kills it again and again, until one gets through. */
         for (size_t i = 0; i < 4; i++)
             (void)killed_training(spec, 2, 0, 1000 + (useconds_t)(sl_random_at(round, i) % 60000));
         outcome rest = train(spec, &params);
@@ -179,7 +179,7 @@ static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
 
 START_TEST(cancelled_it_goes_on_to_the_same_bits) {
     char spec[PLANTED_SPEC];
-    /* Long enough for the progress to be told some times. */
+    /* Long enough for several calls of progress. */
     planted_spec(spec, CLICK, "", ADAM, "\"epochs\": 500, \"batch\": 10, \"patience\": 0", "");
     sl_train_params params = checkpointed(0, 1);
     outcome whole = train(spec, &params);
@@ -202,7 +202,7 @@ START_TEST(cancelled_it_goes_on_to_the_same_bits) {
 }
 END_TEST
 
-/* Finished, early or not, it is not trained on; with more epochs asked for, it is. */
+/* A finished training, stopped early or not, does not train on. With more epochs it does. */
 START_TEST(a_finished_training_is_only_opened) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
@@ -217,7 +217,7 @@ START_TEST(a_finished_training_is_only_opened) {
     outcome longer = train(spec, &params);
     ck_assert_uint_eq(longer.report.epochs, 4);
     ck_assert_uint_gt(steps, 0);
-    /* Without resume it begins anew, and the file is the new one's. */
+    /* Without resume it begins again, and the file is the new training's. */
     params = checkpointed(0, 0);
     steps = 0;
     outcome anew = train(spec, &params);
@@ -266,7 +266,7 @@ START_TEST(other_trainings_are_refused) {
     rows.click[17] = 1 - rows.click[17];
     refuse(spec, &rows, 0, SL_EFORMAT, "other rows");
     rows.click[17] = 1 - rows.click[17];
-    /* A model is no checkpoint; an index, a text and nothing are none either. */
+    /* A model is not a checkpoint. Neither is an index, a text or an empty file. */
     ck_assert_int_eq(sl_ranker_save(whole.ranker, place.path, NULL), SL_OK);
     refuse(spec, &rows, 0, SL_EFORMAT, "finished model");
     file_write(place.path, "some text that is no model", 26);
@@ -275,7 +275,7 @@ START_TEST(other_trainings_are_refused) {
 }
 END_TEST
 
-/* The precision and the loss scale are the checkpoint's, where no others are asked for. */
+/* Precision and loss scale come from the checkpoint unless params give others. */
 START_TEST(the_precision_is_kept) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
@@ -349,7 +349,7 @@ START_TEST(damaged_checkpoints_are_refused) {
 }
 END_TEST
 
-/* A check finds the change whichever byte it is in. With right checksums, the numbers are held to what they say. */
+/* A check finds a change of any byte. With correct checksums, it checks the numbers. */
 START_TEST(checkpoints_are_checked) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, CLICK, "", ADAM, TRAIN, "");
@@ -373,7 +373,7 @@ START_TEST(checkpoints_are_checked) {
     }
     const sl_file_section *section = &header.sections[header.section_count - 1];
     ck_assert_uint_eq(section->kind, SL_SECTION_TRAINER);
-    /* The best epoch is after the last; fewer weights than there are; a state that is no number. */
+    /* The best epoch is after the last one; fewer weights; a NaN in a state. */
     const uint64_t large = 1000, none = 0, nan = 0x7fc00000;
     /* An unknown precision; fp16 without a loss scale; a loss scale of f32; skipped steps of f32. */
     const uint64_t unknown = 3, fp16 = 2, one = 0x3ff0000000000000;

@@ -1,5 +1,5 @@
-/* Embeddings and the wide part: reading them, and FTRL, AdaGrad and Adam over what a mini-batch touches, against double
- * arithmetic written down from their definitions. */
+/* Embeddings and the wide part: reads, and FTRL, AdaGrad and Adam on the touched weights, against their definitions in
+ * double arithmetic. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/features/encode.h"
@@ -25,7 +25,7 @@ enum {
 };
 #define ALL_SIDES 7u
 
-/* Every form, side and way to combine; features 1 and 3 share a table; 6 is a cross, in the wide part alone. */
+/* Every form, side and combination. Features 1 and 3 share a table; 6 is a cross, only in the wide part. */
 typedef struct model {
     sl_features features;
     sl_spec spec;
@@ -96,7 +96,7 @@ static void free_model(model *m) {
     free(m->bias);
 }
 
-/* Random rows; few ids, so that mini-batches touch many twice; bags of 0 to 4 ids, with repetitions. */
+/* Random rows with few ids, so mini-batches touch many ids twice. Bags have 0 to 4 ids, with repetitions. */
 typedef struct minibatch {
     sl_encoded rows;
     float *dense;
@@ -143,7 +143,7 @@ static size_t ids_of(const minibatch *b, size_t r, size_t f, const uint32_t **id
     return start[1] - start[0];
 }
 
-/* Returns which of the ids has the largest value in dimension d; the first of equal ones. */
+/* Returns which id has the largest value in dimension d; of equal ones the first. */
 static size_t largest(const uint32_t *ids, size_t n, const double *table, size_t dim, size_t d) {
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
@@ -204,7 +204,7 @@ START_TEST(inputs_are_gathered) {
         for (size_t i = 0; i < DEEP; i++)
             ck_assert_double_eq_tol((double)whole[r * DEEP + i], expected[i], 1e-6);
     }
-    /* Each side alone, of some rows, with a larger stride: its columns and nothing else. */
+    /* Each side alone, for some rows, with a larger stride: writes its columns and nothing else. */
     for (size_t side = 0; side < 3; side++) {
         size_t first = m.features.deep_side[side], width = m.features.deep_side[side + 1] - first;
         for (size_t i = 0; i < ROWS * (DEEP + 3); i++)
@@ -222,7 +222,7 @@ START_TEST(inputs_are_gathered) {
 }
 END_TEST
 
-/* Tables in codes give what the same tables decoded to floats give: single ids, and bags of every kind. */
+/* Coded tables give the same as their decoded floats: single ids, and bags of every kind. */
 START_TEST(coded_inputs_are_the_decoded) {
     static const sl_table_type types[][TABLES] = {{SL_TABLE_I8, SL_TABLE_I8, SL_TABLE_I8, SL_TABLE_I8},
                                                   {SL_TABLE_I4, SL_TABLE_I4, SL_TABLE_I4, SL_TABLE_I4},
@@ -260,7 +260,7 @@ START_TEST(coded_inputs_are_the_decoded) {
 }
 END_TEST
 
-/* Adds x to the places of the wide weights that row r has. */
+/* Adds x at the wide weights of row r. */
 static void wide_terms(const minibatch *b, size_t r, unsigned sides, double *terms) {
     const uint32_t *ids;
     for (size_t f = 0; f < FEATURES; f++) {
@@ -307,7 +307,7 @@ END_TEST
  * The wide part's steps
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* As McMahan et al. 2013 have it, with sigma as it stands there. */
+/* FTRL as in McMahan et al. 2013, with sigma as written there. */
 typedef struct ftrl {
     double w, z, n;
 } ftrl;
@@ -333,7 +333,7 @@ static void wide_step(sl_sparse_trainer *trainer, model *m, const sl_encoded *ro
     sl_wide_apply(trainer, m->wide, m->bias, rate);
 }
 
-/* Steps of a schedule that falls in the end; from weights of 0. */
+/* Steps from zero weights, with a schedule that falls at the end. */
 START_TEST(ftrl_is_mcmahans) {
     enum { ROWS = 31, STEPS = 12 };
     size_t outputs = _i ? 3 : 1;
@@ -374,7 +374,7 @@ START_TEST(ftrl_is_mcmahans) {
         free(sums);
         free_minibatch(&b);
     }
-    /* L1 left some at exactly 0 that have been touched, and not all. */
+    /* L1 left some touched weights at exactly 0, but not all. */
     for (size_t w = 0; w < WIDE * outputs; w++)
         zero += m.wide[w] == 0 && expected[w].n > 0;
     ck_assert_uint_gt(zero, 0);
@@ -407,8 +407,7 @@ START_TEST(l1_empties) {
 }
 END_TEST
 
-/* Weights that do not begin at 0 move from where they are, not from 0; those not touched stay; so does all at rate 0.
- */
+/* Weights that do not begin at 0 move from their values, not from 0. Untouched weights stay, and at rate 0 all stay. */
 START_TEST(ftrl_begins_where_the_weights_are) {
     model m;
     minibatch b;
@@ -441,7 +440,7 @@ END_TEST
  * Embeddings' steps
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A loss whose gradient by the inputs is given. */
+/* A loss with a given gradient by the inputs. */
 static double loss_of(const minibatch *b, double *const *tables, const float *gradient) {
     double inputs[DEEP], loss = 0;
     for (size_t r = 0; r < b->rows.rows; r++) {
@@ -476,8 +475,8 @@ static void reference_update(double *w, double *state, double g, const sl_step *
           (sqrt(state[1] * (double)step->correct2) + (double)step->epsilon);
 }
 
-/* Compares one step with tables in double arithmetic and gradients by finite differences. A max bag's rows are touched
- * only where a dimension of theirs is the largest, so that rows are compared where they got a gradient. */
+/* Compares one step with tables in double arithmetic and gradients by finite differences. Of a max bag, only rows with
+ * the largest value of a dimension are touched, so the test compares rows with a gradient. */
 static void reference_step(const minibatch *b, const model *m, double **tables, double **state, const float *gradient,
                            const sl_step *step, int adam) {
     const double h = 1e-4;
@@ -552,7 +551,7 @@ START_TEST(embedding_steps) {
 }
 END_TEST
 
-/* After 2^32 steps, the rows that the first one touched are fresh. */
+/* After 2^32 steps, the rows of the first step are fresh. */
 START_TEST(steps_are_counted_anew) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_row_sums sums;
@@ -633,7 +632,7 @@ static void check_near(const model *a, const model *b) {
         ck_assert_double_eq_tol((double)a->bias[o], (double)b->bias[o], 1e-4);
 }
 
-/* Two machines collect half a mini-batch each and add the other's sums: both take the step of the whole one. */
+/* Two machines collect half a mini-batch each and add the other's sums. Both take the step of the whole mini-batch. */
 START_TEST(sums_of_two_machines_are_reduced) {
     enum { ROWS = 24, OUTPUTS = 2, STEPS = 3 };
     model whole, halves[2];
@@ -659,7 +658,7 @@ START_TEST(sums_of_two_machines_are_reduced) {
             sl_wide_collect(two[h], &own, by_logits + h * ROWS / 2 * OUTPUTS);
             embedding_collect(two[h], &halves[h], &own, by_inputs + h * ROWS / 2 * DEEP);
         }
-        /* The first machine's sums as it sent them, without those it has received. */
+        /* The first machine's sums as sent, without the received ones. */
         sl_sparse_trainer *sent = make_trainer(&halves[0], ROWS, 1, NULL);
         sl_wide_collect(sent, &empty, NULL);
         embedding_collect(sent, &halves[0], &empty, NULL);
@@ -686,7 +685,7 @@ START_TEST(sums_of_two_machines_are_reduced) {
 }
 END_TEST
 
-/* Steps, the state written, read by another trainer, more steps: as if never interrupted. */
+/* Writes the state after some steps. Another trainer reads it and continues as if nothing happened. */
 START_TEST(state_goes_on) {
     model whole, halves;
     make_model(&whole, 2, _i ? SL_ADAM : SL_ADAGRAD);

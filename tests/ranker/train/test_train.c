@@ -1,4 +1,4 @@
-/* Training: that it learns, what each setting does, and that what goes wrong is told. */
+/* Training: that it learns, what each setting does, and how failures are reported. */
 #include "base/random.h"
 #include "ranker/train/train_step.h"
 #include "tests/support/check_main.h"
@@ -94,7 +94,7 @@ START_TEST(values_are_learned) {
     sl_metrics m = train_and_evaluate("\"column\": \"value\", \"loss\": \"squared\"", WIDE, DEEP, TRAIN);
     ck_assert_double_lt(m.rmse, 1.3);
     ck_assert_double_eq_tol(m.calibration, 1, 0.02);
-    /* A mean alone has the spread of the values. */
+    /* Predicting the mean has the spread of the values as its error. */
     double sum = 0, squares = 0;
     for (size_t r = 0; r < held_out.rows; r++) {
         sum += (double)held_out.value[r];
@@ -129,8 +129,8 @@ static double furthest(const sl_ranker *one, const sl_ranker *other) {
     return most;
 }
 
-/* Rows of weight 3 count as three rows. Trained to the optimum of a convex loss, where the size of steps is forgotten.
- */
+/* Rows of weight 3 count as three rows. Trains to the optimum of a convex loss, which does not depend on the size of
+ * steps. */
 START_TEST(weights_are_repeated_rows) {
     enum { FEW = 300 };
     static const char *how = "\"epochs\": 400, \"batch\": 1000, \"validation\": 0, \"forget\": 0";
@@ -178,7 +178,8 @@ static sl_ranker *train_weighed(const char *spec, planted *few, float factor) {
     return ranker;
 }
 
-/* The optimisers' own numbers, Adam's epsilon and the penalties among them, do not meet the size of weights. */
+/* Only ratios count: the optimisers' own constants, such as Adam's epsilon and the penalties, do not meet the size of
+ * weights. */
 START_TEST(only_ratios_of_weights_count) {
     static const char *const optimisers[] = {"\"optimizer\": \"adam\"", "\"optimizer\": \"adagrad\", \"l2\": 0.01"};
     char weighted[PLANTED_SPEC], plain[PLANTED_SPEC], deep[160];
@@ -198,7 +199,7 @@ START_TEST(only_ratios_of_weights_count) {
             sl_ranker_free(scaled);
         }
         sl_ranker_free(as_they_are);
-        /* Weights that are all the same are none. */
+        /* Equal weights are as good as none. */
         planted alike;
         planted_make(&alike, 600, 9);
         for (size_t r = 0; r < alike.rows; r++)
@@ -265,10 +266,10 @@ static double batch_loss(sl_trainer *trainer) {
     return loss / (double)trainer->minibatch.rows.rows;
 }
 
-/* The first step of AdaGrad and of FTRL leaves the square of each weight's gradient in the optimiser's state. The
- * weight tells the gradient's sign. So the gradient that the step used is known, for every weight of the model. */
+/* The first step of AdaGrad and FTRL leaves the square of each weight's gradient in the optimiser's state, and the
+ * weight shows the gradient's sign. So the test knows the step's gradient for every weight. */
 typedef struct learned {
-    float *before, *gradient; /* of the weights' block */
+    float *before, *gradient; /* copies of the weights' block */
 } learned;
 
 static void take_gradient(float *gradient, const float *before, const float *after, const float *squares, size_t n) {
@@ -304,8 +305,8 @@ static learned learn_step(sl_trainer *trainer) {
     return l;
 }
 
-/* Moves the weight to both sides. Between the two slopes lies the gradient, also where a maximum changes hands; some is
- * let pass that the floats of a loss cannot resolve. */
+/* Moves the weight to both sides. The gradient lies between the two slopes, even if a maximum moves to another id.
+ * Allows for differences below the resolution of a float loss. */
 static void check_slope(sl_trainer *trainer, const learned *l, size_t at, const char *part) {
     const double step = 0.01;
     double here = batch_loss(trainer), found = (double)l->gradient[at];
@@ -335,7 +336,7 @@ static void check_gradients(const char *label, const char *combine) {
              "\"hidden\": [12, 7], \"activation\": \"tanh\", \"rate\": 0.01, \"embedding_init\": 0.5");
     planted_spec(spec, label, "\"beta\": 1", deep, "\"epochs\": 1, \"batch\": 48, \"validation\": 0",
                  "\"weight\": \"weight\"");
-    /* As long as what stands there: "mean" in quotes. */
+    /* As long as the replaced text: "mean" in quotes. */
     char *tags = strstr(spec, PLANTED_COMBINE);
     ck_assert_ptr_nonnull(tags);
     memcpy(tags + strlen(PLANTED_COMBINE), combine, strlen(combine));
@@ -406,7 +407,7 @@ START_TEST(threads_share_a_batch) {
 }
 END_TEST
 
-/* A mini-batch that touches so many rows of the tables that threads share them. */
+/* A mini-batch that touches enough table rows for several threads. */
 START_TEST(threads_share_tables) {
     char spec[PLANTED_SPEC];
     for (size_t r = 0; r < rows.rows; r++)
@@ -422,7 +423,7 @@ START_TEST(threads_share_tables) {
 }
 END_TEST
 
-/* Each of these changes the outcome, and none stops it from learning. */
+/* Each of these changes the result, and the model still learns. */
 START_TEST(dropout_decay_and_schedules_matter) {
     static const char *const deeps[] = {DEEP, DEEP ", \"dropout\": 0.3", DEEP ", \"l2\": 0.01", DEEP, DEEP};
     static const char *const trains[] = {SHORT, SHORT, SHORT, SHORT ", \"schedule\": \"linear\"",
@@ -474,7 +475,7 @@ static void note_epoch(void *ctx, const sl_epoch *epoch) {
     notes[epoch->epoch] = *epoch;
 }
 
-/* Few rows and many weights: it soon learns by heart, and the validation loss rises. */
+/* Few rows and many weights: the model overfits soon, and the validation loss rises. */
 START_TEST(stopping_early_keeps_the_best) {
     char spec[PLANTED_SPEC];
     sl_epoch notes[60] = {{0}};
@@ -525,7 +526,7 @@ START_TEST(the_share_of_validation_is_held_out) {
         seen[data->valid[i]]++;
     for (size_t i = 0; i < rows.rows; i++)
         ck_assert_uint_eq(seen[i], 1);
-    /* An epoch's order is a permutation, and another one each time. */
+    /* An epoch's order is a permutation, different each time. */
     uint32_t *first = malloc(data->train_count * sizeof *first);
     memcpy(first, data->order, data->train_count * sizeof *first);
     for (size_t i = 0; i < data->train_count; i++)
@@ -592,7 +593,7 @@ START_TEST(a_loss_that_is_no_number_stops_it) {
     ck_assert_ptr_null(ranker);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "not finite"));
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "rate"));
-    /* Values that stay are from before. */
+    /* Unchanged values are from before. */
     ck_assert_int_eq(sl_ranker_open(place.path, NULL, &ranker), SL_OK);
     sl_metrics metrics = evaluate(ranker, &held_out);
     ck_assert(isfinite(metrics.rmse));
@@ -663,7 +664,7 @@ static sl_status train_uniform(const char *spec, planted *few, size_t count, flo
     return sl_ranker_train(spec, &source, NULL, &params, out, NULL);
 }
 
-/* From one row, or from one class, nothing is learned. Values that are all the same have a mean, which is. */
+/* One row, or one class, teaches nothing. Equal values still teach their mean. */
 START_TEST(too_little_to_learn_is_refused) {
     char spec[PLANTED_SPEC];
     planted few;
