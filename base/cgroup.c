@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* Version 2 has one tree of groups. Version 1 has a tree for each controller, of which memory is one. */
+/* Version 2 has one tree of groups. Version 1 has one for each controller, such as memory. */
 typedef struct hierarchy {
     const char *type;  /* of its file system */
-    const char *usual; /* where it is mounted as a rule */
-    const char *limit; /* the file of a group's limit */
+    const char *usual; /* where systems mount it by default */
+    const char *limit; /* name of the file that holds a group's limit */
 } hierarchy;
 
 enum { HIERARCHIES = 2 };
@@ -21,7 +21,7 @@ enum { HIERARCHIES = 2 };
 static const hierarchy hierarchies[HIERARCHIES] = {{"cgroup2", "/sys/fs/cgroup", "memory.max"},
                                                    {"cgroup", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"}};
 
-/* A group without a limit has the word "max", or a number that no machine has. */
+/* Without a limit, the file holds "max" or a number larger than any machine's memory. */
 static void read_limit(const char *folder, const char *name, uint64_t *least) {
     char path[PATH_MAX], line[64];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return;
@@ -32,8 +32,8 @@ static void read_limit(const char *folder, const char *name, uint64_t *least) {
     if (limit && limit < *least) *least = limit;
 }
 
-/* Reads the limits from the group `group` up to the mount at `point`. A folder that is missing has no limit: the group
- * may be gone, or the mount shows another part of the tree. */
+/* Reads the limits of `group` and of the groups above it, up to the mount at `point`. A missing folder sets no limit:
+ * the group may be gone, or the mount shows another part of the tree. */
 static void read_limits(const hierarchy *tree, const char *root, const char *point, const char *group,
                         uint64_t *least) {
     char folder[PATH_MAX];
@@ -48,14 +48,14 @@ static void read_limits(const hierarchy *tree, const char *root, const char *poi
     }
 }
 
-/* Tells whether a path is that of a group, or of one in it. */
+/* Whether a path names this group or a group inside it. */
 static int is_within(const char *path, const char *group) {
     const size_t length = strlen(group);
     return strncmp(path, group, length) == 0 && (path[length] == '/' || !path[length]);
 }
 
-/* The part of a group's path below the mount, whose root may be a group. NULL: the mount shows groups of others. A root
- * outside the namespace of groups tells nothing. */
+/* Returns the part of a group's path below the mount, whose root may itself be a group. Returns NULL if the mount shows
+ * other groups only. For a root outside the namespace of groups, returns the whole path. */
 static const char *path_in_mount(const char *group, const char *mounted) {
     if (strcmp(mounted, "/") == 0 || is_within(mounted, "/..")) return group;
     return is_within(group, mounted) ? group + strlen(mounted) : NULL;
@@ -68,7 +68,7 @@ static int has_word(const char *list, const char *word) {
     return 0;
 }
 
-/* Reads where the tree is mounted, or else where it is as a rule. */
+/* Reads the limits at the tree's mounts, or at the default place if it isn't mounted. */
 static void read_tree(const hierarchy *tree, const char *root, const char *group, uint64_t *least) {
     char list[PATH_MAX];
     sl_mounts mounts;
@@ -87,7 +87,8 @@ static void read_tree(const hierarchy *tree, const char *root, const char *group
     if (!is_mounted) read_limits(tree, root, tree->usual, group, least);
 }
 
-/* A line is "NUMBER:CONTROLLERS:GROUP". Version 2 has number 0 and no controllers. `was_read`: of each hierarchy. */
+/* A line is "NUMBER:CONTROLLERS:GROUP". Version 2 has number 0 and no controllers. `was_read` marks the hierarchies
+ * found. */
 static void read_line(char *line, const char *root, int *was_read, uint64_t *least) {
     line[strcspn(line, "\n")] = '\0';
     char *rest = line, *number = strsep(&rest, ":"), *controllers = strsep(&rest, ":");
@@ -110,7 +111,7 @@ uint64_t sl_cgroup_memory(const char *root) {
         read_line(line, root, was_read, &least);
     free(line);
     if (file) fclose(file);
-    /* Without /proc, the groups that hold all others of a container are still there. */
+    /* Without /proc, a container still shows its topmost groups. */
     for (size_t i = 0; i < HIERARCHIES; i++)
         if (!was_read[i]) read_limits(&hierarchies[i], root, hierarchies[i].usual, "", &least);
     return least;

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* The smallest limit of memory, in bytes, of the groups of this process and of the groups that hold them. UINT64_MAX:
- * none.
- * Parameters: `root` goes before each path, "" for the system's own files. */
+/* Returns the smallest memory limit, in bytes, of this process's groups and of the groups above them. UINT64_MAX: no
+ * limit.
+ * Parameters: `root` is put before each path; "" reads the system's own files. */
 uint64_t sl_cgroup_memory(const char *root);
 
 #endif

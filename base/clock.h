@@ -8,9 +8,9 @@
 int64_t sl_now_ns(void);
 /* Seconds. */
 double sl_now_s(void);
-/* Whole seconds, up to a tick of the kernel late. Costs a few nanoseconds, so that every search may ask. */
+/* Whole seconds, late by up to one kernel tick. A call costs a few nanoseconds, so every search can afford it. */
 uint64_t sl_now_coarse(void);
-/* Sleeps so many nanoseconds, below a second; a signal ends the pause early. */
+/* Sleeps for less than a second. A signal ends the pause early. */
 void sl_pause_ns(long nanoseconds);
 
 #endif

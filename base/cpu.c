@@ -35,7 +35,7 @@ static unsigned tier_bit(sl_isa isa) {
     return 1u << isa;
 }
 
-/* The word of the environment: a tier, or one of these. */
+/* The value of SHORTLIST_MAX_ISA: a tier, or one of these. */
 enum { CAP_UNSET = SL_ISA_COUNT, CAP_UNKNOWN_WORD, CAP_NOT_READ };
 
 static int read_cap(void) {
@@ -46,7 +46,8 @@ static int read_cap(void) {
     return CAP_UNKNOWN_WORD;
 }
 
-/* The first reader decides. A later change of the environment therefore cannot give two threads two answers. */
+/* The first reader's answer holds, so that a later change of the environment can't give two threads different
+ * answers. */
 static int isa_cap(void) {
     static int known = CAP_NOT_READ;
     int value = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -64,7 +65,7 @@ sl_isa sl_cpu_cap(void) {
     return value < SL_ISA_COUNT ? (sl_isa)value : SL_ISA_COUNT;
 }
 
-/* The x86 tiers are a ladder, each above the one before. NEON stands on scalar alone, and AMX on all of x86. */
+/* Each x86 tier counts as above the one before, and AMX as above all of them. NEON is above scalar only. */
 static unsigned tiers_up_to(int cap_value) {
     if (cap_value == CAP_UNSET) return ~0u;
     if (cap_value == CAP_UNKNOWN_WORD) return tier_bit(SL_ISA_SCALAR);
@@ -72,7 +73,7 @@ static unsigned tiers_up_to(int cap_value) {
     return ((2u << cap_value) - 1) & ~tier_bit(SL_ISA_NEON);
 }
 
-/* The findings of cpuid. Bits of single instructions lie above the bits of the tiers. */
+/* Results of cpuid. Bits of single instructions follow the bits of the tiers. */
 #define HAS_CRC32C     (1u << SL_ISA_COUNT)
 #define HAS_AVX512BF16 (2u << SL_ISA_COUNT)
 #define IS_KNOWN       (1u << 31)
@@ -81,8 +82,8 @@ static unsigned tiers_up_to(int cap_value) {
 
 #define ALL_OF(value, bits) (((value) & (bits)) == (bits))
 
-/* Registers that the system saves and restores. An instruction on any other register faults, although the processor has
- * it. */
+/* Returns the registers that the system saves and restores. Instructions on other registers fault, even if the
+ * processor has them. */
 static unsigned long long saved_state(void) {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -103,8 +104,8 @@ static unsigned long long saved_state(void) {
 #define LEAF1_ECX_AVX2_KIN  (1u << 12 | 1u << 28 | 1u << 29) /* FMA, AVX, F16C */
 #define LEAF1_ECX_SSE42     (1u << 20)
 
-/* Linux saves the matrix registers of a process only after it was asked to. It refuses where a thread's signal stack is
- * too small for them. After it has allowed them, it refuses such stacks. So nothing is asked under a cap below AMX. */
+/* Asks Linux to save the matrix registers of this process. Linux refuses if a thread's signal stack is too small for
+ * them. Once it has agreed, it refuses such stacks. Under a cap below AMX, the library doesn't ask. */
 static int matrices_allowed(void) {
 #if defined(__linux__) && defined(SYS_arch_prctl)
     enum { ASK_FOR_STATE = 0x1023, AMX_DATA = 18 };
@@ -156,7 +157,7 @@ static unsigned read_processor(void) {
 
 #endif
 
-/* The first to find out decides: Linux may refuse AMX to one thread and allow it to the next. */
+/* The first thread's answer holds: Linux may refuse AMX to one thread and allow it to the next. */
 static unsigned processor(void) {
     static unsigned known;
     unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -188,7 +189,7 @@ static sl_isa best_tier(void) {
     return best;
 }
 
-/* Encoding calls this for each row, so that the tier is kept. */
+/* Keeps the tier, because encoding asks for it at each row. */
 sl_isa sl_cpu_tier(void) {
     static unsigned known = SL_ISA_COUNT;
     unsigned value = __atomic_load_n(&known, __ATOMIC_RELAXED);

@@ -32,8 +32,8 @@ static inline uint64_t load64(const unsigned char *at) {
  * By table, eight bytes a step
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* slices[k][b] is the CRC register after byte b and k zero bytes. The register is linear in b. Eight values of a slice,
- * those of b = 1, 2, 4, ..., 128, therefore give all of its constants. They are x^(8k + 39) down to x^(8k + 32). */
+/* slices[k][b] is the CRC register after byte b and k zero bytes. The register is linear in b, so the values at b = 1,
+ * 2, 4, ..., 128 give all 256. These eight are x^(8k + 39) down to x^(8k + 32). */
 #define BIT(b, j, value) (((b) >> (j)) & 1u ? (value) : 0u)
 #define ENTRY(b, v0, v1, v2, v3, v4, v5, v6, v7)                                                                       \
     BIT(b, 0, v0) ^ BIT(b, 1, v1) ^ BIT(b, 2, v2) ^ BIT(b, 3, v3) ^ BIT(b, 4, v4) ^ BIT(b, 5, v5) ^ BIT(b, 6, v6) ^    \
@@ -85,7 +85,7 @@ uint32_t sl_crc32c_portable(uint32_t crc, const void *data, size_t size) {
 #if defined(__x86_64__)
 #define HARDWARE __attribute__((target("sse4.2")))
 
-/* The registers have 64 bits, as the instruction's have: a narrower type costs a move at each step. */
+/* Registers have 64 bits, like the instruction's: a narrower type costs a move at each step. */
 HARDWARE static inline uint64_t step8(uint64_t crc, uint64_t word) {
     return __builtin_ia32_crc32di(crc, word);
 }
@@ -109,10 +109,9 @@ static inline uint64_t step1(uint64_t crc, unsigned char byte) {
 #endif
 
 #ifdef HARDWARE
-/* The instruction takes a word each cycle and gives its result after three. Three streams therefore run side by side,
- * each over STREAM bytes of its own. A register followed by STREAM bytes is that register times x^(8 STREAM). Two
- * multiplications of some 130 cycles, done side by side, join 3 STREAM bytes. They take 4 % of the time of those bytes.
- * */
+/* The instruction takes a word each cycle and gives its result after three, so three streams run side by side, each
+ * over its own STREAM bytes. Appending STREAM bytes multiplies a register by x^(8 STREAM). Two multiplications of some
+ * 130 cycles, done side by side, combine the streams. They take 4 % of the time of 3 STREAM bytes. */
 #define STREAM        8192u
 #define AFTER_STREAM  0x28461564u /* x^(8 STREAM) modulo the polynomial */
 #define AFTER_STREAMS 0xbf455269u /* x^(16 STREAM) */

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-/* No machine's memory can keep more threads busy. */
+/* More threads wouldn't help: the memory of any machine is busy with these. */
 enum { MOST_THREADS = 64 };
 
 typedef struct sl_crew {

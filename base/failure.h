@@ -1,5 +1,4 @@
-/* A failure of one of several threads, kept until the thread that called makes it its own: sl_last_error is each
- * thread's own. */
+/* Keeps a worker thread's failure for the calling thread, because each thread has its own sl_last_error. */
 #ifndef SL_BASE_FAILURE_H
 #define SL_BASE_FAILURE_H
 
@@ -10,25 +9,26 @@
 
 typedef struct sl_failure {
     sl_status status; /* SL_OK: nothing has failed */
-    size_t at;        /* number of the row, query or the like that failed; SIZE_MAX while nothing has */
+    size_t at;        /* number of the failed row, query or the like; SIZE_MAX: none */
     char message[SL_ERROR_SIZE];
     sl_spin lock;
 } sl_failure;
 
 void sl_failure_init(sl_failure *failure);
 
-/* Keeps what failed on this thread at number `at`, with this thread's message, unless a lower number is kept. Nothing
- * happens for SL_OK. Threads: any, beside one another. */
+/* Keeps this thread's failure at number `at` with its message, unless a failure at a lower number is kept. SL_OK does
+ * nothing.
+ * Threads: any, at the same time. */
 void sl_failure_keep(sl_failure *failure, size_t at, sl_status status);
 
-/* Tells whether something below or at this number has failed: then no failure at a higher number is kept. Threads: any.
- */
+/* Whether a failure at this number or a lower one is kept. Failures at higher numbers are then dropped.
+ * Threads: any. */
 static inline int sl_failure_before(const sl_failure *failure, size_t at) {
     return __atomic_load_n(&failure->at, __ATOMIC_RELAXED) <= at;
 }
 
-/* Makes the kept message the calling thread's own; returns the kept status, SL_OK where nothing has failed. The threads
- * have ended. */
+/* Copies the kept message to the calling thread's sl_last_error. Returns the kept status, or SL_OK. Call it once the
+ * threads have ended. */
 sl_status sl_failure_pass(const sl_failure *failure);
 
 #endif

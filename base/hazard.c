@@ -21,7 +21,7 @@ void sl_hazards_free(sl_hazards *hazards) {
 
 sl_status sl_hazards_take(sl_hazards *hazards, sl_hazard **out) {
     for (sl_hazard *hazard = __atomic_load_n(&hazards->first, __ATOMIC_ACQUIRE); hazard; hazard = hazard->next) {
-        /* The load spares the cache line of a hazard that another reader is using. */
+        /* This load leaves the cache line of a hazard in use alone. */
         if (__atomic_load_n(&hazard->taken, __ATOMIC_RELAXED)) continue;
         if (__atomic_exchange_n(&hazard->taken, 1, __ATOMIC_ACQUIRE)) continue;
         *out = hazard;
@@ -53,7 +53,7 @@ void sl_hazards_replace(sl_hazards *hazards, sl_guarded *object) {
     hazards->retired = old;
 }
 
-/* Tells whether a reader announces the object. */
+/* Whether a reader announces the object. */
 static int is_used(const sl_hazards *hazards, const sl_guarded *object) {
     for (const sl_hazard *hazard = __atomic_load_n(&hazards->first, __ATOMIC_SEQ_CST); hazard; hazard = hazard->next)
         if (__atomic_load_n(&hazard->used, __ATOMIC_SEQ_CST) == object) return 1;

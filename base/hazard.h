@@ -11,16 +11,16 @@
  * Memory order. Four accesses are sequentially consistent: the reader announces an object (1) and loads `current` again
  * (2); the writer exchanges `current` (3) and loads the announcements (4). If (2) still finds the old object, (2) comes
  * before (3) in the one total order, so that (4) finds the announcement (1). Weaker orders would let the reader's load
- * (2) overtake its store (1). A hazard enters the list before its first announcement, so that (4) meets each of them.
+ * (2) overtake its store (1). A hazard enters the list before its first announcement, so that (4) sees them all.
  */
 #ifndef SL_BASE_HAZARD_H
 #define SL_BASE_HAZARD_H
 
 #include "base/memory.h"
 
-/* The first member of each object that is protected. */
+/* The first member of every protected object. */
 typedef struct sl_guarded {
-    struct sl_guarded *next; /* the next retired object; the writer's */
+    struct sl_guarded *next; /* the next retired object; only the writer reads it */
 } sl_guarded;
 
 /* The announcement of one reader, in a cache line of its own. */
@@ -43,25 +43,25 @@ typedef struct sl_hazards {
     const void *ctx;
 } sl_hazards;
 
-/* Starts without an object and without hazards. ctx is what free_object gets. */
+/* Starts without an object and without hazards. free_object gets `ctx`. */
 void sl_hazards_init(sl_hazards *hazards, const sl_allocator *allocator, sl_guarded_free_fn free_object,
                      const void *ctx);
 /* Frees the current object, the retired objects and all hazards.
  * Threads: no reader may have a hazard. */
 void sl_hazards_free(sl_hazards *hazards);
 
-/* Takes a hazard for one reader: one that was given back, or a new one.
- * Errors: SL_ENOMEM, for a new one alone.
+/* Gives a reader a hazard: one that was given back, or a new one.
+ * Errors: SL_ENOMEM, only for a new one.
  * Threads: any, at any time. */
 sl_status sl_hazards_take(sl_hazards *hazards, sl_hazard **out);
-/* Gives back a hazard, which must announce nothing. Takes NULL. */
+/* Gives back a hazard that announces nothing. NULL is allowed. */
 void sl_hazard_give_back(sl_hazard *hazard);
 
-/* Announces that the reader uses an object. The object may be gone by then: see sl_hazards_protect. */
+/* Announces that the reader uses an object, which may be gone already: sl_hazards_protect checks that. */
 void sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
 
-/* Gives the current object. The object stays until sl_hazard_release. A reader protects one object at a time.
- * Threads: lock-free and without allocation; a reader repeats its work only when the writer has replaced the object. */
+/* Returns the current object, which stays until sl_hazard_release. A reader protects one object at a time.
+ * Threads: lock-free, without allocation. A reader tries again only if the writer has replaced the object meanwhile. */
 static inline sl_guarded *sl_hazards_protect(const sl_hazards *hazards, sl_hazard *hazard) {
     sl_guarded *object = __atomic_load_n(&hazards->current, __ATOMIC_SEQ_CST), *announced;
     do {
@@ -77,12 +77,12 @@ static inline void sl_hazard_release(sl_hazard *hazard) {
     __atomic_store_n(&hazard->used, NULL, __ATOMIC_RELEASE);
 }
 
-/* Puts an object in use, and retires the one before.
- * Threads: one writer at a time, as for the functions below. */
+/* Makes an object the current one and retires the one before.
+ * Threads: one writer at a time, for the functions below too. */
 void sl_hazards_replace(sl_hazards *hazards, sl_guarded *object);
 /* Frees the retired objects that no reader uses. Returns how many are left. */
 size_t sl_hazards_collect(sl_hazards *hazards);
-/* The object in use, as its writer knows it. */
+/* Returns the current object, for its writer. */
 static inline sl_guarded *sl_hazards_current(const sl_hazards *hazards) {
     return __atomic_load_n(&hazards->current, __ATOMIC_RELAXED);
 }

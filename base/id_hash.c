@@ -4,10 +4,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* 0: not drawn. */
+/* 0: not drawn yet */
 static uint64_t drawn;
 
-/* Random bits, where the system has none yet: the time, this process, and where its memory lies. */
+/* Replaces random bits while the system has none yet: mixes the time, the process number and an address. */
 static uint64_t guessed_bits(void) {
     struct timespec now = {0};
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -20,6 +20,6 @@ uint64_t sl_id_seed(void) {
     if (seed) return seed;
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) seed = guessed_bits();
     if (!seed) seed = 1;
-    /* One thread's seed is every thread's. */
+    /* All threads use the seed that one of them stored first. */
     return __atomic_compare_exchange_n(&drawn, &none, seed, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? seed : none;
 }

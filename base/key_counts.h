@@ -14,7 +14,7 @@ typedef struct sl_key_counts {
     uint64_t seed;  /* of the hash */
 } sl_key_counts;
 
-/* Returns the places of a table for so many keys. */
+/* Returns how many places a table of this many keys has. */
 static inline size_t sl_key_counts_places(size_t keys) {
     return sl_probe_places(keys, 16);
 }
@@ -33,7 +33,7 @@ static inline void sl_key_counts_start(sl_key_counts *counts, void *memory, size
     memset(counts->counts, 0, places * sizeof *counts->counts);
 }
 
-/* Returns the count of a key. The caller may raise it from 0 if there is room for one key more. */
+/* Returns the place of a key's count. The caller may raise a count from 0 if the table has room for another key. */
 static inline size_t *sl_key_counts_of(const sl_key_counts *counts, uint64_t key) {
     SL_PROBE(at, sl_id_hash(counts->seed, key), counts->places) {
         if (counts->counts[at] && counts->keys[at] != key) continue;

@@ -13,7 +13,7 @@ static void *default_alloc(void *ctx, size_t size, size_t alignment) {
     if (size > SIZE_MAX - alignment) return NULL;
     void *block = aligned_alloc(alignment, sl_round_up(size, alignment));
 #ifdef MADV_HUGEPAGE
-    /* After a refusal the pages stay small, which is slower and not wrong. */
+    /* If the system refuses, pages stay small: slower, but not wrong. */
     if (block && size >= SL_HUGE_PAGE) (void)madvise(block, sl_round_up(size, alignment), MADV_HUGEPAGE);
 #endif
     return block;

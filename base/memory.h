@@ -10,31 +10,30 @@
 /* Returns the allocator in use: *given, or the default one if `given` is NULL. */
 sl_allocator sl_allocator_of(const sl_allocator *given);
 
-/* Allocates `size` bytes, zeroed and cache-line aligned; large blocks lie on 2 MB pages if the system grants them. A
- * size of 0 gives a valid block. On failure *out is NULL. */
+/* Allocates `size` bytes, zeroed and cache-line aligned. Large blocks get 2 MB pages if the system grants them. A size
+ * of 0 gives a valid block. On failure *out is NULL. */
 sl_status sl_mem_alloc(const sl_allocator *allocator, size_t size, void **out);
-/* Allocates like sl_mem_alloc, without zeroing. The pages are made when they are first written to. */
+/* Allocates like sl_mem_alloc, without zeroing. The system makes the pages when they are first written to. */
 sl_status sl_mem_alloc_raw(const sl_allocator *allocator, size_t size, void **out);
 /* Allocates an array of `count` elements as sl_mem_alloc does. Returns NULL on failure. For functions that allocate
  * several arrays: *status begins as SL_OK and gets the first failure; after a failure nothing more is allocated. */
 void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status);
-/* Frees a block; NULL is allowed. `size` is the size that was asked for. */
+/* Frees a block; NULL is allowed. `size` is the size it was allocated with. */
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
-/* Makes a block of new_size with the first min(old, new) bytes kept and the rest zeroed. On failure *block is
- * unchanged. */
+/* Resizes a block: keeps the first min(old, new) bytes and zeroes the rest. On failure *block is unchanged. */
 sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
 
-/* Makes room for `need` elements in an array of *capacity, which may be NULL. The array grows by half at least; its new
- * elements are zeroed. Returns the array; after a failure it is as it was. *status as of sl_mem_array. */
+/* Grows an array of *capacity elements, which may be NULL, until it holds `need`: by half at least, with new elements
+ * zeroed. Returns the array, unchanged after a failure. *status works as in sl_mem_array. */
 void *sl_mem_grow(const sl_allocator *allocator, void *array, size_t *capacity, size_t need, size_t element,
                   sl_status *status);
 
-/* Bytes of a piece of work: what the work leaves behind, and the most that it holds at once. */
+/* Memory of a job in bytes: `kept` stays when it ends, `most` is its peak. */
 typedef struct sl_bytes {
     size_t kept, most;
 } sl_bytes;
 
-/* An allocator that counts what another one has given out. One thread uses it. */
+/* An allocator that counts the bytes handed out by another one. For one thread. */
 typedef struct sl_counted {
     sl_allocator from;
     size_t bytes;
@@ -45,7 +44,7 @@ static inline size_t sl_larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Returns 0 if the product or sum does not fit. */
+/* Return 0 if the product or sum doesn't fit. */
 static inline int sl_mul(size_t a, size_t b, size_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* The list writes blanks and backslashes of a text as \ooo. */
+/* The list writes blanks and backslashes as \ooo. */
 static char *unescaped(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {

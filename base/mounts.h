@@ -22,14 +22,14 @@ typedef struct sl_mounts {
     size_t room;
 } sl_mounts;
 
-/* Opens SL_MOUNTS, or a file like it. A list that cannot be read is empty. */
+/* Opens SL_MOUNTS or a file like it. A list that can't be read counts as empty. */
 void sl_mounts_open(sl_mounts *mounts, const char *list);
-/* Gives the next mount. Returns 0 after the last one. A later mount hides an earlier one at the same point. */
+/* Reads the next mount. Returns 0 after the last one. A later mount hides an earlier one at the same point. */
 int sl_mounts_next(sl_mounts *mounts, sl_mount *out);
 void sl_mounts_close(sl_mounts *mounts);
 
-/* Tells whether `path`, absolute and without links, is a mount point. Writes what is mounted there into `source`: the
- * type, the device and the path on it. */
+/* Whether `path`, absolute and without links, is a mount point. Describes the mount in `source`: its type, its device
+ * and the path on the device. */
 int sl_mount_at(const char *list, const char *path, char *source, size_t size);
 
 #endif

@@ -18,7 +18,7 @@ size_t sl_page_size(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Words
+ * Names of policies
  * ------------------------------------------------------------------------------------------------------------- */
 
 static const char *const policy_names[] = {[SL_NUMA_DEFAULT] = "default",
@@ -57,10 +57,10 @@ const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What the machine has
+ * Nodes of the machine
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a status of errno. */
+/* Makes a failure of errno. */
 static sl_status fail_by_errno(const char *what) {
     int error = errno;
     char text[128];
@@ -118,8 +118,7 @@ static sl_status check_node(const sl_numa_ops *ops, size_t node, size_t nodes) {
                    node, nodes - 1, node < nodes ? ", and that one has no memory for this process" : "");
 }
 
-/* A container may forbid a policy. The refusal is reported here, as what it is; later it would look like a lack of
- * memory. */
+/* A container may forbid a policy. The refusal is reported here, because later it would look like a lack of memory. */
 static sl_status try_policy(const sl_numa *numa) {
     const sl_numa_ops *ops = &numa->ops;
     size_t page = sl_page_size();
@@ -197,7 +196,7 @@ static void *placed_alloc(void *ctx, size_t size, size_t alignment) {
     return NULL;
 }
 
-/* The next owner of the memory has asked for no policy. */
+/* Resets the policy, because the next owner of the memory hasn't asked for one. */
 static void placed_free(void *ctx, void *block, size_t size) {
     const sl_numa_memory *memory = ctx;
     const sl_numa *numa = memory->numa;
@@ -214,14 +213,14 @@ sl_allocator sl_numa_allocator(sl_numa_memory *memory) {
  * Threads
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives the CPUs of a node that are also among `allowed`. Returns how many. */
+/* Finds the CPUs of a node that are also among `allowed`. Returns how many. */
 static size_t allowed_cpus(const sl_numa *numa, size_t node, const sl_cpu_set *allowed, sl_cpu_set *out) {
     for (size_t i = 0; i < SL_MAX_CPUS / 64; i++)
         out->words[i] = numa->cpus[node].words[i] & allowed->words[i];
     return count_cpus(out);
 }
 
-/* Gives the CPUs that a thread is to have. Returns 0 if the thread is to be left alone. */
+/* Chooses the CPUs of a thread. Returns 0 if the thread should stay unpinned. */
 static int choose_cpus(const sl_numa *numa, size_t thread, size_t threads, const sl_cpu_set *allowed, sl_cpu_set *out) {
     if (numa->policy == SL_NUMA_BIND) return thread < allowed_cpus(numa, numa->node, allowed, out);
     size_t usable[SL_MAX_NODES], count = 0;
@@ -248,7 +247,7 @@ void sl_numa_unpin_thread(const sl_numa *numa, const sl_numa_pin *pin) {
  * Pages
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives the next pages of a range, from *at on. Returns how many. */
+/* Lists the next pages of a range, from *at on. Returns how many. */
 static size_t next_pages(uintptr_t *at, uintptr_t end, size_t page, void **pages) {
     size_t count = 0;
     for (; *at < end && count < BATCH_PAGES; *at += page)
@@ -280,7 +279,7 @@ static int wanted_node(const sl_numa *numa, const size_t *nodes, size_t count, i
     return (int)nodes[offset / SL_HUGE_PAGE % count];
 }
 
-/* Moves the pages that lie elsewhere than wanted. Counts the pages that still do so afterwards. */
+/* Moves the pages that lie on other nodes than wanted. Adds to *stayed how many the system left in place. */
 static sl_status move_misplaced(const sl_numa *numa, void **pages, const int *wanted, size_t count, size_t *stayed) {
     const sl_numa_ops *ops = &numa->ops;
     int status[BATCH_PAGES], to[BATCH_PAGES];

@@ -1,5 +1,6 @@
-/* The system's table, by libnuma if this build has it. libnuma prints some failures and ends the process over others;
- * these questions go to the system directly. The CPUs of a node are read from /sys, and policies are set by mbind. */
+/* The table of the real system, through libnuma if this build has it. libnuma prints some failures and ends the process
+ * over others. Calls that would meet these go to the system directly: /sys lists the CPUs of a node, and mbind sets
+ * policies. */
 #define _GNU_SOURCE
 #include "base/numa_system.h"
 
@@ -25,7 +26,7 @@ static size_t system_nodes(void *ctx) {
     return last >= 0 ? (size_t)last + 1 : 1;
 }
 
-/* Bytes of a node that this process may allocate from. */
+/* Returns the bytes of a node, or 0 if this process may not allocate from it. */
 static uint64_t system_node_memory(void *ctx, size_t node) {
     (void)ctx;
     if (node >= SL_MAX_NODES || !numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)node)) return 0;
@@ -48,14 +49,14 @@ static int system_set_policy(void *ctx, void *at, size_t size, sl_numa_policy po
     for (size_t i = 0; i < SL_MAX_NODES; i++)
         if (policy == SL_NUMA_BIND ? i == node : numa_bitmask_isbitset(numa_all_nodes_ptr, (unsigned)i))
             mask[i / BITS] |= 1ul << (i % BITS);
-    /* Memory that the allocator has used before has its pages already: they are moved. */
+    /* Memory that the allocator reuses has its pages already: they are moved. */
     return (int)mbind(at, size, policy == SL_NUMA_BIND ? MPOL_BIND : MPOL_INTERLEAVE, mask, SL_MAX_NODES + 1,
                       MPOL_MF_MOVE);
 }
 
 static int system_move_pages(void *ctx, void **pages, size_t count, const int *nodes, int *status) {
     (void)ctx;
-    /* A result above 0 counts the pages that were not moved; status tells why for each page. */
+    /* A result above 0 counts the pages that were not moved; status says why for each page. */
     return move_pages(0, count, pages, nodes, status, nodes ? MPOL_MF_MOVE : 0) < 0 ? -1 : 0;
 }
 
@@ -103,7 +104,7 @@ static int system_move_pages(void *ctx, void **pages, size_t count, const int *n
 
 #endif
 
-/* "0-3,8,10-11" */
+/* Reads a list such as "0-3,8,10-11". */
 static void parse_cpus(const char *text, sl_cpu_set *cpus) {
     for (char *end; *text >= '0' && *text <= '9'; text = *end == ',' ? end + 1 : end) {
         unsigned long first = strtoul(text, &end, 10), last = *end == '-' ? strtoul(end + 1, &end, 10) : first;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Entries of /proc/self/pagemap, a word for each page, that one read takes. */
+/* Entries of /proc/self/pagemap that one read takes: a word for each page. */
 enum { ENTRIES = 512 };
 #define PRESENT ((uint64_t)1 << 63)
 
@@ -27,7 +27,7 @@ typedef struct mapping {
     uint64_t page_size, rss, huge;
 } mapping;
 
-/* Adds the bytes of pages of [from, to) that are present. Returns 0 if they cannot be read. */
+/* Adds the bytes of pages in [from, to) that are in memory. Returns 0 if pagemap can't be read. */
 static int count_present(const page_counter *c, uintptr_t from, uintptr_t to, uint64_t *bytes) {
     uint64_t entries[ENTRIES];
     uint64_t page = from / c->page, end = (to + c->page - 1) / c->page;
@@ -43,7 +43,7 @@ static int count_present(const page_counter *c, uintptr_t from, uintptr_t to, ui
     return 1;
 }
 
-/* Counts the part of the spans that lies in the mapping. All lines of the mapping have been read. */
+/* Counts the parts of the spans inside the mapping. All lines of the mapping have been read. */
 static int count_mapping(const page_counter *c, const mapping *m) {
     uint64_t present = 0;
     for (size_t i = 0; i < c->count; i++) {
@@ -62,7 +62,7 @@ static int count_mapping(const page_counter *c, const mapping *m) {
     return 1;
 }
 
-/* Takes a line "Name:   1234 kB" of the mapping. */
+/* Adds a line "Name:   1234 kB" to the mapping. */
 static void parse_field(mapping *m, const char *line) {
     static const struct {
         const char *name;

@@ -1,4 +1,4 @@
-/* The pages of a process that are in memory, and their sizes, as the system reports them for its mappings. */
+/* Pages of this process that are in memory, and their sizes, as the system reports them for its mappings. */
 #ifndef SL_BASE_PAGES_H
 #define SL_BASE_PAGES_H
 
@@ -11,14 +11,13 @@ typedef struct sl_span {
 } sl_span;
 
 typedef struct sl_pages {
-    size_t page_size;  /* of the mapping that the first span begins in, or else of the first mapping that holds one; 0:
-                          none does */
-    uint64_t resident; /* bytes of whole pages that this process has in its page table */
-    uint64_t huge;     /* resident bytes that entries of 2 MB and more map; huge pages that a mapping shares with bytes
-                          outside the spans are taken to be spread evenly */
+    size_t page_size;  /* of the first mapping, by address, that holds a part of a span; 0: none does */
+    uint64_t resident; /* bytes of whole pages in this process's page table */
+    uint64_t huge; /* resident bytes on pages of 2 MB and more; if a mapping holds other bytes too, its huge pages count
+                      as spread evenly */
 } sl_pages;
 
-/* Sums over the spans. Returns 0, with *out all 0, if the system does not tell (/proc/self/smaps and pagemap). */
+/* Sums over the spans. Returns 0, with *out all 0, if the system doesn't show /proc/self/smaps and pagemap. */
 int sl_pages_count(const sl_span *spans, size_t count, sl_pages *out);
 
 #endif

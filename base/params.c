@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* No struct of the library is nearly as large. A larger struct_size was never initialised. */
+/* No struct of the library is nearly as large. The caller never set a larger struct_size. */
 #define LARGEST_STRUCT 4096u
 
 static size_t struct_size_of(const void *given) {

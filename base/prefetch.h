@@ -1,4 +1,3 @@
-/* Prefetching. */
 #ifndef SL_BASE_PREFETCH_H
 #define SL_BASE_PREFETCH_H
 
@@ -9,12 +8,12 @@
 /*
  * Prefetches every cache line of `bytes` bytes from `at`, which begins a line.
  *
- * On x86 the lines go into the second-level cache. A core of an AMD EPYC (Zen 4) has some two dozen lines on their way
- * into the first-level cache at a time. Anything else that is missing there then waits for these lines, even if it is
- * near. That cost searches a fifth to a third of their time.
+ * On x86 the lines go into the second-level cache. A core of an AMD EPYC (Zen 4) fetches some two dozen lines into its
+ * first-level cache at a time. Every other miss there waits for these lines, even if its data is near. That cost
+ * searches a fifth to a third of their time.
  *
- * In assembly: GCC 12 takes a function that does nothing but __builtin_prefetch for one without effect and removes its
- * calls. That cost a search up to a quarter of its speed.
+ * Assembly, because GCC 12 thinks that a function of nothing but __builtin_prefetch has no effect, and removes its
+ * calls. That cost searches up to a quarter of their speed.
  */
 static inline void sl_prefetch(const void *at, size_t bytes) {
     const char *line = at;

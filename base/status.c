@@ -92,7 +92,7 @@ sl_status sl_fail_errno(const char *what, const char *path) {
         remedy = system_errors[i].remedy;
     }
     char text[128];
-    /* The XSI form of strerror_r: strerror is not safe beside other threads. */
+    /* The XSI form of strerror_r. strerror is not thread-safe. */
     if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
     return sl_fail(status, "%s %s: %s; %s", what, path, text, remedy);
 }

@@ -1,4 +1,5 @@
-/* Statuses with a message of the thread. Every failing path of the library ends in sl_fail or passes a failure on. */
+/* Statuses, and the message that each thread keeps for its last one. Every failing path of the library ends in sl_fail
+ * or passes a failure on. */
 #ifndef SL_BASE_STATUS_H
 #define SL_BASE_STATUS_H
 
@@ -6,7 +7,8 @@
 
 #define SL_ERROR_SIZE 512
 
-/* Sets the thread's message and returns `status`. A failure is so one line: return sl_fail(SL_EINVAL, "..."). */
+/* Sets the thread's message and returns `status`, so that a failure takes one line: return sl_fail(SL_EINVAL,
+ * "..."). */
 sl_status sl_fail(sl_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " in front of the thread's message. A caller that knows the file or the row uses this. */
@@ -22,7 +24,7 @@ sl_status sl_fail_errno(const char *what, const char *path);
         if (sl_try_ != SL_OK) return sl_try_;                                                                          \
     } while (0)
 
-/* Passes a failure on in a function that frees what it holds at one label. */
+/* Passes a failure on in a function that frees everything at one label. The function has a variable `status`. */
 #define SL_TRY_GOTO(expression, label)                                                                                 \
     do {                                                                                                               \
         status = (expression);                                                                                         \

@@ -16,7 +16,7 @@
 
 #define THP_FOLDER "/sys/kernel/mm/transparent_hugepage"
 
-/* Returns how many processors this process may run on. The mask grows until the system takes it. */
+/* Returns how many processors this process may run on. The mask grows until the system accepts it. */
 static size_t count_cpus(void) {
     for (int room = 1024; room <= 1 << 20; room *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)room);

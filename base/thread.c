@@ -12,8 +12,8 @@
 #endif
 
 #ifdef _OPENMP
-/* The process that has had a team of OpenMP's threads, or 0. A child of that process works alone: GNU OpenMP's threads
- * do not come along through fork(), and GNU OpenMP waits for them for ever. */
+/* The process that has had a team of OpenMP's threads, or 0. Its forked children work alone: they don't get the
+ * threads, and GNU OpenMP would wait for these for ever. */
 static pid_t team_owner;
 
 static int may_have_team(void) {
@@ -43,8 +43,7 @@ size_t sl_thread_limit(void) {
 #endif
 }
 
-/* OpenMP's runtimes end the process if threads cannot be made. No call therefore asks for more than a machine has use
- * for. */
+/* OpenMP ends the process if it can't start threads. So no call asks for more than a machine has use for. */
 size_t sl_thread_most(void) {
 #ifdef _OPENMP
     int limit = omp_get_thread_limit(); /* OMP_THREAD_LIMIT */
@@ -95,7 +94,7 @@ sl_status sl_progress_end(sl_progress *progress) {
 
 void sl_spin_lock(sl_spin *lock) {
     for (unsigned tries = 0; __atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE); tries++)
-        /* A holder can lose its core if there are more threads than cores. It must then be let run. */
+        /* With more threads than cores, the holder may have lost its core: let it run. */
         while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED))
             if (++tries > 64) sched_yield();
 }
@@ -105,7 +104,7 @@ void sl_spin_lock_owned(sl_spin *lock) {
     int holder = 0;
     for (unsigned tries = 0;
          !__atomic_compare_exchange_n(&lock->held, &holder, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); tries++) {
-        if (holder == self) holder = 0; /* another thread: wait until it unlocks */
+        if (holder == self) holder = 0; /* another thread of this process: wait until it unlocks */
         if (tries > 64) sched_yield();
     }
 }

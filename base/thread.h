@@ -4,21 +4,21 @@
 
 #include <shortlist.h>
 
-/* Returns the threads of a batch call: `asked`, up to sl_thread_most(), or OpenMP's own number if `asked` is 0; at
- * least 1. A child of a process that has had more than one thread gets 1. */
+/* Returns the threads of a batch call: `asked`, up to sl_thread_most(), or OpenMP's default if `asked` is 0; at least
+ * 1. A forked child of a process that has had more than one thread gets 1. */
 size_t sl_thread_count(size_t asked);
-/* Returns OpenMP's own number of threads. */
+/* Returns OpenMP's default number of threads. */
 size_t sl_thread_limit(void);
 /* Returns the most threads that a call uses: SL_MAX_THREADS, or fewer if OMP_THREAD_LIMIT says so. */
 size_t sl_thread_most(void);
 /* Returns the number of the calling thread in a parallel region, from 0. */
 size_t sl_thread_number(void);
 
-/* Progress of a batch call. All threads count it; the calling thread reports it. A NULL callback reports nothing. */
+/* Progress of a batch call. All threads count; the calling thread reports. A NULL callback reports nothing. */
 typedef struct sl_progress {
     sl_progress_fn report;
     void *ctx;
-    const void *caller; /* the calling thread, named by the address of a variable of its own */
+    const void *caller; /* the calling thread, identified by the address of a variable of its own */
     uint64_t total;
     uint64_t done;       /* atomic */
     int cancelled;       /* atomic */
@@ -26,22 +26,22 @@ typedef struct sl_progress {
 } sl_progress;
 
 void sl_progress_start(sl_progress *progress, sl_progress_fn report, void *ctx, uint64_t total);
-/* Counts `more` as done. On the calling thread it also reports to the callback, some ten times a second at most. */
+/* Adds `more` to the work done. The calling thread also reports to the callback, at most some ten times a second. */
 void sl_progress_step(sl_progress *progress, uint64_t more);
-/* Returns whether the callback has asked to stop. Work that has not begun is then skipped. */
+/* Whether the callback has asked to stop. Callers then skip work that has not begun. */
 int sl_progress_cancelled(const sl_progress *progress);
 /* Reports the end to the callback. Errors: SL_ECANCELED if the callback asked to stop. */
 sl_status sl_progress_end(sl_progress *progress);
 
-/* A spin lock for a node, from a striped table. A thread that adds holds at most one of them. */
+/* A spin lock. Nodes share a table of them, and a thread that adds holds at most one of these. */
 typedef struct sl_spin {
     int held; /* atomic */
 } sl_spin;
 void sl_spin_lock(sl_spin *lock);
 void sl_spin_unlock(sl_spin *lock);
-/* Locks what every process may need. A child of fork() takes the lock over from a thread of its parent, which is not
- * there to unlock it: what the lock guards must be sound at every moment. sl_spin_unlock unlocks. Such a lock is
- * never locked by sl_spin_lock. */
+/* Locks data that forked children use too. A child takes the lock over from a thread of its parent, since that thread
+ * isn't there to unlock it. The data must therefore be sound at every moment. Unlock by sl_spin_unlock. Never lock such
+ * a lock by sl_spin_lock. */
 void sl_spin_lock_owned(sl_spin *lock);
 
 #endif

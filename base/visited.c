@@ -48,7 +48,7 @@ void sl_visited_free(sl_visited *visited, const sl_allocator *allocator) {
 }
 
 void sl_visited_clear(sl_visited *visited) {
-    /* The marked words are cleared one by one, or all words in a row, whichever writes less. */
+    /* Clears the marked words one by one, or all words in a row, whichever writes less. */
     size_t size = words_size(visited);
     if (visited->overflowed || visited->count > size / 64)
         memset(visited->words, 0, size);
@@ -62,7 +62,7 @@ void sl_visited_clear(sl_visited *visited) {
 void sl_visited_mark_run(sl_visited *visited, uint32_t first, size_t n, uint32_t *ids) {
     for (size_t i = 0; i < n; i++)
         ids[i] = first + (uint32_t)i;
-    /* Sets the same bit of words side by side, up to the last word. */
+    /* Sets the same bit in adjacent words, up to the last word. */
     for (size_t done = 0, some; done < n; done += some) {
         uint32_t id = first + (uint32_t)done, bit = (uint32_t)1 << (id >> visited->shift & 31);
         uint32_t *words = visited->words + (id & visited->mask);

@@ -1,11 +1,11 @@
 /*
  * Products of matrices by AMX-INT8. A matrix register has up to 16 rows of 64 bytes.
  *
- *   TDPBSUD   adds to a matrix of sums, a row a query and a column a row of codes, the products of the queries' signed
- *             bytes with unsigned bytes. It takes the bytes of a tile as they lie: four elements of each of 16 rows,
- *             then their next four.
+ *   TDPBSUD   adds products of the queries' signed bytes with unsigned bytes to a matrix of sums, which has a row for
+ *             each query and a column for each row of codes. It reads the bytes of a tile in their order: four elements
+ *             of each of 16 rows, then their next four.
  *
- * Sums are added in 32 bits without saturation, as by vpdpbusd: the bounds of x86.h hold. Intel 64 and IA-32
+ * It adds in 32 bits without saturation, like vpdpbusd, so the bounds of x86.h hold. Intel 64 and IA-32
  * Architectures Software Developer's Manual, volume 1, chapter 18.
  */
 #ifndef SL_DISTANCE_AMX_H
@@ -30,8 +30,8 @@ typedef struct matrix_shapes {
 } matrix_shapes;
 _Static_assert(sizeof(matrix_shapes) == 64, "as the instruction reads it");
 
-/* This fence keeps the compiler from moving stores past loads of matrices: gcc's intrinsics do not name the memory that
- * they read. */
+/* Keeps the compiler from moving stores past loads of matrices: gcc's intrinsics don't name the memory that they
+ * read. */
 static AI void matrix_fence(void) {
     __asm__ volatile("" ::: "memory");
 }
@@ -41,7 +41,7 @@ static AI void matrix_shape(matrix_shapes *shapes, size_t which, size_t rows, si
     shapes->bytes[which] = (uint16_t)(rows ? bytes : 0);
 }
 
-/* Shapes the registers for so many queries and steps. matrix_end must follow. */
+/* Shapes the registers for this many queries and steps. matrix_end must follow. */
 static AI void matrix_begin(size_t queries, size_t steps) {
     const size_t rest = steps % MATRIX_STEPS;
     matrix_shapes shapes = {.palette = 1};
@@ -58,7 +58,7 @@ static AI void matrix_end(void) {
     _tile_release();
 }
 
-/* The registers' numbers are parts of instructions. Both macros go on from step k of matrix_add. */
+/* Macros, because the numbers of registers are parts of instructions. Both continue matrix_add at step k. */
 #define MATRIX_GROUP(i, of_rows, of_queries)                                                                           \
     if (wide > (i)) {                                                                                                  \
         _tile_loadd(of_rows, rows + (i)*group + k * LANE_8, MATRIX_BYTES);                                             \
@@ -82,9 +82,9 @@ static AI void matrix_zero(void) {
     _tile_zero(3);
 }
 
-/* Adds the products of `wide` groups of rows with the queries that matrix_begin was told of, over some steps: whole
- * blocks, and at the end of all steps the rest. `group`: bytes from group to group. `queries`: their codes over these
- * steps, each `pitch` bytes behind the one before. */
+/* Adds the products of `wide` groups of rows with the queries of matrix_begin, over some steps: whole blocks, and at
+ * the end of all steps the rest. `group`: bytes from group to group. `queries`: their codes over these steps, `pitch`
+ * bytes apart. */
 static AI void matrix_add(const uint8_t *rows, size_t wide, size_t group, size_t steps, const uint8_t *queries,
                           size_t pitch) {
     size_t k = 0;

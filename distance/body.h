@@ -1,6 +1,6 @@
 /*
  * The body of every kernel: the loops, once, over the lane operations of one tier. A tier's file defines these
- * operations and includes this file last. Everything is static, so that no code of one tier can be linked into another.
+ * operations and includes this file last. Everything is static, so that the linker can't mix code of two tiers.
  *
  *   LANE_ISA, LANE_TABLE      the tier and the name of its table
  *   LANE_8, LANE_16, LANE_F   elements of a register: bytes, 16-bit integers, floats
@@ -70,7 +70,7 @@ static AI R8 lane_end4(R8 sum, R4 run) {
 
 #endif
 
-/* One row's sum. Only the member of the codes in hand is used; the others cost nothing. */
+/* One row's sum. A kernel uses one member; the others cost nothing. */
 typedef struct row_sum {
     R8 i8;
     A16 i16;
@@ -133,7 +133,7 @@ static AI A16 add_l2_i16(A16 sum, const uint8_t *row, V q, size_t n) {
     return lane_square_u16(sum, lane_diff_i16(lane_load(row, 2 * n), q));
 }
 
-/* Adds the squared differences of n elements, a register's at most. */
+/* Adds the squared differences of n elements, up to a register of them. */
 static AI void step_l2(sl_codes codes, four_sums *sums, const uint8_t *const *row, const uint8_t *code, size_t k,
                        size_t n) {
     if (codes == SL_CODES_F32) {
@@ -167,12 +167,12 @@ static AI size_t step_bytes(sl_codes codes) {
     return codes == SL_CODES_I8 || codes == SL_CODES_I4 ? LANE_8 : codes == SL_CODES_I16 ? 2 * LANE_16 : 4 * LANE_F;
 }
 
-/* The values of a call that are the same for every row. */
+/* The values that all rows of a call share. */
 typedef struct score_plan {
     sl_code_rows rows;
     const uint8_t *code;
     size_t extent; /* bytes from a row's first to the last that is read */
-    int straddles; /* rows do not begin on cache lines: their last byte may lie on one line more */
+    int straddles; /* rows don't begin on cache lines, so their last byte may be on one line more */
     int32_t offset;
     float scale, bias_scale;
 } score_plan;
@@ -222,7 +222,7 @@ static AI f4 totals(sl_codes codes, const four_sums *sums, const score_plan *pla
     return lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
 }
 
-/* Nothing is fused, so that integer codes give the same bits on every tier. */
+/* Fuses nothing, so that integer codes give the same bits on every tier. */
 static AI f4 finish(sl_codes codes, const four_sums *sums, const uint8_t *const *row, const score_plan *plan) {
     f4 score = totals(codes, sums, plan) * plan->scale * gather4(row, plan->rows.factor);
     if (plan->rows.bias) score += gather4(row, plan->rows.bias) * plan->bias_scale;
@@ -240,7 +240,7 @@ static AI void score4(sl_codes codes, const score_plan *plan, const uint32_t *id
     *out = finish(codes, &sums, row, plan);
 }
 
-/* Twice four rows: enough independent sums to hide the latency of the instructions that make them. */
+/* Scores twice four rows: enough independent sums to hide the latency of their instructions. */
 static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *ids, f4 *out) {
     const uint8_t *row[8] = {row_at(plan, ids[0]), row_at(plan, ids[1]), row_at(plan, ids[2]), row_at(plan, ids[3]),
                              row_at(plan, ids[4]), row_at(plan, ids[5]), row_at(plan, ids[6]), row_at(plan, ids[7])};
@@ -255,14 +255,14 @@ static AI void score8(sl_codes codes, const score_plan *plan, const uint32_t *id
     out[1] = finish(codes, &high, row + 4, plan);
 }
 
-/* Halves of squared distances below zero. */
+/* Returns -|x - q|^2 / 2 of four rows. */
 static AI f4 half_distances(sl_codes codes, const four_sums *sums, size_t steps) {
     if (codes == SL_CODES_F32) return -0.5f * lane_sum4_f32(sums->a.f32, sums->b.f32, sums->c.f32, sums->d.f32);
     return -0.5f * (f4){(float)lane_total_squares(sums->a.i16, steps), (float)lane_total_squares(sums->b.i16, steps),
                         (float)lane_total_squares(sums->c.i16, steps), (float)lane_total_squares(sums->d.i16, steps)};
 }
 
-/* Scores rows by differences, four or twice four. The query is zero behind its last element, and a row is not: the last
+/* Scores four or eight rows by differences. Unlike the query, a row is not zero behind its last element, so the last
  * step stops there. */
 static AI void score_l2(sl_codes codes, const score_plan *plan, const uint32_t *ids, size_t count, f4 *out) {
     const size_t whole = codes == SL_CODES_F32 ? LANE_F : LANE_16;
@@ -327,11 +327,11 @@ static AI void score_rows(sl_codes codes, row_score by, size_t width, const scor
 
 #ifdef LANE_GROUP
 
-/* The widest rows that come in groups. */
+/* The width up to which rows are scored in groups. */
 #define LANE_SHORT 128u
 _Static_assert(2 * LANE_SHORT / LANE_8 <= LANE_RUN4, "a short row is one run");
 
-/* Sums one row at a time, with the query in registers if it takes few. */
+/* Sums one row. The query stays in registers if it takes few. */
 static AI R8 sum_short(sl_codes codes, const score_plan *plan, const uint8_t *row) {
     const size_t width = plan->rows.width;
     R8 sum = {0};
@@ -346,7 +346,7 @@ static AI R8 sum_short(sl_codes codes, const score_plan *plan, const uint8_t *ro
     return codes == SL_CODES_I4 ? lane_end4(sum, run) : sum;
 }
 
-/* Sums all rows step by step. The sums are in registers, and so is the step of the query. */
+/* Sums all rows step by step. The sums and the current step of the query are in registers. */
 static AI void sum_steps4(const score_plan *plan, const uint8_t *const *row, R8 *sums) {
     const size_t width = plan->rows.width;
     R4 runs[LANE_F];
@@ -362,7 +362,8 @@ static AI void sum_steps4(const score_plan *plan, const uint8_t *const *row, R8 
         sums[i] = lane_end4((R8){0}, runs[i]);
 }
 
-/* Scores rows of a few steps. There is little to multiply: adding lanes and finishing scores is most of the work. */
+/* Scores rows of a few steps. Adding lanes and finishing scores is most of the work, since there is little to
+ * multiply. */
 static AI void score_group(sl_codes codes, const score_plan *plan, const sl_query_code *query, const uint32_t *ids,
                            float *out) {
     const int by_steps = codes == SL_CODES_I4 && plan->rows.width > 2 * LANE_8;
@@ -471,7 +472,7 @@ static void score_f32(const sl_code_rows *rows, const sl_query_code *query, cons
  * The best of many scores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The bound above which the best scores lie, and how many scores equal to the bound are among the best. */
+/* A bound that the best scores reach, and how many scores equal to it are among them. */
 typedef struct sl_bound {
     float least;
     uint32_t kept, alike;
@@ -481,7 +482,7 @@ static AI uint32_t count_above(const float *scores, uint32_t n, float bound) {
     return bound == INFINITY ? 0 : count_from(scores, n, nextafterf(bound, INFINITY));
 }
 
-/* Finds the bound by halving the range of the scores, until it leaves between `wanted` and `most` scores or no number
+/* Finds the bound by halving the range of the scores, until between `wanted` and `most` scores reach it or no number
  * lies between. A pass over some hundred scores costs a few dozen instructions, and no branch depends on a comparison
  * of scores. */
 static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, uint32_t most) {
@@ -490,10 +491,10 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
     float low, high;
     range_of(scores, n, &low, &high);
     if (most == 1) return (sl_bound){high, 1, 1};
-    /* No number lies in the middle between a number and infinity. */
+    /* No number lies halfway between a number and infinity. */
     float top = high;
     if (high > FLT_MAX) high = FLT_MAX;
-    /* From `low` on there are too many, and from `high` on too few, unless `high` is where the best are. */
+    /* Too many scores reach `low`, and too few reach `high`, unless `high` is the best score. */
     for (float middle; from > most && (middle = low / 2 + high / 2) > low && middle < high;) {
         uint32_t count = count_from(scores, n, middle);
         if (count >= wanted) {
@@ -504,7 +505,7 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
         }
     }
     if (from <= most) return (sl_bound){low, from, from};
-    /* Scores that are all alike: any of them will do, behind the better ones. */
+    /* The scores around the bound are equal: keep all better ones, then any of these. */
     if (count_from(scores, n, high) >= wanted) low = high;
     if (count_from(scores, n, top) >= wanted) low = top;
     uint32_t better = count_above(scores, n, low);
@@ -514,7 +515,7 @@ static sl_bound bound_of_best(const float *scores, uint32_t n, uint32_t wanted, 
 #include "distance/tile.h"
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What a walk does before and after it scores
+ * Candidates of a walk
  * ------------------------------------------------------------------------------------------------------------- */
 
 static size_t at_least(const float *scores, size_t n, float bound) {
@@ -691,7 +692,7 @@ static int32_t sign_bytes(const uint8_t *restrict bytes, size_t n, int8_t *restr
     return sum;
 }
 
-/* Levels of so many elements are summed side by side, and so many elements in single precision. */
+/* Elements summed side by side, and elements summed in single precision. */
 enum { LEVEL_LANES = 16, LEVEL_BLOCK = 256 };
 
 static AI void add_levels(const float *restrict x, size_t n, float inverse, float *restrict products,

@@ -134,7 +134,7 @@ static AI F lane_f32(const void *from, size_t n) {
     return IS_WHOLE(n) ? _mm256_loadu_ps(from) : _mm256_maskload_ps(from, first_lanes(n));
 }
 
-/* The first n elements of `size` bytes of at most half a register, the others zero. */
+/* Loads n elements of `size` bytes, half a register at most. The others are zero. */
 static AI __m128i lane_half(const void *from, size_t n, size_t size) {
     uint8_t whole[sizeof(__m128i)] = {0};
     memcpy(whole, from, n * size);

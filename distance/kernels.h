@@ -10,7 +10,7 @@
 
 #include "base/visited.h"
 
-/* Rows are read in whole steps of this many bytes. The query is zero behind its last element, so that no kernel over
+/* Kernels read rows in whole steps of this many bytes. The query is zero behind its last element, so no kernel over
  * rows has a tail. */
 #define SL_ROW_STEP 64u
 
@@ -18,19 +18,18 @@
  * Geometry of an array of code rows.
  *
  * A kernel reads `width` bytes of a row: the codes, and behind them anything readable, since the query is zero there.
- * F32 rows must be finite there, because 0 * NaN is NaN. Somewhere in its pitch a row has a float factor. If `bias` is
+ * F32 rows must be finite there, because 0 * NaN is NaN. A row has a float factor somewhere in its pitch. If `bias` is
  * not 0, a float bias follows the factor. SL_ROW_STEP bytes behind the last row are readable.
- *
  */
 typedef struct sl_code_rows {
     const uint8_t *base;
     size_t pitch;       /* bytes from row to row, a multiple of 4 */
-    size_t size;        /* bytes of a row that are its own: its whole pitch, or less if something else lies behind */
+    size_t size;        /* bytes that belong to a row: its pitch, or fewer if other data follows */
     size_t width;       /* bytes read of each, a multiple of SL_ROW_STEP */
     size_t factor;      /* byte offset of the factor in a row, a multiple of 4 */
     size_t bias;        /* byte offset of the bias, factor + 4, or 0: no bias */
-    size_t differences; /* F32 and I16: elements of a row whose score is -|x - q|^2 / 2, the sum of squared differences;
-                           factor and bias do not count. 0: a score is a product */
+    size_t differences; /* F32 and I16: elements of a row that is scored by squared differences, -|x - q|^2 / 2, without
+                           factor and bias. 0: rows are scored by products */
 } sl_code_rows;
 
 /*
@@ -38,7 +37,7 @@ typedef struct sl_code_rows {
  * behind the last element.
  *
  *   I8    int8_t. Rows hold unsigned bytes: a signed code x is stored as x + 128, so that vpdpbusd takes the bytes as
- *         they are. `offset`, 128 * the sum of the query, takes out what the 128 added, once a query.
+ *         they are. `offset`, 128 * the sum of the query, takes out what the 128 adds, once a query.
  *
  *   I16   int16_t. Rows hold int16_t.
  *
@@ -56,11 +55,11 @@ typedef struct sl_query_code {
 
 /*
  * Scores n rows: out[i] = (dot(row ids[i], query) - offset) * scale * factor(row) + bias(row) * bias_scale. Larger is
- * nearer under every metric. ids need not differ.
+ * nearer under every metric. An id may come twice.
  *
- * Rows with differences: out[i] = -|row ids[i] - query|^2 / 2. Vectors far from the origin have large products that
- * differ little, and a float loses what they differ by. Float differences of near vectors are exact. I16 rows sum their
- * squares in integers. The sum is within dim * 2^-23 of its own size. Tiles give the same bits on every tier.
+ * Rows with differences: out[i] = -|row ids[i] - query|^2 / 2. Vectors far from the origin have large products with
+ * small differences, which floats round away. Float differences of near vectors are exact. I16 rows sum their squares
+ * in integers. The relative error of the sum is at most dim * 2^-23. Tiles give the same bits on every tier.
  *
  * While row i is scored, row i + ahead is prefetched. An `ahead` of 0 prefetches nothing.
  */
@@ -70,9 +69,8 @@ typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, c
 #define SL_NO_LINK 0xffffffffu /* ends a list of links; it is no id, since `count` is at most this */
 
 /*
- * Finds the links of a list, up to its end, that are below `count` and not marked as visited. The links found are
- * marked and written to `found`, which has room for degree + 16. Links that are not below `count` are passed over.
- * Returns how many were found.
+ * Finds the unvisited links of a list, up to its end: marks the links below `count` that are not marked yet, and writes
+ * them to `found`, which has room for degree + 16. Skips links that are not below `count`. Returns how many it found.
  */
 typedef size_t sl_unvisited_fn(sl_visited *visited, const uint32_t *links, size_t degree, size_t count,
                                uint32_t *found);
@@ -102,14 +100,14 @@ typedef struct sl_candidates {
 typedef struct sl_candidate_kernels {
     /* Empties the pool. It admits any score then. */
     void (*empty)(sl_candidates *all);
-    /* Appends those of n scores that are above the threshold. NaN never is. */
+    /* Appends each of n scores that is above the threshold. NaN never is. */
     void (*admit)(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n);
     /* Closes the best open candidate and returns its place; SL_NO_PLACE if none is open. */
     size_t (*best)(sl_candidates *all);
     /* Returns how many of n scores are at least `bound`. */
     size_t (*at_least)(const float *scores, size_t n, float bound);
-    /* Keeps the `wanted` best, up to `most` of them, in their order; up to `most` candidates, nothing changes. Scores
-     * no better than all of these are not admitted from then on. */
+    /* Keeps the `wanted` best, up to `most` of them, in their order. If there are at most `most`, nothing changes. From
+     * then on, admits no score that is no better than all of these. */
     void (*keep)(sl_candidates *all, uint32_t wanted, uint32_t most);
 } sl_candidate_kernels;
 
@@ -118,7 +116,7 @@ typedef struct sl_candidate_kernels {
  *
  * A tile holds consecutive rows side by side: of I8 or I4 codes, or of F32 codes with differences. A group is as many
  * rows as a register holds sums. The tile holds the first four bytes of each row of a group, then the next four: a step
- * has four elements of I8 or I4, and one of F32. The sums of a register therefore need not be added to one another. For
+ * has four elements of I8 or I4, and one of F32. So the sums in a register need not be added to one another. For
  * I4 the elements in lower halves of bytes come first.
  */
 #define SL_TILE_ROWS 256u /* a multiple of the rows that any tier takes at once */
@@ -130,7 +128,8 @@ typedef struct sl_tile {
     uint32_t first;          /* number of its first row; the other rows follow */
     uint8_t *bytes;          /* SL_TILE_ROWS * 4 * steps, aligned to 64 */
     float *factors, *biases; /* SL_TILE_ROWS each */
-    /* The memory that is read after this tile. Scanning prefetches it a line at a time. Equal pointers: none. */
+    /* The memory that the caller reads after this tile. Scanning prefetches it a line at a time. Equal pointers:
+     * none. */
     const uint8_t *ahead, *ahead_end;
 } sl_tile;
 
@@ -142,9 +141,9 @@ static inline size_t sl_tile_steps(sl_codes codes, size_t dim) {
 /* A query and its hits: numbers and scores of rows that score above `least`. The caller provides room for a tile's hits
  * and 16 more. */
 typedef struct sl_scan {
-    sl_query_code query; /* the code's elements lie in a tile's order and are zero up to a multiple of 64 */
+    sl_query_code query; /* the code is in the order of tiles, and zero up to a multiple of 64 bytes */
     float least;
-    uint32_t rows; /* how many rows of the tile, from its first, are scanned */
+    uint32_t rows; /* rows of the tile to scan, from its first */
     uint32_t count;
     uint32_t *ids;
     float *scores;
@@ -155,13 +154,13 @@ typedef struct sl_tile_kernels {
     void (*pack)(sl_tile *tile, const sl_code_rows *rows, uint32_t first, size_t n);
     /* Scans the tile for n different scans. No scan covers more rows than the tile has. */
     void (*scan)(sl_tile *tile, sl_scan *const *scans, size_t n);
-    /* Keeps the `keep` best hits, or up to a quarter more, in their order. Rows no better than all of these are not
-     * taken from then on. `exact`: keeps no more than `keep`, unless several score as the last of them does. */
+    /* Keeps the `keep` best hits, or up to a quarter more, in their order. From then on, takes no row that is no better
+     * than all of these. `exact`: keeps more than `keep` only if several hits share the last score. */
     void (*best)(sl_scan *scan, uint32_t keep, int exact);
 } sl_tile_kernels;
 
-/* Re-ranking: a row of one type against a float query of dim elements. No alignment is needed, and nothing behind dim
- * is read. An element of the row counts as element * scale. */
+/* Re-ranking: scores a row of one type against a float query of dim elements. Rows need no alignment, and nothing
+ * behind dim is read. An element of the row counts as element * scale. */
 typedef struct sl_refine_kernels {
     float (*dot)(const void *row, const float *query, size_t dim, float scale);
     float (*l2)(const void *row, const float *query, size_t dim, float scale);
@@ -176,15 +175,16 @@ typedef struct sl_kernels {
     sl_candidate_kernels walk;
     sl_tile_kernels tile;
 
-    /* Writes the nearest multiples of a unit, -127 to 127 of them, to n > 0 elements of x into `code`, and leaves the
-     * rest in x. *sum gets the sum of the code. Returns the unit, which is 0 if x is zero or not finite. */
+    /* Splits n > 0 elements of x into bytes and a rest. Writes to `code` the nearest multiples of a unit, -127 to 127
+     * of them, and leaves the rest in x. *sum gets the sum of the code. Returns the unit, which is 0 if x is zero or
+     * not finite. */
     float (*split_byte)(float *x, size_t n, int8_t *code, int32_t *sum);
 
-    /* Writes n unsigned bytes less 128 to `code`, and returns their sum. */
+    /* Writes n unsigned bytes minus 128 to `code` and returns their sum. */
     int32_t (*sign_bytes)(const uint8_t *bytes, size_t n, int8_t *code);
 
-    /* Sums, at one step of 4-bit codes, the products of n elements of x with their levels (levels.h), and the squares
-     * of the levels. The order of the additions is the same in every tier. */
+    /* Sums the products of n elements of x with their levels (levels.h) at one step of 4-bit codes, and the squares of
+     * the levels. All tiers add in the same order. */
     void (*level_sums)(const float *x, size_t n, float inverse, double *products, double *squares);
 
     /* Two raw vectors of any alignment. Nothing behind dim is read. */

@@ -1,4 +1,4 @@
-/* The common part of all tiers' files: four-lane vectors, in which scores are finished, and the declarations of the
+/* Shared by the files of all tiers: four-lane vectors, in which scores are finished, and the declarations of the
  * tables. The vectors are the compiler's, so that scores are the same everywhere. */
 #ifndef SL_DISTANCE_LANES_H
 #define SL_DISTANCE_LANES_H
@@ -18,8 +18,7 @@ static AI float load_float(const void *from) {
     return value;
 }
 
-/* Returns the largest magnitude. The bits of magnitudes order as the magnitudes do, and compilers vectorise the maximum
- * of integers. */
+/* Returns the largest magnitude. Magnitudes order as their bits do, and compilers vectorise the maximum of integers. */
 static AI float largest_of(const float *x, size_t n) {
     int32_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -33,7 +32,7 @@ static AI float largest_of(const float *x, size_t n) {
     return value;
 }
 
-/* One for each tier; table.c knows which of them a build holds. */
+/* A table for each tier; table.c knows which of them a build holds. */
 extern const sl_kernels sl_kernels_scalar;
 extern const sl_kernels sl_kernels_avx2;
 extern const sl_kernels sl_kernels_avxvnni;

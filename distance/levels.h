@@ -9,10 +9,10 @@
 
 enum { SL_LEVELS = 16 };
 
-/* Returns the number of the level that lies next to value / step. `inverse` is 1 / step.
+/* Returns the number of the level nearest to value / step. `inverse` is 1 / step.
  *
- * The lower bits of 0x1.8p23 and a small number hold the integer nearest to that number. Bits of positive floats order
- * as the floats do, so that the range is cut in integers. Compilers vectorise both. */
+ * The lower bits of 0x1.8p23 plus a small number hold the integer nearest to that number. Positive floats order as
+ * their bits do, so the range is clamped in integers. Compilers vectorise both. */
 static AI uint32_t sl_level_number(float value, float inverse) {
     const int32_t zero = 0x4b400000; /* the bits of 0x1.8p23f */
     const int32_t least = zero - SL_LEVELS / 2, most = zero + SL_LEVELS / 2 - 1;

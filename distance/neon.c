@@ -65,7 +65,7 @@ static AI R8 lane_row4(R8 sum, V nibbles, V query) {
     return vdotq_s32(sum, vreinterpretq_s8_u8(nibbles), vreinterpretq_s8_u8(query));
 }
 
-/* The instruction takes two signed operands: the row is taken less 128, see lane_offset. */
+/* The instruction takes two signed operands, so the row is shifted by 128; see lane_offset. */
 static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return vdotq_s32(sum, flip8(row), query);
 }
@@ -94,7 +94,7 @@ static AI A8 lane_dot_u8(A8 sum, V a, V b) {
     return vdotq_u32(sum, a, b);
 }
 
-/* The sum is below 2^30 in magnitude, so that a sum of unsigned products reads the same as a signed one. */
+/* The sum is below 2^30 in magnitude, so a sum of unsigned products reads the same as a signed one. */
 static AI int64_t lane_total8(A8 sum) {
     return vaddlvq_s32(vreinterpretq_s32_u32(sum));
 }

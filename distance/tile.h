@@ -1,11 +1,11 @@
 /*
- * Products of many rows with many queries (kernels.h): packing a tile, scanning it by lanes or by matrices, and
- * thinning out what is found. body.h includes this file behind the loops that it needs.
+ * Products of many rows with many queries (kernels.h): packs a tile, scans it by lanes or by matrices, and keeps the
+ * best hits. body.h includes this file after the loops that it needs.
  */
 #ifndef SL_DISTANCE_TILE_H
 #define SL_DISTANCE_TILE_H
 
-/* Rows behind the last, up to a whole register, get a factor of NaN. Their scores are NaN and above nothing. */
+/* Rows missing from the last register get a factor of NaN. Their scores are NaN and above nothing. */
 static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
     const uint8_t *row = rows->base + (size_t)tile->first * rows->pitch;
     const size_t whole = (tile->rows + LANE_F - 1) / LANE_F * LANE_F;
@@ -19,7 +19,7 @@ static void tile_terms(sl_tile *tile, const sl_code_rows *rows) {
 
 #ifndef LANE_TRANSPOSE
 
-/* Takes four elements of a row at a time. */
+/* Copies four elements of a row at a time. */
 static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
     size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
     for (size_t i = 0; i < tile->rows; i++) {
@@ -37,7 +37,7 @@ static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
 
 #else
 
-/* Turns a register of each of LANE_F rows into a register of each four of their elements. */
+/* Turns a register of each of LANE_F rows into registers that hold the same four elements of all rows. */
 static void tile_bytes(sl_tile *tile, const sl_code_rows *rows) {
     size_t half = tile->codes == SL_CODES_I4 ? tile->steps / 2 : tile->steps;
     for (size_t group = 0; group < tile->rows; group += LANE_F) {
@@ -70,7 +70,7 @@ static void tile_pack(sl_tile *tile, const sl_code_rows *rows, uint32_t first, s
 
 #ifndef LANE_APPEND
 
-/* Appends the lanes of the bits, with their numbers from `first` on. Whole registers may be written. */
+/* Appends the lanes whose bits are set, with row numbers from `first` on. May write whole registers. */
 static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first, uint32_t bits) {
     float all[LANE_F];
     memcpy(all, &score, sizeof all);
@@ -93,7 +93,7 @@ static AI void scan_append_hits(const sl_tile *tile, sl_scan *scan, size_t row, 
     scan->count += (uint32_t)__builtin_popcount(better);
 }
 
-/* Nothing is fused and elements come one after another, so that tiles give the same bits on every tier. */
+/* Fuses nothing and adds elements one after another, so that tiles give the same bits on every tier. */
 static AI F tile_add_l2(F sum, F row, F element) {
     F difference = row - element;
     return sum + difference * difference;
@@ -101,7 +101,7 @@ static AI F tile_add_l2(F sum, F row, F element) {
 
 #if LANE_F == 1
 
-/* A row's elements lie one behind the other. */
+/* A row's elements are contiguous here. */
 static AI void scan_row(sl_codes codes, const sl_tile *tile, size_t row, sl_scan *scan, int32_t offset) {
     const uint8_t *bytes = tile->bytes + row * 4 * tile->steps, *code = scan->query.code;
     R8 sum = 0;
@@ -234,10 +234,10 @@ static AI void scan_few(sl_codes codes, size_t queries, sl_tile *tile, sl_scan *
 
 #ifdef LANE_MATRIX
 
-/* Fewer queries are scanned without matrices, and rows of fewer steps: to shape and to store registers takes longer
- * than to multiply a short row. */
+/* Fewer queries, or rows of fewer steps, are scanned without matrices: shaping and storing registers takes longer than
+ * multiplying a short row. */
 enum { LEAST_QUERIES = 8, LEAST_STEPS = 48 };
-/* Steps of a panel, in which queries lie side by side. Stacks of threads are small. */
+/* Steps of a panel, which holds queries side by side. It must fit the small stack of a thread. */
 enum { PANEL_STEPS = 4 * MATRIX_STEPS };
 
 typedef int32_t matrix_sums[LANE_TILE][LANE_MATRIX][LANE_F];
@@ -281,7 +281,7 @@ static AI void multiply_part(const sl_tile *tile, sl_scan *const *scans, matrix_
     }
 }
 
-/* Scans the tile for n queries. Sums of a part are taken while the next part's are made. */
+/* Scans the tile for n queries. Appends the hits of one part while the processor makes the sums of the next. */
 static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
     _Alignas(64) matrix_sums sums;
     matrix_part part = {0}, before = {0};
@@ -302,14 +302,14 @@ static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, 
     append_part_hits(codes, tile, scans, before, sums);
 }
 
-/* Tells whether matrices serve. */
+/* Whether matrices are worth their shaping. */
 static AI int matrices_serve(const sl_tile *tile, size_t n) {
     return tile->codes != SL_CODES_F32 && n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS;
 }
 
 #endif
 
-/* Each number of queries has a loop of its own too: the last queries of a partition are as often one as four. */
+/* Each number of queries has a loop of its own too: a partition ends with one query as often as with four. */
 static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *scans, size_t n) {
     size_t q = 0;
 #ifdef LANE_MATRIX
@@ -333,7 +333,7 @@ static AI void tile_scan_codes(sl_codes codes, sl_tile *tile, sl_scan *const *sc
 static void tile_best(sl_scan *scan, uint32_t keep, int exact) {
     const uint32_t most = keep + keep / 4;
     sl_bound bound = bound_of_best(scan->scores, scan->count, keep, exact ? keep : most);
-    /* A choice among scores that are alike would depend on their order. */
+    /* Choosing among equal scores would depend on their order. */
     if (exact && bound.kept < scan->count && count_from(scan->scores, scan->count, bound.least) > keep)
         bound = bound_of_best(scan->scores, scan->count, keep, most);
     if (bound.kept == scan->count) return;

@@ -49,8 +49,8 @@ typedef __m256i V;
 #define LANE_ROWS_I16     4u /* two sums each, in 16 registers */
 #endif
 
-/* Sums in 32-bit lanes have a type of their own. gcc would copy a V before and after every VNNI instruction, because
- * these instructions name their element type. */
+/* Sums in 32-bit lanes have a type of their own. VNNI instructions name their element type, and gcc would copy a V
+ * before and after each of them. */
 typedef int32_t R8 __attribute__((vector_size(LANE_BITS / 8)));
 
 typedef struct A8 {
@@ -81,7 +81,7 @@ static AI __m256i load_half(const void *from, size_t n) {
 
 #else
 
-/* AVX2 has no masked load of bytes: a part is copied to a place where a whole register may be read. */
+/* AVX2 has no masked load of bytes, so a part is copied to where a whole register may be read. */
 static AI V lane_load(const void *from, size_t bytes) {
     if (bytes == LANE_8) return _mm256_loadu_si256((const __m256i *)from);
     uint8_t whole[LANE_8] = {0};
@@ -106,7 +106,7 @@ static AI F lane_i16(const void *from, size_t n) {
  * Adding lanes to one another
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives, for each 128 bits of a and b: a0 + a2, b0 + b2, a1 + a3, b1 + b3. */
+/* Returns, for each 128 bits of a and b: a0 + a2, b0 + b2, a1 + a3, b1 + b3. */
 static AI V merge32(V a, V b) {
     return M(add_epi32)(M(unpacklo_epi32)(a, b), M(unpackhi_epi32)(a, b));
 }
@@ -119,7 +119,7 @@ static AI F merge32f(F a, F b) {
     return M(add_ps)(M(unpacklo_ps)(a, b), M(unpackhi_ps)(a, b));
 }
 
-/* Gives the four totals. The transposition that brings them side by side also adds. */
+/* Returns the four totals. The transposition that brings them side by side also adds. */
 static AI i4 lane_sum4_i32(R8 a, R8 b, R8 c, R8 d) {
     V four = merge64(merge32((V)a, (V)b), merge32((V)c, (V)d));
 #if LANE_BITS == 512
@@ -209,8 +209,8 @@ static AI R8 lane_row4(R8 sum, V nibbles, V query) {
     return mixed_add(sum, nibbles, query);
 }
 
-/* The instruction takes one unsigned and one signed operand. One operand is shifted by 128; `minus` sums what the shift
- * adds. */
+/* The instruction takes one unsigned and one signed operand, so one operand is shifted by 128. `minus` sums what the
+ * shift adds. */
 static AI A8 lane_dot_i8(A8 sum, V a, V b) {
     sum.sum = mixed_add(sum.sum, flip8(a), b);
     sum.minus = mixed_add(sum.minus, M(set1_epi8)((char)0x80), b);
@@ -229,7 +229,7 @@ static AI R8 madd_add(R8 sum, V a, V b) {
     return (R8)M(add_epi32)((V)sum, M(madd_epi16)(a, b));
 }
 
-/* Bytes as 16-bit integers: those at even places and those at odd places. */
+/* Bytes as 16-bit integers: bytes at even places, and bytes at odd places. */
 typedef struct Q8 {
     V even, odd;
 } Q8;
@@ -254,7 +254,7 @@ static AI R8 lane_row8(R8 sum, V row, Q8 query) {
     return dot_wide(sum, widen_u8(row), query);
 }
 
-/* Pairs of products are added up in 16 bits, which hold this many. */
+/* 16 bits hold the sum of this many pairs of products. */
 #define LANE_RUN4 8u
 typedef int16_t R4 __attribute__((vector_size(LANE_BITS / 8))); /* a type of its own, as R8 */
 
@@ -296,7 +296,7 @@ static AI V lane_diff_u8(V a, V b) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * As many rows at once as a register holds sums, whose totals come side by side in one
+ * Groups: as many rows at once as a register holds sums, with their totals side by side in one
  * ------------------------------------------------------------------------------------------------------------- */
 
 #define LANE_GROUP
@@ -313,7 +313,7 @@ static AI __m128 load_pairs2(const uint8_t *first, const uint8_t *second, size_t
 
 #if LANE_BITS == 512
 
-/* Gives the sum of each pair of 128-bit quarters of a and b, a's before b's. */
+/* Returns the sum of each pair of 128-bit quarters of a and b, a's before b's. */
 static AI V merge128(V a, V b) {
     return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
@@ -331,7 +331,7 @@ static AI F load_pairs8(const uint8_t *const *row, size_t offset) {
     return _mm512_insertf32x4(all, load_pairs2(row[6], row[7], offset), 3);
 }
 
-/* Gives the float at the offset of each row, and the float behind it. */
+/* Loads the float at the offset of each row, and the float behind it. */
 static AI void lane_load_pairs(const uint8_t *const *row, size_t offset, F *here, F *behind) {
     const V even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     F low = load_pairs8(row, offset), high = load_pairs8(row + 8, offset);
@@ -359,8 +359,8 @@ static AI void lane_load_pairs(const uint8_t *const *row, size_t offset, F *here
 
 #endif
 
-/* Rounds after each step, as the scores of four rows do. A bias lies behind its factor. Without a bias, the bytes there
- * are read and ignored. */
+/* Rounds after each step, as the scores of four rows do. The bias follows the factor. Without a bias, those bytes are
+ * read and ignored. */
 static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_code *query, const uint8_t *const *row,
                            float *out) {
     F factor, bias;
@@ -375,14 +375,14 @@ static AI void lane_finish(V totals, const sl_code_rows *rows, const sl_query_co
  * Sixteen scores, in one register or two
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Gives a bit for each of the first n of sixteen places. */
+/* Returns a bit for each of the first n of sixteen places. */
 static AI uint32_t first_of(size_t n) {
     return n < 16 ? (1u << n) - 1 : 0xffffu;
 }
 
 #if LANE_BITS == 512
 
-/* Packs the lanes of the bits one after another. A whole register is written. */
+/* Packs the lanes whose bits are set, in order. Writes a whole register. */
 static AI void lane_pack(void *to, V a, uint32_t bits) {
     _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)bits, a));
 }
@@ -393,7 +393,7 @@ static AI S sixteen(const float *from) {
     return _mm512_loadu_ps(from);
 }
 
-/* Loads n; the others are zero, and their memory is not touched. */
+/* Loads n floats; the others are zero, and their memory is not touched. */
 static AI S sixteen_first(const void *from, size_t n) {
     return _mm512_maskz_loadu_ps((__mmask16)first_of(n), from);
 }
@@ -406,12 +406,12 @@ static AI S sixteen_splat(float value) {
     return _mm512_set1_ps(value);
 }
 
-/* Gives a at the places of the bits, and b elsewhere. */
+/* Returns a where bits are set, and b elsewhere. */
 static AI S sixteen_choose(S a, S b, uint32_t bits) {
     return _mm512_mask_mov_ps(b, (__mmask16)bits, a);
 }
 
-/* Gives `first` and all of a but the last, each a place on. */
+/* Returns a shifted by one place: `first`, then all of a but its last. */
 static AI S sixteen_behind(S a, float first) {
     __m512i ends = _mm512_castps_si512(_mm512_set1_ps(first));
     return _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(a), ends, 15));
@@ -429,12 +429,12 @@ static AI S sixteen_negative(S a) {
     return _mm512_sub_ps(_mm512_setzero_ps(), a);
 }
 
-/* Gives the greater of the first and the ninth, and so on. */
+/* Returns the greater of the first and the ninth, and so on. */
 static AI __m256 greater_half(S a) {
     return _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
 }
 
-/* Gives the bits of `there` at which a is above b, at least b, the same as b. */
+/* Each returns the bits of `there` where a is above b, at least b, or equal to b. */
 static AI uint32_t sixteen_above(S a, S b, uint32_t there) {
     return _mm512_mask_cmp_ps_mask((__mmask16)there, a, b, _CMP_GT_OQ);
 }
@@ -575,8 +575,8 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 
 #define LANE_CANDIDATES
 
-/* Without optimisation gcc's gathers are macros, and warnings about their conversions of sign would count as ours. On
- * an AMD EPYC (Zen 3), gathers of eight take longer than loads one by one. */
+/* Without optimisation, gcc's gathers are macros, and their warnings of sign conversions would count as ours. On an AMD
+ * EPYC (Zen 3), a gather of eight takes longer than eight loads. */
 #if LANE_BITS == 512 && defined(__OPTIMIZE__)
 
 #define LANE_GATHERS
@@ -586,12 +586,12 @@ static AI V lane_ids(const uint32_t *from, size_t n) {
     return _mm512_maskz_loadu_epi32((__mmask16)first_of(n), from);
 }
 
-/* Gives the bits of `there` whose ids are below the end. */
+/* Returns the bits of `there` whose ids are below the end. */
 static AI uint32_t lane_below(V ids, V end, uint32_t there) {
     return _mm512_mask_cmplt_epu32_mask((__mmask16)there, ids, end);
 }
 
-/* Gives the bits of `there` whose ids are not marked. */
+/* Returns the bits of `there` whose ids are not marked. */
 static AI uint32_t lane_unmarked(const sl_visited *visited, V ids, uint32_t there) {
     const __m128i shift = _mm_cvtsi32_si128((int)visited->shift);
     V place = _mm512_and_si512(ids, _mm512_set1_epi32((int)visited->mask));

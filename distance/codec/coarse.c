@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Bytes of levels, beside a factor and a bias, in one cache line and in two. Vectors up to MOST_OF_ONE elements have
+/* Bytes of levels, beside a factor and a bias, in one cache line and in two. Vectors of up to MOST_OF_ONE elements get
  * one line; longer vectors would lose too much in one. */
 enum { ONE_LINE = SL_CACHE_LINE - 8, TWO_LINES = 2 * SL_CACHE_LINE - 8, MOST_OF_ONE = 160, MOST = 2 * TWO_LINES };
 
@@ -68,12 +68,12 @@ static void project(const sl_coarse *coarse, const sl_kernels *kernels, float *x
         ids[i] = i;
     sl_split_byte(x, dim, 1, buffer, &code);
     memset((uint8_t *)buffer + dim, 0, rows->width - dim);
-    /* The rows lie one behind the other, and the processor sees that for itself. Prefetching them took a third of the
-     * time. */
+    /* The processor itself sees that the rows are contiguous. Prefetching them took a third of the time. */
     kernels->score[SL_CODES_I8](rows, &code, ids, coarse->codec.dim, 0, x);
 }
 
-/* Makes x unit under cosine. An x that is not finite, which only a damaged file can bring, becomes zero. */
+/* Normalises x under cosine, and returns |x|^2. An x that is not finite, which only a damaged file has, becomes
+ * zero. */
 static double normalise(const sl_coarse *coarse, float *x) {
     size_t dim = coarse->matrix.dim;
     double norm2 = sl_dot_double(x, x, dim);

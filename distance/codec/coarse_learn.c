@@ -1,9 +1,10 @@
 /*
- * The projection of coarse rows: the directions in which a sample varies most, found by subspace iteration and turned
- * at random among themselves.
+ * Learns the projection of coarse rows. Subspace iteration finds the directions in which a sample varies most, and a
+ * random rotation mixes them.
  *
- * All large steps are sums of weighted rows: the products of the sample with itself, the iteration's, and the turn. One
- * thread makes each row of a result, in a fixed order. The result is therefore the same at any number of threads.
+ * All large steps are sums of weighted rows: the products of the sample with itself, those of the iteration, and the
+ * rotation. One thread makes each row of a result, in a fixed order. The result is therefore the same at any number of
+ * threads.
  */
 #include "base/random.h"
 #include "base/thread.h"
@@ -14,8 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The most vectors and floats of the sample. MOST_PRODUCTS is the longest vector whose products of elements are summed
- * up; longer vectors are multiplied whole. */
+/* The most vectors and floats of a sample. Vectors of up to MOST_PRODUCTS elements have the products of their elements
+ * summed; longer vectors are multiplied whole. */
 enum { MOST_ROWS = 16384, MOST_PRODUCTS = 2048, ROUNDS = 8, BLOCK = 64 };
 #define MOST_FLOATS ((size_t)1 << 24)
 
@@ -23,10 +24,10 @@ typedef struct learner {
     const sl_allocator *allocator;
     size_t dim, wanted, n, threads; /* n: vectors of the sample */
     size_t side;                    /* side of the square of products: dim, or n for long vectors */
-    size_t square;                  /* floats that the memory of the products holds */
+    size_t square;                  /* floats that `products` has room for */
     uint64_t seed, counter;
     float *sample;   /* n rows of dim */
-    float *turned;   /* long vectors alone: dim rows of n */
+    float *turned;   /* long vectors only: the sample transposed, dim rows of n */
     float *products; /* side rows of side */
     float *basis;    /* wanted rows of dim */
     float *work;     /* wanted rows of dim */
@@ -48,7 +49,7 @@ static void learner_free(learner *l) {
     sl_mem_free(l->allocator, l->mean, l->dim * sizeof(double));
 }
 
-/* Sizes of a learner for a sample of n vectors at most. */
+/* Sets the sizes of a learner for a sample of up to n vectors. */
 static void set_sizes(learner *l, const sl_coarse *coarse, size_t n) {
     const size_t most = sl_coarse_sample(coarse);
     l->dim = coarse->matrix.dim;
@@ -86,7 +87,7 @@ static sl_status learner_alloc(learner *l) {
     return SL_OK;
 }
 
-/* Takes the sample: one vector at random from each of l->n equal parts of all. */
+/* Samples a random vector from each of l->n equal parts of all. */
 static void take_sample(learner *l, const sl_coarse_vectors *vectors, sl_metric metric) {
     const size_t n = vectors->n;
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
@@ -103,7 +104,7 @@ static void take_sample(learner *l, const sl_coarse_vectors *vectors, sl_metric 
     l->counter = l->n;
 }
 
-/* Takes the mean out, and scales the rest to a length of about 1, so that no product is too large. */
+/* Subtracts the mean, and scales the sample to a length of about 1, so that no product is too large. */
 static void centre_sample(learner *l) {
     double spread = 0;
     for (size_t i = 0; i < l->n; i++)
@@ -153,7 +154,7 @@ static void multiply_columns(learner *l, const float *rows, size_t count) {
             l->products[j * side + k] = l->products[k * side + j];
 }
 
-/* Makes each row of `to` a combination of `rows`, with a row of `weights`. */
+/* Makes each row of `to` a combination of `rows`, by the weights in a row of `weights`. */
 static void combine_rows(const learner *l, float *to, size_t size, const float *rows, const float *weights,
                          size_t count) {
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
@@ -163,7 +164,7 @@ static void combine_rows(const learner *l, float *to, size_t size, const float *
     }
 }
 
-/* Fills a row with about normal numbers, each the sum of four uniform ones. */
+/* Fills a row with roughly normal numbers, each the sum of four uniform ones. */
 static void random_row(learner *l, float *row, size_t size) {
     for (size_t k = 0; k < size; k++) {
         uint64_t bits = sl_random_at(l->seed, l->counter++);
@@ -193,7 +194,8 @@ static int make_unit(float *row, size_t size) {
     return 1;
 }
 
-/* Gram-Schmidt, twice for each row. A row becomes random if the earlier rows leave nothing but rounding of it. */
+/* Gram-Schmidt, twice for each row. If the earlier rows leave only rounding errors of a row, a random row replaces
+ * it. */
 static void make_orthonormal(learner *l, float *rows, size_t size) {
     for (size_t i = 0; i < l->wanted; i++) {
         float *row = rows + i * size;
@@ -218,7 +220,7 @@ static void random_basis(learner *l, float *rows, size_t size) {
     make_orthonormal(l, rows, size);
 }
 
-/* Finds the `wanted` directions of the largest products, in `basis`. */
+/* Subspace iteration: finds the `wanted` directions of the largest products, in `basis`. */
 static void iterate_subspace(learner *l) {
     random_basis(l, l->basis, l->side);
     for (int round = 0; round < ROUNDS; round++) {
@@ -230,8 +232,8 @@ static void iterate_subspace(learner *l) {
     }
 }
 
-/* Learns the directions. There are fewer long vectors than elements: their directions are combinations of vectors,
- * found by products of whole vectors. */
+/* Learns the directions. A sample of long vectors has fewer vectors than elements. Their directions are combinations of
+ * vectors, found from products of whole vectors. */
 static void learn_directions(learner *l) {
     if (l->side == l->dim) {
         multiply_columns(l, l->sample, l->n);
@@ -248,8 +250,8 @@ static void learn_directions(learner *l) {
     make_orthonormal(l, l->basis, l->dim);
 }
 
-/* If all directions are wanted, they are only turned. If there are no more vectors than directions, the vectors are the
- * directions, filled up with random ones. */
+/* If all directions are wanted, they are only rotated. If there are no more vectors than directions, the vectors are
+ * the directions, and random ones fill up. */
 static void learn_basis(learner *l) {
     if (l->wanted == l->dim) {
         random_basis(l, l->basis, l->dim);
@@ -261,7 +263,7 @@ static void learn_basis(learner *l) {
         memcpy(l->basis, l->sample, l->n * l->dim * sizeof(float));
         make_orthonormal(l, l->basis, l->dim);
     }
-    /* The products are no longer needed; their memory takes the turn. */
+    /* The products are not needed any more; their memory takes the rotation. */
     random_basis(l, l->products, l->wanted);
     combine_rows(l, l->work, l->dim, l->basis, l->products, l->wanted);
     memcpy(l->basis, l->work, l->wanted * l->dim * sizeof(float));

@@ -13,7 +13,7 @@ static sl_status check_types(sl_dtype dtype, sl_codes codes) {
     return SL_OK;
 }
 
-/* A row that begins on a cache line is read from fewer lines. That is worth some bytes, but not many. */
+/* Rows that begin on a cache line are read from fewer lines. That is worth up to a quarter more bytes. */
 static size_t pitch_of(size_t payload) {
     size_t lines = sl_round_up(payload, SL_CACHE_LINE);
     return lines - payload <= payload / 4 ? lines : sl_round_up(payload, 16);
@@ -24,7 +24,7 @@ size_t sl_codes_size(size_t dim, sl_codes codes) {
     return codes == SL_CODES_I8 ? dim : codes == SL_CODES_I16 ? 2 * dim : 4 * dim;
 }
 
-/* The rows of what 4 bits leave over are read seldom, and therefore packed. */
+/* The rest rows are read seldom, so they are packed. */
 static void init_rest(sl_codec *codec) {
     codec->rest.width = sl_round_up(codec->dim, SL_ROW_STEP);
     codec->rest.factor = sl_round_up(codec->dim, 4);
@@ -38,7 +38,7 @@ size_t sl_codec_payload(const sl_codec *codec) {
     const sl_code_rows *rows = &codec->rows;
     size_t last = rows->bias ? rows->bias : rows->factor;
     if (codec->norm && !codec->rest.pitch) last = codec->norm;
-    /* The bytes of an F32 row within its width must be finite: they are the row's own. */
+    /* All bytes within an F32 row's width must be finite, so they belong to the row. */
     return codec->codes == SL_CODES_F32 && last + 4 < rows->width ? rows->width : last + 4;
 }
 
@@ -54,7 +54,7 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
     codec->rows.width = sl_round_up(size, SL_ROW_STEP);
     codec->rows.factor = sl_round_up(size, 4);
     size_t payload = codec->rows.factor + 4;
-    /* Under IP, I4 rows too are compared with one another by their lengths. */
+    /* Under IP, comparing I4 rows with one another takes their lengths too. */
     if (metric == SL_METRIC_L2 || dtype == SL_U8 || (codes == SL_CODES_I4 && metric == SL_METRIC_IP)) {
         codec->rows.bias = payload;
         payload += 4;
@@ -65,8 +65,8 @@ sl_status sl_codec_init(sl_codec *codec, size_t dim, sl_metric metric, sl_dtype 
         codec->norm = payload;
         payload += 4;
     }
-    /* Products of large numbers would lose what floats and 16-bit integers tell apart. Codes of one scale a vector have
-     * nothing to take differences of; bytes and their sums are small. */
+    /* Products of large numbers round away differences that floats and 16-bit integers hold. Codes with a scale for
+     * each vector can't be subtracted; bytes and their sums are small. */
     if (metric == SL_METRIC_L2 && (codes == SL_CODES_F32 || dtype == SL_I16)) codec->rows.differences = dim;
     codec->rows.pitch = pitch_of(sl_codec_payload(codec));
     codec->rows.size = codec->rows.pitch;

@@ -1,5 +1,5 @@
-/* Element types, and the one place that turns one into another. All arithmetic is on integers or on normal floats, so
- * that a caller's flush-to-zero mode changes nothing. */
+/* Element types, and all conversions between them. All arithmetic is on integers or on normal floats, so that a
+ * caller's flush-to-zero mode changes nothing. */
 #include "distance/codec/convert.h"
 
 #include "base/status.h"
@@ -134,7 +134,7 @@ sl_status sl_convert(const void *from, sl_dtype from_dtype, void *to, sl_dtype t
                        sl_dtype_name(from_dtype), sl_dtype_name(to_dtype));
     if (n == 0) return SL_OK;
     if (!from || !to) return sl_fail(SL_EINVAL, "sl_convert: %s is NULL", from ? "to" : "from");
-    /* The values of every type are floats. The way over float therefore rounds once. */
+    /* The values of every type are floats, so the way over float rounds once. */
     float block[256];
     for (size_t done = 0, count; done < n; done += count) {
         count = n - done < 256 ? n - done : 256;

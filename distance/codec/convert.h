@@ -1,4 +1,4 @@
-/* Element types: turning one into another. */
+/* Conversions between element types. */
 #ifndef SL_DISTANCE_CODEC_CONVERT_H
 #define SL_DISTANCE_CODEC_CONVERT_H
 
@@ -8,10 +8,10 @@ static inline int sl_dtype_is_float(sl_dtype dtype) {
     return dtype == SL_F32 || dtype == SL_F16 || dtype == SL_BF16;
 }
 
-/* Turns n elements of any type into floats. `src` needs no alignment. */
+/* Converts n elements of any type to floats. `src` needs no alignment. */
 void sl_to_float(sl_dtype dtype, const void *src, float *dst, size_t n);
 
-/* Turns n floats into F32, F16 or BF16, rounded to nearest, ties to even. */
+/* Converts n floats to F32, F16 or BF16, rounded to nearest, ties to even. */
 void sl_from_float(sl_dtype dtype, const float *src, void *dst, size_t n);
 
 #endif

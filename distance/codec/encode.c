@@ -1,10 +1,10 @@
-/* Vectors into rows and queries, and rows back into vectors. codec.h has the table of what a row holds. */
+/* Encodes vectors as rows and queries, and decodes rows. codec.h has the table of a row's contents. */
 #include "distance/codec/encode.h"
 
 #include "distance/codec/encode4.h"
 #include "distance/double.h"
 
-/* Bytes of I8 rows are unsigned; those of queries and of I8 vectors are signed. */
+/* Turns signed bytes into unsigned ones and back. I8 rows hold unsigned bytes; queries and I8 vectors are signed. */
 static void flip_bytes(const void *from, void *to, size_t n) {
     const uint8_t *in = from;
     uint8_t *out = to;
@@ -12,7 +12,7 @@ static void flip_bytes(const void *from, void *to, size_t n) {
         out[i] = in[i] ^ 0x80u;
 }
 
-/* U8 rows stand 128 above the terms of the query. Metrics that do not cancel the 128 put it into the bias. */
+/* U8 rows are 128 above the terms of a query. Metrics that don't cancel the 128 put it into the bias. */
 static int is_shifted(const sl_codec *codec) {
     return codec->dtype == SL_U8 && codec->metric != SL_METRIC_L2;
 }
@@ -32,7 +32,7 @@ static int64_t sum_i8(const int8_t *codes, size_t dim) {
     return sum;
 }
 
-/* Sums over signed codes. I16 needs the squares alone, since nothing is shifted there. */
+/* Sums signed codes and their squares. I16 needs the squares alone, since nothing is shifted there. */
 static code_sums sums_of(sl_codes kind, const void *codes, size_t dim) {
     const sl_kernels *kernels = sl_kernels_best();
     if (kind == SL_CODES_I8) return (code_sums){sum_i8(codes, dim), kernels->dot_i8(codes, codes, dim)};
@@ -59,7 +59,7 @@ static void put_integer_terms(const sl_codec *codec, uint8_t *row, float factor,
     if (codec->norm) sl_field_put(row, codec->norm, length);
 }
 
-/* Sums over the vector as it was given; under L2, over a U8 vector less 128. */
+/* Sums over the given vector; under L2, over a U8 vector minus 128. */
 static code_sums native_sums(const sl_codec *codec, const void *vector) {
     if (codec->dtype != SL_U8) return sums_of(codec->codes, vector, codec->dim);
     const uint8_t *x = vector;
@@ -101,7 +101,7 @@ static void encode_quantised(const sl_codec *codec, const float *x, uint8_t *row
     put_integer_terms(codec, row, inverse_length(sums.squares), sums, (float)length);
 }
 
-/* Returns the value of one unit of a row's codes in the vector that was given. */
+/* Returns the value of one unit of a row's codes in the given vector. */
 static double unit_of(const sl_codec *codec, const uint8_t *row) {
     if (codec->codes == SL_CODES_F32 || codec->dtype != SL_F32) return 1;
     double factor = (double)sl_field_get(row, codec->rows.factor);
@@ -149,8 +149,8 @@ void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out) {
         out[i] = (float)(unit * code_at(codec, row, i));
 }
 
-/* Decodes the codes of `count` elements from `first` on, in single precision. The residual is measured from the same
- * numbers that it is added to. */
+/* Decodes the codes of `count` elements from `first` on, in single precision. Encoding takes the residual from the same
+ * numbers that decoding adds it to. */
 static void decode_codes(const sl_codec *codec, const uint8_t *row, size_t first, size_t count, float *out) {
     float unit = (float)unit_of(codec, row);
     if (codec->codes == SL_CODES_I8) {
@@ -195,7 +195,7 @@ void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out) {
  * Queries
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Makes a query of signed integer codes that lie in place. One unit of the codes stands for `scale`. */
+/* Makes a query of signed integer codes, which stay in place. One unit of the codes stands for `scale`. */
 static sl_query_code integer_query(const sl_codec *codec, const void *code, code_sums sums, float scale) {
     int takes_offset = codec->codes == SL_CODES_I8 && !is_shifted(codec);
     return (sl_query_code){
@@ -247,7 +247,7 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
     }
 }
 
-/* Returns the sum of squares of a stored row's signed codes. For I8 these are its bytes less 128. */
+/* Returns the sum of squares of a stored row's signed codes: for I8, its bytes minus 128. */
 static int64_t row_squares(const sl_codec *codec, const uint8_t *row) {
     const sl_kernels *kernels = sl_kernels_best();
     if (codec->codes == SL_CODES_I16) return kernels->dot_i16((const void *)row, (const void *)row, codec->dim);

@@ -1,4 +1,4 @@
-/* Vectors into rows and queries, and rows back into vectors, for codes I8, I16 and F32. encode4.h does so for I4. */
+/* Encodes vectors as rows and queries, and decodes rows, for codes I8, I16 and F32. encode4.h does so for I4. */
 #ifndef SL_DISTANCE_CODEC_ENCODE_H
 #define SL_DISTANCE_CODEC_ENCODE_H
 
@@ -6,7 +6,7 @@
 #include "distance/codec/quantise.h"
 
 /*
- * Writes a vector into a row.
+ * Encodes a vector into a row.
  *
  * Parameters:
  *   vector  passed sl_vector_check
@@ -17,25 +17,25 @@
 void sl_encode_row(const sl_codec *codec, const void *vector, sl_dtype dtype, uint8_t *row, float *floats,
                    sl_quant_error *error);
 
-/* Writes the row's vector as floats, under COSINE with its length. */
+/* Decodes a row to floats, under COSINE with its length. */
 void sl_decode_row(const sl_codec *codec, const uint8_t *row, float *out);
 
 /*
- * Writes what the codes of a quantised row leave of its vector x, as dim BF16 numbers.
+ * Writes the residual of a quantised row, x minus the decoded row, as dim BF16 numbers.
  *
  * Codes and residual together hold some 8 bits more than the codes. BF16 numbers of x itself would hold hardly more
- * than 8-bit codes of its largest elements.
+ * than 8-bit codes do of its largest elements.
  */
 void sl_encode_residual(const sl_codec *codec, const uint8_t *row, const float *x, uint16_t *residual);
 
-/* Writes the vector that row and residual make together. */
+/* Decodes the vector that row and residual make together. */
 void sl_decode_residual(const sl_codec *codec, const uint8_t *row, const uint16_t *residual, float *out);
 
-/* Writes the elements of a row of a native integer type, exactly as they were given. */
+/* Decodes a row of a native integer type to exactly the elements given. */
 void sl_decode_native(const sl_codec *codec, const uint8_t *row, void *out);
 
 /*
- * Brings a query into the form of the kernels.
+ * Encodes a query for the kernels.
  *
  * Parameters:
  *   buffer  sl_query_size(codec) bytes, 64-byte aligned; *out points to it
@@ -47,12 +47,12 @@ void sl_encode_query(const sl_codec *codec, const void *query, sl_dtype dtype, v
                      sl_query_code *out, float *norm2);
 
 /*
- * Makes a query of a stored row of any codes, for comparing rows with one another. Such scores compare only among
- * themselves: under L2 they lack the constant |q|^2, as the scores of any query do.
+ * Makes a query of a stored row of any codes, to compare rows with one another. Such scores compare only among
+ * themselves: like those of any query, they lack the constant |q|^2 under L2.
  */
 void sl_row_as_query(const sl_codec *codec, const uint8_t *row, void *buffer, sl_query_code *out);
 
-/* Returns |x|^2 of a stored row as its scores have it: that of the decoded vector; 1 under COSINE. */
+/* Returns |x|^2 of a stored row as its scores use it: of the decoded vector; 1 under COSINE. */
 float sl_row_norm2(const sl_codec *codec, const uint8_t *row);
 
 #endif

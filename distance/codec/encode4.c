@@ -1,15 +1,15 @@
 /*
  * Codes of 4 bits, and the 8 bits beside them.
  *
- * A number k of 0 to 15 stands for (2k - 15) * factor. These are sixteen levels, none of them zero, alike on both
- * sides. A row therefore needs one factor, and the query one constant.
+ * A number k of 0 to 15 stands for (2k - 15) * factor: sixteen levels, symmetric, none of them zero. So a row needs one
+ * factor, and the query one constant.
  *
- * The step is chosen by trial. A finer step gives up a little of the range of the largest elements. The step whose
- * decoded row points nearest to the vector is taken. The factor is then the one that brings the row nearest. That is
- * the least squared error of these steps: the clip MSE.
+ * Encoding tries some steps. A finer step cuts a little off the range of the largest elements. Encoding takes the step
+ * whose decoded row is nearest to the vector's direction, and then the factor that brings the row nearest. That is the
+ * least squared error of these steps: the clip MSE.
  *
- * The rest is an I8 row of its own. Its unit is some thousandth of the vector's largest magnitude. Both rows together
- * hold some 12 bits an element.
+ * The rest is an I8 row of its own. Its unit is about a thousandth of the vector's largest magnitude. Both rows
+ * together hold some 12 bits an element.
  */
 #include "distance/codec/encode4.h"
 
@@ -22,14 +22,15 @@ static size_t half_of(const sl_codec *codec) {
     return (codec->dim + 1) / 2;
 }
 
-/* Returns the inverse of the step whose levels point nearest to x. *factor gets the factor of these levels. */
+/* Returns the inverse of the step whose levels are nearest to the direction of x. *factor gets the factor of these
+ * levels. */
 static float best_step(const float *x, size_t n, float *factor) {
     float most = sl_largest(x, n), best = 0;
     double best_turn = -1;
     *factor = 0;
     if (!(most > 0)) return 0;
     for (int trial = 0; trial < TRIALS; trial++) {
-        /* The range goes from all of the largest magnitude down to some half of it. */
+        /* The range goes down from all of the largest magnitude to about half of it. */
         float inverse = (float)(LEVELS / 2) / (most * (1 - 0.05f * (float)trial));
         double xy, yy;
         if (!isfinite(inverse)) break;
@@ -76,7 +77,7 @@ static void decode_levels(const sl_codec *codec, const uint8_t *row, float facto
         out[half + i] = sl_level_at(row[i] >> 4) * factor;
 }
 
-/* Decodes both rows without the length that is kept apart. */
+/* Decodes both rows, without the separate length. */
 static void decode_unit(const sl_codec *codec, const uint8_t *row, const uint8_t *rest, float *out) {
     const float finer = sl_field_get(rest, codec->rest.factor);
     decode_levels(codec, row, sl_field_get(row, codec->rows.factor), out);
@@ -137,8 +138,8 @@ void sl_decode_row4(const sl_codec *codec, const uint8_t *row, const uint8_t *re
         out[i] *= length;
 }
 
-/* Makes two queries of the same eight bits: `rows`, over the 4-bit rows, whose two halves begin `buffer`, and `rest`,
- * behind them. */
+/* Makes two queries of the same eight bits: `rows` for the 4-bit rows, in two halves at the start of `buffer`, and
+ * `rest` behind them. */
 static void split_query(const sl_codec *codec, float *x, float scale, uint8_t *buffer, sl_query_code *rows,
                         sl_query_code *rest) {
     size_t half = half_of(codec);

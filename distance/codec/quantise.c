@@ -18,8 +18,8 @@ static int32_t round_to_int(double value) {
     return (int32_t)(uint32_t)bits;
 }
 
-/* Returns the value of one unit of the codes, rounded up, so that no element lies beyond the last level. It is rounded
- * before it is used: codes times unit then come as near as codes can, even if the unit is subnormal. */
+/* Returns the value of one unit of the codes, rounded up, so that no element lies beyond the last level. Rounding comes
+ * before use: codes times unit are then as near as codes can be, even if the unit is subnormal. */
 static float unit_for(float most, double levels) {
     float unit = (float)((double)most / levels);
     if ((double)unit * levels >= (double)most) return unit;
@@ -36,7 +36,7 @@ static uint32_t bits_of_magnitude(float value) {
     return bits & 0x7fffffffu;
 }
 
-/* Magnitudes are in the order of their bits. The search halves the range of bits, so that it needs no copy of x. */
+/* Magnitudes order as their bits do. The search halves the range of bits, so it needs no copy of x. */
 float sl_quantile(const float *x, size_t n, double share) {
     size_t allowed = (size_t)(share * (double)n + 0.5);
     float most = sl_largest(x, n);
@@ -68,7 +68,7 @@ static double squared_error(const float *x, size_t n, float unit, double levels)
     return sum;
 }
 
-/* Tries the ranges in which the largest element lies 0 to 4.5 codes beyond the last one, by halves. A larger cut costs
+/* Tries ranges that put the largest element 0 to 4.5 codes beyond the last one, in steps of a half. A larger cut costs
  * more than the finer unit gains, unless many elements are about as large as the largest. */
 static float best_unit(const float *x, size_t n, float most, double levels) {
     float best = unit_for(most, levels);
@@ -83,7 +83,7 @@ static float best_unit(const float *x, size_t n, float most, double levels) {
     return best;
 }
 
-/* Writes x as codes whose last one may be too small for the largest elements. Returns their unit. */
+/* Writes x as codes of a range that may cut off the largest elements. Returns their unit. */
 static float quantise_clipped(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, double levels, void *out) {
     float unit = rule.clip == SL_CLIP_QUANTILE ? unit_for(sl_quantile(x, n, rule.share), levels)
                                                : best_unit(x, n, sl_largest(x, n), levels);

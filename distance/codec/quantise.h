@@ -1,10 +1,10 @@
-/* Floats to integer codes of one scale, and the error that this leaves. */
+/* Quantises floats to integer codes of one scale, and measures the error. */
 #ifndef SL_DISTANCE_CODEC_QUANTISE_H
 #define SL_DISTANCE_CODEC_QUANTISE_H
 
 #include "distance/kernels.h"
 
-/* How the range of codes follows from a vector. */
+/* The rule that gives the range of codes of a vector. */
 typedef struct sl_clip_rule {
     sl_clip clip; /* AUTO: the codes' own */
     double share; /* of QUANTILE */
@@ -17,27 +17,27 @@ float sl_largest(const float *x, size_t n);
  * the largest magnitude. x is finite. */
 float sl_quantile(const float *x, size_t n, double share);
 
-/* Writes x as signed codes, I8 or I16. Returns their unit: codes times unit come near x. The unit of zeros is 0. */
+/* Quantises x to signed codes, I8 or I16. Returns their unit: codes times unit are near x. The unit of zeros is 0. */
 float sl_quantise(sl_codes codes, sl_clip_rule rule, const float *x, size_t n, void *out);
 
 /*
- * Makes n signed bytes of x, as a query over I8 rows.
+ * Splits x into n signed bytes, a query over I8 rows, and a rest.
  *
  * Parameters:
- *   x      in: the elements; out: what the bytes leave over of them
+ *   x      in: the elements; out: the rest
  *   scale  a factor of every score
  *   code   n bytes, which *out points to
  */
 void sl_split_byte(float *x, size_t n, float scale, int8_t *code, sl_query_code *out);
 
-/* The error |x - decoded| / |x| over many rows. Each thread sums its own; the sums are then merged. */
+/* The error |x - decoded| / |x| over many rows. Each thread sums its own; the sums are merged at the end. */
 typedef struct sl_quant_error {
     double sum, max;
     size_t count; /* rows */
 } sl_quant_error;
 
-/* The error of one row. Sums of up to 2^23 are exact, so that their order, and with it the number of threads, changes
- * nothing. */
+/* Returns the error of one row. Sums of up to 2^23 are exact, so neither their order nor the number of threads changes
+ * them. */
 sl_quant_error sl_quant_error_of(double relative);
 void sl_quant_error_merge(sl_quant_error *into, const sl_quant_error *from);
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* The sums that the metrics are made of. */
+/* The sums that metrics need. */
 typedef struct sums {
     double ab, aa, bb, l2;
 } sums;

@@ -16,7 +16,7 @@ sl_status sl_codec_accepts(const sl_codec *codec, sl_dtype dtype) {
     return sl_fail(SL_ETYPE, "the index takes %s vectors, not %s", sl_dtype_name(codec->dtype), sl_dtype_name(dtype));
 }
 
-/* Between these lengths, squares and squared distances of two vectors neither overflow a float nor are lost among its
+/* Between these lengths, squares and squared distances of two vectors neither overflow a float nor vanish among its
  * subnormals. */
 #define MAX_LENGTH 9e18
 #define MIN_LENGTH 1e-18
