@@ -25,8 +25,8 @@ typedef struct search {
     const sl_ranker *ranker;
     sl_allocator allocator;
     size_t layers;
-    sl_judge judge;
-    sl_judge base; /* for the given model, if `ranker` is its copy with coded tables */
+    sl_evaluator evaluator;
+    sl_evaluator base; /* for the given model, if `ranker` is its copy with coded tables */
     sl_calibrated calibrated;
     size_t static_options; /* calibrations to try per layer */
     int kept[SL_MAX_LAYERS];
@@ -83,7 +83,7 @@ static double cost_share(const search *s, const size_t *options) {
 }
 
 static double drop_of(const search *s, double value) {
-    sl_measure measure = s->judge.measure;
+    sl_measure measure = s->evaluator.measure;
     double drop =
         measure == SL_MEASURE_AUC || measure == SL_MEASURE_NDCG ? s->base_value - value : value - s->base_value;
     return s->params->relative ? drop / fabs(s->base_value) : drop;
@@ -109,7 +109,7 @@ static sl_status add_option(search *s, size_t layer, size_t option, const sl_qua
     one.keep_count = 0;
     one.precision = is_allowed(s, layer, option) ? precision_of(option) : SL_PRECISION_F32;
     SL_TRY(sl_layer_choices(s->ranker, &one, choices));
-    return sl_judge_add(&s->judge, &s->calibrated, layer, &choices[layer]);
+    return sl_evaluator_add(&s->evaluator, &s->calibrated, layer, &choices[layer]);
 }
 
 static sl_status add_options(search *s) {
@@ -150,7 +150,7 @@ static int is_better(const search *s, const sl_trial *trial) {
 }
 
 /* Reports a trial and keeps it if it is the best. Returns whether it is within the bound and faster than F32. */
-static int note_trial(search *s, const size_t *options, const sl_verdict *found) {
+static int note_trial(search *s, const size_t *options, const sl_evaluation *found) {
     sl_precision precisions[SL_MAX_LAYERS];
     sl_calibration of[SL_MAX_LAYERS];
     sl_trial trial = {.struct_size = sizeof trial,
@@ -199,7 +199,7 @@ static sl_status check_value(const search *s, double value) {
     return sl_fail(SL_EINVAL,
                    "the rows have no %s: the loss, the labels or the groups do not give one; name another "
                    "measure or other rows",
-                   names[s->judge.measure]);
+                   names[s->evaluator.measure]);
 }
 
 /* Makes a set that holds one choice. */
@@ -211,15 +211,15 @@ static void set_of(const size_t *options, size_t layers, sl_choice_set *out) {
 }
 
 /* Measures one choice. */
-static sl_status try_one(search *s, const size_t *options, sl_verdict *found) {
+static sl_status try_one(search *s, const size_t *options, sl_evaluation *found) {
     sl_choice_set set;
     set_of(options, s->layers, &set);
-    SL_TRY(sl_judge_measure(&s->judge, &set, &s->progress, found));
+    SL_TRY(sl_evaluator_measure(&s->evaluator, &set, &s->progress, found));
     return check_value(s, found->value);
 }
 
 static sl_status try_and_note(search *s, const size_t *options, double *drop, int *within) {
-    sl_verdict found;
+    sl_evaluation found;
     SL_TRY(try_one(s, options, &found));
     *within = note_trial(s, options, &found);
     *drop = drop_of(s, found.value);
@@ -274,9 +274,9 @@ static sl_status try_precisions(search *s, size_t number, int *within) {
             set.options[l][c] = chosen[l] + c;
     }
     size_t size = sl_choice_set_size(&set, s->layers);
-    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(sl_verdict), &block));
-    sl_verdict *found = block;
-    sl_status status = sl_judge_measure(&s->judge, &set, &s->progress, found);
+    SL_TRY(sl_mem_alloc(&s->allocator, size * sizeof(sl_evaluation), &block));
+    sl_evaluation *found = block;
+    sl_status status = sl_evaluator_measure(&s->evaluator, &set, &s->progress, found);
     for (size_t i = 0; i < size && status == SL_OK; i++) {
         size_t options[SL_MAX_LAYERS];
         for (size_t l = 0; l < s->layers; l++)
@@ -284,7 +284,7 @@ static sl_status try_precisions(search *s, size_t number, int *within) {
         status = check_value(s, found[i].value);
         if (status == SL_OK) *within |= note_trial(s, options, &found[i]);
     }
-    sl_mem_free(&s->allocator, block, size * sizeof(sl_verdict));
+    sl_mem_free(&s->allocator, block, size * sizeof(sl_evaluation));
     return status;
 }
 
@@ -390,7 +390,7 @@ static sl_status layer_error(const search *s, size_t layer, size_t option, doubl
     const sl_net_shape *shape = &s->ranker->shape;
     size_t in = shape->width[layer], outputs = shape->width[layer + 1];
     const float *weights = s->ranker->weights.dense + sl_net_weight_at(shape, layer);
-    const sl_net_layer *coded = &s->judge.layers[layer].options[option].coded;
+    const sl_net_layer *coded = &s->evaluator.layers[layer].options[option].coded;
     sl_net_scratch scratch;
     void *block;
     double error = 0, square = 0;
@@ -453,7 +453,7 @@ static double bayesian_distance(size_t a, size_t b) {
     return a == b ? 0 : a >= STATIC && b >= STATIC ? 0.3 : 1;
 }
 
-static sl_status bayesian_judge(void *ctx, const size_t *options, double *drop) {
+static sl_status bayesian_measure(void *ctx, const size_t *options, double *drop) {
     int within;
     return try_and_note(ctx, options, drop, &within);
 }
@@ -469,7 +469,7 @@ static sl_status search_bayesian(search *s) {
                            .seed = s->quantize.seed,
                            .cost = bayesian_cost,
                            .distance = bayesian_distance,
-                           .judge = bayesian_judge,
+                           .measure = bayesian_measure,
                            .is_over = bayesian_is_over,
                            .ctx = s,
                            .allocator = s->allocator};
@@ -513,7 +513,7 @@ static sl_status prepare_search(search *s, const sl_rows *rows, const sl_rows *e
     if (status == SL_OK) status = sl_calibrate(s->ranker, &view, &s->allocator, &s->calibrated);
     sl_rows_buffer_free(&drawn);
     SL_TRY(status);
-    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    SL_TRY(sl_evaluator_read(&s->evaluator, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
     s->static_options = static_options_of(s);
     return add_options(s);
 }
@@ -522,7 +522,7 @@ static sl_status prepare_search(search *s, const sl_rows *rows, const sl_rows *e
 static sl_status find_blame(search *s, sl_precision_search_report *report) {
     for (size_t l = 0; l < s->layers; l++) {
         size_t options[SL_MAX_LAYERS] = {FLOATS};
-        sl_verdict found;
+        sl_evaluation found;
         options[l] = s->best[l];
         if (options[l] == FLOATS) continue;
         SL_TRY(try_one(s, options, &found));
@@ -537,7 +537,7 @@ static sl_status make_best(search *s, sl_ranker **out) {
     sl_layer_choice choices[SL_MAX_LAYERS];
     sl_coded_layers coded;
     for (size_t l = 0; l < s->layers; l++)
-        choices[l] = s->judge.layers[l].options[s->best[l]].choice;
+        choices[l] = s->evaluator.layers[l].options[s->best[l]].choice;
     SL_TRY(sl_quantise_layers(s->ranker, &s->calibrated, choices, &s->allocator, &coded));
     return sl_ranker_with_coded(s->ranker, &coded, &s->allocator, out);
 }
@@ -553,8 +553,8 @@ static sl_status conclude_search(search *s, sl_precision_search_report *report, 
     report->within = s->best_within;
     set_of(none, s->layers, &floats);
     set_of(s->best, s->layers, &best);
-    const sl_judged given = {s->base.ranker ? &s->base : &s->judge, &floats}, made = {&s->judge, &best};
-    SL_TRY(sl_judge_error(&given, &made, &report->drop_error));
+    const sl_evaluated given = {s->base.ranker ? &s->base : &s->evaluator, &floats}, made = {&s->evaluator, &best};
+    SL_TRY(sl_evaluator_difference_error(&given, &made, &report->drop_error));
     if (s->params->relative) report->drop_error /= fabs(s->base_value);
     if (!report->within) SL_TRY(find_blame(s, report));
     return make_best(s, out);
@@ -564,27 +564,27 @@ static sl_status conclude_search(search *s, sl_precision_search_report *report, 
 static sl_status measure_base(search *s, const sl_ranker *given, const sl_rows *eval) {
     const size_t none[SL_MAX_LAYERS] = {FLOATS};
     sl_choice_set floats;
-    sl_verdict found;
+    sl_evaluation found;
     set_of(none, s->layers, &floats);
     if (s->ranker == given) {
         SL_TRY(try_one(s, none, &found));
         s->base_value = found.value;
-        return sl_judge_refer(&s->judge, &(sl_judged){&s->judge, &floats});
+        return sl_evaluator_set_reference(&s->evaluator, &(sl_evaluated){&s->evaluator, &floats});
     }
-    s->base = (sl_judge){.allocator = s->allocator,
-                         .ranker = given,
-                         .measure = s->judge.measure,
-                         .ndcg_k = s->judge.ndcg_k,
-                         .threads = s->judge.threads};
-    SL_TRY(sl_judge_read(&s->base, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx));
-    if (s->base.rows.rows != s->judge.rows.rows)
+    s->base = (sl_evaluator){.allocator = s->allocator,
+                             .ranker = given,
+                             .measure = s->evaluator.measure,
+                             .ndcg_k = s->evaluator.ndcg_k,
+                             .threads = s->evaluator.threads};
+    SL_TRY(sl_evaluator_read(&s->base, eval, s->params->group, s->quantize.lookup, s->quantize.lookup_ctx));
+    if (s->base.rows.rows != s->evaluator.rows.rows)
         return sl_fail(SL_EVALUE, "the rows are others at another reading; give a source whose rows stay the same");
     for (size_t l = 0; l < s->layers; l++)
-        SL_TRY(sl_judge_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
-    SL_TRY(sl_judge_measure(&s->base, &floats, &s->progress, &found));
+        SL_TRY(sl_evaluator_add(&s->base, NULL, l, &(sl_layer_choice){.type = SL_LAYER_F32}));
+    SL_TRY(sl_evaluator_measure(&s->base, &floats, &s->progress, &found));
     s->base_value = found.value;
     SL_TRY(check_value(s, s->base_value));
-    return sl_judge_refer(&s->judge, &(sl_judged){&s->base, &floats});
+    return sl_evaluator_set_reference(&s->evaluator, &(sl_evaluated){&s->base, &floats});
 }
 
 static sl_status check_base(const search *s) {
@@ -603,9 +603,9 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     size_t options[SL_MAX_LAYERS];
     sl_layer_info layer = {.struct_size = sizeof layer};
     double values[2];
-    SL_TRY(sl_judge_read(&s->judge, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
+    SL_TRY(sl_evaluator_read(&s->evaluator, eval ? eval : rows, s->params->group, how->lookup, how->lookup_ctx));
     SL_TRY(sl_quantise_aware(base, rows, s->params->training, how, out));
-    SL_TRY(sl_compare_rankers(&s->judge, *out, values, &report->drop_error));
+    SL_TRY(sl_compare_rankers(&s->evaluator, *out, values, &report->drop_error));
     for (size_t i = 0; i < 2; i++)
         SL_TRY(check_value(s, values[i]));
     for (size_t l = 0; l < s->layers; l++) {
@@ -614,9 +614,9 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     }
     s->base_value = values[0];
     SL_TRY(check_base(s));
-    note_trial(s, options, &(sl_verdict){values[1], (double)NAN});
+    note_trial(s, options, &(sl_evaluation){values[1], (double)NAN});
     report->base_value = values[0];
-    report->rows = s->judge.rows.rows;
+    report->rows = s->evaluator.rows.rows;
     report->trials = s->trials;
     report->value = s->best_value;
     report->drop = s->best_drop;
@@ -633,7 +633,7 @@ static sl_status run_search(search *s, const sl_ranker *given, const sl_rows *ro
     SL_TRY(measure_base(s, given, eval ? eval : rows));
     SL_TRY(check_base(s));
     report->base_value = s->base_value;
-    report->rows = s->judge.rows.rows;
+    report->rows = s->evaluator.rows.rows;
     if (s->params->strategy == SL_STRATEGY_EXHAUSTIVE)
         SL_TRY(search_all(s, &report->proved));
     else if (s->params->strategy == SL_STRATEGY_BAYESIAN)
@@ -659,17 +659,17 @@ sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_pre
     s.ranker = smaller ? smaller : ranker;
     s.trials = job->trials;
     s.allocator = sl_allocator_of(s.quantize.allocator);
-    s.judge = (sl_judge){.allocator = s.allocator,
-                         .ranker = s.ranker,
-                         .measure = measure_of(ranker, params->measure),
-                         .ndcg_k = params->ndcg_k,
-                         .threads = sl_thread_count(params->threads)};
+    s.evaluator = (sl_evaluator){.allocator = s.allocator,
+                                 .ranker = s.ranker,
+                                 .measure = measure_of(ranker, params->measure),
+                                 .ndcg_k = params->ndcg_k,
+                                 .threads = sl_thread_count(params->threads)};
     sl_progress_start(&s.progress, params->progress, params->progress_ctx, 0);
     sl_status status = params->training ? run_aware(&s, ranker, job->rows, job->eval, report, out)
                                         : run_search(&s, ranker, job->rows, job->eval, report, out);
     *is_least = report->within && report->cost <= s.least_cost;
-    sl_judge_free(&s.judge);
-    if (s.base.ranker) sl_judge_free(&s.base);
+    sl_evaluator_free(&s.evaluator);
+    if (s.base.ranker) sl_evaluator_free(&s.base);
     sl_calibrated_free(&s.calibrated);
     sl_ranker_free(smaller);
     if (status == SL_OK) return SL_OK;

@@ -41,31 +41,32 @@ sl_status sl_quantise_aware(const sl_ranker *ranker, const sl_rows *rows, const 
     return status;
 }
 
-static sl_status predict_scores(const sl_judge *judge, const sl_ranker *ranker, const sl_encoded *rows, float *scores) {
+static sl_status predict_scores(const sl_evaluator *evaluator, const sl_ranker *ranker, const sl_encoded *rows,
+                                float *scores) {
     sl_predictor_params params;
     sl_predictor *predictor;
     sl_predictor_params_init(&params);
-    params.threads = judge->threads;
-    params.allocator = &judge->allocator;
+    params.threads = evaluator->threads;
+    params.allocator = &evaluator->allocator;
     SL_TRY(sl_predictor_create(ranker, &params, &predictor));
     sl_status status = sl_predictor_predict_encoded(predictor, rows, scores);
     sl_predictor_free(predictor);
     return status;
 }
 
-sl_status sl_compare_rankers(const sl_judge *judge, const sl_ranker *other, double values[2], double *error) {
-    size_t count = judge->rows.rows * judge->ranker->features->outputs, bytes;
+sl_status sl_compare_rankers(const sl_evaluator *evaluator, const sl_ranker *other, double values[2], double *error) {
+    size_t count = evaluator->rows.rows * evaluator->ranker->features->outputs, bytes;
     sl_encoded rows;
     void *block;
     if (!sl_mul(count, 2 * sizeof(float), &bytes))
-        return sl_fail(SL_ENOMEM, "scores of %zu rows do not fit; give fewer", judge->rows.rows);
-    SL_TRY(sl_mem_alloc(&judge->allocator, bytes, &block));
+        return sl_fail(SL_ENOMEM, "scores of %zu rows do not fit; give fewer", evaluator->rows.rows);
+    SL_TRY(sl_mem_alloc(&evaluator->allocator, bytes, &block));
     float *first = block, *second = first + count;
-    sl_rows_buffer_view(&judge->rows, &rows);
+    sl_rows_buffer_view(&evaluator->rows, &rows);
     rows.struct_size = sizeof rows;
-    sl_status status = predict_scores(judge, judge->ranker, &rows, first);
-    if (status == SL_OK) status = predict_scores(judge, other, &rows, second);
-    if (status == SL_OK) status = sl_judge_compare(judge, first, second, values, error);
-    sl_mem_free(&judge->allocator, block, bytes);
+    sl_status status = predict_scores(evaluator, evaluator->ranker, &rows, first);
+    if (status == SL_OK) status = predict_scores(evaluator, other, &rows, second);
+    if (status == SL_OK) status = sl_evaluator_compare(evaluator, first, second, values, error);
+    sl_mem_free(&evaluator->allocator, block, bytes);
     return status;
 }

@@ -179,7 +179,7 @@ static size_t random_below(uint64_t seed, uint64_t at, size_t below) {
     return number < below ? number : below - 1;
 }
 
-static int is_judged(const process *m, const size_t *options) {
+static int is_measured(const process *m, const size_t *options) {
     for (size_t i = 0; i < m->count; i++)
         if (memcmp(m->points[i], options, m->problem->layers * sizeof *options) == 0) return 1;
     return 0;
@@ -195,7 +195,7 @@ typedef struct candidate {
  * (Gardner et al. 2014). */
 static void consider_choice(const process *m, const size_t *options, candidate *best) {
     double saved = m->best_cost - m->problem->cost(m->problem->ctx, options);
-    if (!(saved > 0) || log(saved) <= best->worth || is_judged(m, options)) return;
+    if (!(saved > 0) || log(saved) <= best->worth || is_measured(m, options)) return;
     double worth = log(saved) + log_chance(m, options);
     if (worth <= best->worth) return;
     best->worth = worth;
@@ -224,7 +224,7 @@ static int next_choice(const process *m, size_t trial, size_t *options) {
     if (trial && trial <= DRAWN_FIRST) {
         choice_of(problem, random_below(problem->seed, trial, sl_choice_set_size(&problem->choices, problem->layers)),
                   options);
-        if (!is_judged(m, options) && problem->cost(problem->ctx, options) < m->best_cost) return 1;
+        if (!is_measured(m, options) && problem->cost(problem->ctx, options) < m->best_cost) return 1;
     }
     find_candidate(m, &best);
     memcpy(options, best.options, sizeof best.options);
@@ -268,7 +268,7 @@ sl_status sl_bayesian_search(const sl_bayesian *problem) {
     for (size_t trial = 0; trial < problem->trials && !problem->is_over(problem->ctx); trial++) {
         double drop;
         if (!next_choice(&m, trial, options)) break;
-        SL_TRY_GOTO(problem->judge(problem->ctx, options, &drop), done);
+        SL_TRY_GOTO(problem->measure(problem->ctx, options, &drop), done);
         add_drop(&m, options, drop);
     }
 done:

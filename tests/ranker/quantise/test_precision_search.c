@@ -1,6 +1,6 @@
 /* The search for precisions. The test makes and measures all models one by one: no faster choice is within the bound.
  * The error of a drop is compared with the error of a mean. */
-#include "ranker/quantise/judge.h"
+#include "ranker/quantise/evaluator.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
@@ -284,33 +284,34 @@ START_TEST(parts_of_a_set_are_the_set) {
     enum { OPTIONS = 3, ALL = OPTIONS * OPTIONS * OPTIONS };
     sl_ranker *model = planted_ranker(&rows, CLICK, NULL, nets[1]);
     fault_allocator memory;
-    sl_verdict whole[ALL], parts[ALL];
+    sl_evaluation whole[ALL], parts[ALL];
     sl_choice_set set;
     sl_progress silent;
     fault_allocator_init(&memory, 0);
-    sl_judge judge = {.allocator = memory.allocator, .ranker = model, .measure = SL_MEASURE_LOGLOSS, .threads = 1};
-    judge.ndcg_k = 10;
-    ck_ok(sl_judge_read(&judge, &rows.source, NULL, NULL, NULL));
+    sl_evaluator evaluator = {
+        .allocator = memory.allocator, .ranker = model, .measure = SL_MEASURE_LOGLOSS, .threads = 1};
+    evaluator.ndcg_k = 10;
+    ck_ok(sl_evaluator_read(&evaluator, &rows.source, NULL, NULL, NULL));
     for (size_t l = 0; l < model->shape.layers; l++) {
         set.counts[l] = OPTIONS;
         for (size_t o = 0; o < OPTIONS; o++) {
             const sl_layer_type type = o % 2 ? SL_LAYER_INT8_DYNAMIC : SL_LAYER_F32;
             set.options[l][o] = o;
-            ck_ok(sl_judge_add(&judge, NULL, l, &(sl_layer_choice){.type = type}));
+            ck_ok(sl_evaluator_add(&evaluator, NULL, l, &(sl_layer_choice){.type = type}));
         }
     }
     sl_progress_start(&silent, NULL, NULL, 0);
-    ck_ok(sl_judge_measure(&judge, &set, &silent, whole));
+    ck_ok(sl_evaluator_measure(&evaluator, &set, &silent, whole));
     ck_assert_uint_ge(memory.largest, ALL * ROWS * sizeof(float));
     for (size_t most = 1; most < ALL * ROWS; most *= 7) {
-        judge.most_scores = most;
+        evaluator.most_scores = most;
         memory.largest = 0;
-        ck_ok(sl_judge_measure(&judge, &set, &silent, parts));
+        ck_ok(sl_evaluator_measure(&evaluator, &set, &silent, parts));
         ck_assert_uint_lt(memory.largest, ALL * ROWS * sizeof(float));
         for (size_t i = 0; i < ALL; i++)
             ck_assert(whole[i].value == parts[i].value && isnan(parts[i].error));
     }
-    sl_judge_free(&judge);
+    sl_evaluator_free(&evaluator);
     ck_assert_uint_eq(memory.live_blocks, 0);
     sl_ranker_free(model);
 }

@@ -1,6 +1,6 @@
 /* Quantised models: calibrated layers, layers of other tools, refusals, and files. */
 #include "base/random.h"
-#include "ranker/quantise/judge.h"
+#include "ranker/quantise/evaluator.h"
 #include "ranker/quantise/quantise.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"

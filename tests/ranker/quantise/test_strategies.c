@@ -1,6 +1,6 @@
 /* Strategies of the search for precisions: results, bounds, measures, tables, and lack of memory. */
 #include "base/random.h"
-#include "ranker/quantise/judge.h"
+#include "ranker/quantise/evaluator.h"
 #include "ranker/quantise/quantise.h"
 #include "ranker/quantise/search_bayesian.h"
 #include "tests/support/check_main.h"
@@ -270,7 +270,7 @@ END_TEST
 /* Every choice is slightly beyond the bound, except one that is barely cheaper than the base. */
 enum { NEEDLE_LAYERS = 5, NEEDLE_OPTIONS = 3, NEEDLE_CHOICES = 243 };
 typedef struct needle {
-    size_t judged;
+    size_t measured;
     int found;
 } needle;
 
@@ -291,11 +291,11 @@ static int needle_is_over(void *ctx) {
     return 0;
 }
 
-static sl_status needle_judge(void *ctx, const size_t *options, double *drop) {
+static sl_status needle_measure(void *ctx, const size_t *options, double *drop) {
     needle *n = ctx;
     const size_t only[NEEDLE_LAYERS] = {1};
     int is_needle = memcmp(options, only, sizeof only) == 0;
-    n->judged++;
+    n->measured++;
     n->found |= is_needle;
     *drop = is_needle ? 0.009 : 0.0101;
     return SL_OK;
@@ -309,7 +309,7 @@ START_TEST(the_bayesian_strategy_learns_on) {
                            .trials = SL_BAYESIAN_MOST_TRIALS - 1,
                            .cost = needle_cost,
                            .distance = needle_distance,
-                           .judge = needle_judge,
+                           .measure = needle_measure,
                            .is_over = needle_is_over,
                            .ctx = &n,
                            .allocator = sl_allocator_of(NULL)};
@@ -319,7 +319,7 @@ START_TEST(the_bayesian_strategy_learns_on) {
             problem.choices.options[l][o] = o;
     }
     ck_ok(sl_bayesian_search(&problem));
-    ck_assert_msg(n.found && n.judged > 128 && n.judged < NEEDLE_CHOICES, "%zu judged", n.judged);
+    ck_assert_msg(n.found && n.measured > 128 && n.measured < NEEDLE_CHOICES, "%zu measured", n.measured);
 }
 END_TEST
 

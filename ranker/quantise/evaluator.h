@@ -1,7 +1,7 @@
 /* Measures the accuracy of layers' precisions on rows with labels. One pass over the rows measures all combinations of
  * several options per layer. Combinations that agree up to a layer share its outputs. */
-#ifndef SL_RANKER_QUANTISE_JUDGE_H
-#define SL_RANKER_QUANTISE_JUDGE_H
+#ifndef SL_RANKER_QUANTISE_EVALUATOR_H
+#define SL_RANKER_QUANTISE_EVALUATOR_H
 
 #include "ranker/net/net_layer.h"
 #include "ranker/quantise/quantise.h"
@@ -10,17 +10,17 @@
 enum { SL_MOST_OPTIONS = 3 + SL_CALIBRATIONS, SL_MOST_COMBINATIONS = 4096 };
 
 /* One way to compute a layer. */
-typedef struct sl_judged_option {
+typedef struct sl_evaluated_option {
     sl_layer_choice choice;
     sl_net_layer coded; /* unset for a layer of floats */
-} sl_judged_option;
+} sl_evaluated_option;
 
-typedef struct sl_judged_layer {
-    sl_judged_option options[SL_MOST_OPTIONS];
+typedef struct sl_evaluated_layer {
+    sl_evaluated_option options[SL_MOST_OPTIONS];
     size_t count;
-} sl_judged_layer;
+} sl_evaluated_layer;
 
-typedef struct sl_judge {
+typedef struct sl_evaluator {
     sl_allocator allocator;
     const sl_ranker *ranker;
     sl_rows_buffer rows; /* with labels */
@@ -28,21 +28,22 @@ typedef struct sl_judge {
     size_t group_room;
     float *wide;      /* (rows, outputs): wide part plus bias */
     float *reference; /* (rows, outputs): logits to compare with; NULL: none */
-    sl_judged_layer layers[SL_MAX_LAYERS];
+    sl_evaluated_layer layers[SL_MAX_LAYERS];
     sl_measure measure;
     size_t ndcg_k, threads;
     size_t most_scores; /* scores kept at a time, unless one combination has more; 0: 2^25 (128 MB) */
-} sl_judge;
+} sl_evaluator;
 
 /* Reads the rows with their labels.
  * Parameters: group is a column's name, or NULL.
  * Errors: those of encoding; SL_EINVAL (no rows). */
-sl_status sl_judge_read(sl_judge *judge, const sl_rows *source, const char *group, sl_lookup_fn lookup,
-                        void *lookup_ctx);
-void sl_judge_free(sl_judge *judge);
+sl_status sl_evaluator_read(sl_evaluator *evaluator, const sl_rows *source, const char *group, sl_lookup_fn lookup,
+                            void *lookup_ctx);
+void sl_evaluator_free(sl_evaluator *evaluator);
 
 /* Adds an option to a layer. Errors: see sl_quantise_layers. */
-sl_status sl_judge_add(sl_judge *judge, const sl_calibrated *calibrated, size_t layer, const sl_layer_choice *choice);
+sl_status sl_evaluator_add(sl_evaluator *evaluator, const sl_calibrated *calibrated, size_t layer,
+                           const sl_layer_choice *choice);
 
 /* Numbers of each layer's options. Combinations take one option per layer. */
 typedef struct sl_choice_set {
@@ -53,29 +54,30 @@ size_t sl_choice_set_size(const sl_choice_set *set, size_t layers);
 /* The option that combination `number` takes in a layer. The last layer's option changes fastest. */
 size_t sl_choice_of(const sl_choice_set *set, size_t layers, size_t number, size_t layer);
 
-typedef struct sl_verdict {
+typedef struct sl_evaluation {
     double value; /* the measure; NaN if the rows have none */
     double error; /* root mean squared difference of the logits from the reference; NaN without a reference */
-} sl_verdict;
+} sl_evaluation;
 
 /* Measures every combination of the set into found[number]. Progress counts combinations. Errors: SL_ENOMEM,
  * SL_ECANCELED, those of measuring. */
-sl_status sl_judge_measure(const sl_judge *judge, const sl_choice_set *set, sl_progress *progress, sl_verdict *found);
+sl_status sl_evaluator_measure(const sl_evaluator *evaluator, const sl_choice_set *set, sl_progress *progress,
+                               sl_evaluation *found);
 
 /* Measures two models' scores of the rows, (rows, outputs), and the standard error of the difference. */
-sl_status sl_judge_compare(const sl_judge *judge, const float *first, const float *second, double values[2],
-                           double *error);
+sl_status sl_evaluator_compare(const sl_evaluator *evaluator, const float *first, const float *second, double values[2],
+                               double *error);
 
 /* A combination, and who measures it. */
-typedef struct sl_judged {
-    const sl_judge *judge;
+typedef struct sl_evaluated {
+    const sl_evaluator *evaluator;
     const sl_choice_set *set; /* holds one combination */
-} sl_judged;
-/* Makes the combination's logits the reference. Both judges have the same rows. Errors: SL_ENOMEM. */
-sl_status sl_judge_refer(sl_judge *judge, const sl_judged *to);
+} sl_evaluated;
+/* Makes the combination's logits the reference. Both evaluators have the same rows. Errors: SL_ENOMEM. */
+sl_status sl_evaluator_set_reference(sl_evaluator *evaluator, const sl_evaluated *to);
 /* Computes the standard error of the difference of two combinations' measures by the grouped jackknife (Efron and
  * Tibshirani 1993, chapter 11). It divides the rows into blocks, keeps each group in one block, and leaves out one
- * block at a time. Both judges have the same rows. *out is NaN if fewer than two blocks have rows. */
-sl_status sl_judge_error(const sl_judged *first, const sl_judged *second, double *out);
+ * block at a time. Both evaluators have the same rows. *out is NaN if fewer than two blocks have rows. */
+sl_status sl_evaluator_difference_error(const sl_evaluated *first, const sl_evaluated *second, double *out);
 
 #endif
