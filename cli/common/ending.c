@@ -29,7 +29,7 @@ static volatile sig_atomic_t shortened_silent;
 
 /* Calls only functions that are safe in a signal handler. */
 static void on_bus(int number, siginfo_t *info, void *context) {
-    static volatile int told;
+    static volatile int reporting;
     (void)context;
     if (info->si_code != BUS_ADRERR) {
         signal(number, SIG_DFL);
@@ -37,7 +37,7 @@ static void on_bus(int number, siginfo_t *info, void *context) {
         return;
     }
     /* Several threads may read the file. The first one prints the line and ends them all. */
-    while (__atomic_exchange_n(&told, 1, __ATOMIC_SEQ_CST))
+    while (__atomic_exchange_n(&reporting, 1, __ATOMIC_SEQ_CST))
         pause();
     if (shortened_silent) _exit(EXIT_SHORTENED);
     output_remove_unfinished();

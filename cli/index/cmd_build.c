@@ -111,7 +111,7 @@ static int print_needs(const build_state *state) {
                          .max_memory = options->max_memory,
                          .layout = (sl_layout)options->layout,
                          .json = options->json};
-    return dry_run_tell(&dry);
+    return dry_run_print(&dry);
 }
 
 /* Reads the index's facts. An index in records has arrays in memory, so its bytes come from its file. */

@@ -332,7 +332,7 @@ static int read_machine(const dry_run *dry, estimate *out) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
- * Telling
+ * Printing
  * ------------------------------------------------------------------------------------------------------------- */
 
 static const char *const builder_names[] = {"auto", "insert", "leaves"};
@@ -448,7 +448,7 @@ static void print_estimate(const dry_run *dry, const estimate *e) {
     printf("\n");
 }
 
-int dry_run_tell(const dry_run *dry) {
+int dry_run_print(const dry_run *dry) {
     estimate estimate = {.read_s = 0};
     int status = plan_all(dry, &estimate);
     if (status == EXIT_DONE) status = time_all(dry, &estimate);

@@ -14,6 +14,6 @@ typedef struct dry_run {
 } dry_run;
 
 /* Prints what the build will take. Returns an exit status. */
-int dry_run_tell(const dry_run *dry);
+int dry_run_print(const dry_run *dry);
 
 #endif

@@ -125,12 +125,12 @@ static int has_notes(const char *work) {
 int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status) {
     char *work;
     if (status == SL_ECANCELED && max_memory && work_path(max_memory, output, &work) == EXIT_DONE) {
-        const int told = has_notes(work) ? report_failure("interrupted; no index was written, and %s lets the same "
-                                                          "command go on",
-                                                          work)
-                                         : report_interrupted();
+        const int failed = has_notes(work) ? report_failure("interrupted; no index was written, and %s lets the same "
+                                                            "command go on",
+                                                            work)
+                                           : report_interrupted();
         free(work);
-        return told;
+        return failed;
     }
     if (status != SL_ENOMEM || !max_memory) return report_status(path, status);
     return report_failure("%s: --max-memory %s: %s", path, text_of_size(max_memory).text, sl_last_error());

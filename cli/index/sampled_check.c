@@ -6,9 +6,9 @@
 #include <math.h>
 
 /* Warns if one vector in this many, or more, is affected. */
-enum { TOLD_FROM = 10 };
+enum { WARN_FROM = 10 };
 
-sl_status check_index_told(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report) {
+sl_status check_index_with_progress(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report) {
     progress progress;
     params->progress = progress_step;
     params->progress_ctx = &progress;
@@ -41,7 +41,7 @@ void json_resolution(json *json, size_t unresolved, size_t sampled) {
 }
 
 int warn_of_resolution(const char *path, const sl_index_stats *stats, size_t unresolved, size_t sampled) {
-    if (unresolved * TOLD_FROM < sampled || !unresolved) return 0;
+    if (unresolved * WARN_FROM < sampled || !unresolved) return 0;
     report_warning("%s: codes %s do not tell the nearest of %.0f %% of the vectors apart, and searches miss them: the "
                    "vectors lie far from the origin and close to one another. Use codes f32. Around one place it also "
                    "helps to take the mean of all vectors from vectors and queries, which changes no distance",

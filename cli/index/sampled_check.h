@@ -7,7 +7,7 @@
 #include <shortlist.h>
 
 /* Checks the index with these parameters and shows the progress. `wanted` is --progress. */
-sl_status check_index_told(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report);
+sl_status check_index_with_progress(sl_index *index, sl_check_params *params, int wanted, sl_check_report *report);
 
 /* Print the recall of `sample` vectors, and how many are lost: signs of badly linked regions. Without a sample, null or
  * nothing. */

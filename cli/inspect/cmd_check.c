@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Most ids of damaged records to print. Further ones are only counted. */
-#define MOST_TOLD 10000
+#define MOST_LISTED 10000
 
 typedef struct check_options {
     size_t sample, threads;
@@ -22,7 +22,7 @@ typedef struct check_options {
 
 typedef struct outcome {
     sl_check_report report;
-    uint64_t *bad_ids; /* of the first MOST_TOLD; NULL without --scrub */
+    uint64_t *bad_ids; /* of the first MOST_LISTED; NULL without --scrub */
     uint64_t *dropped_ids;
     size_t dropped;
     int sound;
@@ -66,8 +66,8 @@ static size_t fault_count(const outcome *found) {
     return found->bad_ids ? FAULTS : FAULTS - 1;
 }
 
-static size_t told_count(const outcome *found) {
-    return found->report.bad_records < MOST_TOLD ? found->report.bad_records : MOST_TOLD;
+static size_t listed_count(const outcome *found) {
+    return found->report.bad_records < MOST_LISTED ? found->report.bad_records : MOST_LISTED;
 }
 
 static void count_or_null(json *json, const char *key, int checked, size_t count) {
@@ -87,9 +87,9 @@ static void json_ids(json *json, const char *key, const uint64_t *ids, size_t co
 static void json_records(json *json, const outcome *found) {
     if (!found->bad_ids) return;
     json_count(json, "records_checked", found->report.records_checked);
-    json_ids(json, "bad_ids", found->bad_ids, told_count(found));
+    json_ids(json, "bad_ids", found->bad_ids, listed_count(found));
     json_count(json, "dropped", found->dropped);
-    json_ids(json, "dropped_ids", found->dropped_ids, found->dropped < MOST_TOLD ? found->dropped : MOST_TOLD);
+    json_ids(json, "dropped_ids", found->dropped_ids, found->dropped < MOST_LISTED ? found->dropped : MOST_LISTED);
 }
 
 static void print_json(const char *path, const check_options *options, const sl_index_stats *stats,
@@ -126,13 +126,13 @@ static void print_records(const outcome *found) {
         return;
     }
     printf("  %-36s %zu\n", "records verified", found->report.records_checked);
-    for (size_t i = 0; i < told_count(found); i++)
+    for (size_t i = 0; i < listed_count(found); i++)
         printf("  %-36s %llu\n", "damaged record of id", (unsigned long long)found->bad_ids[i]);
     if (found->dropped) printf("  %-36s %zu\n", "damaged records that were dropped", found->dropped);
-    for (size_t i = 0; i < found->dropped && i < MOST_TOLD; i++)
+    for (size_t i = 0; i < found->dropped && i < MOST_LISTED; i++)
         printf("  %-36s %llu\n", "dropped: id", (unsigned long long)found->dropped_ids[i]);
-    if (found->report.bad_records > MOST_TOLD)
-        printf("  %-36s %zu\n", "more of them", found->report.bad_records - MOST_TOLD);
+    if (found->report.bad_records > MOST_LISTED)
+        printf("  %-36s %zu\n", "more of them", found->report.bad_records - MOST_LISTED);
 }
 
 static void print_text(const char *path, const check_options *options, const outcome *found) {
@@ -166,9 +166,9 @@ static sl_status run_check_call(const check_options *options, sl_index *index, o
     params.threads = options->threads;
     params.scrub = options->scrub;
     params.bad_ids = found->bad_ids;
-    params.bad_ids_room = found->bad_ids ? MOST_TOLD : 0;
+    params.bad_ids_room = found->bad_ids ? MOST_LISTED : 0;
     double start = now_seconds();
-    sl_status status = check_index_told(index, &params, options->progress, &found->report);
+    sl_status status = check_index_with_progress(index, &params, options->progress, &found->report);
     found->sound = status == SL_OK;
     found->seconds = now_seconds() - start;
     return status;
@@ -193,7 +193,7 @@ static int drop_damaged(const char *path, const check_options *options, sl_index
     double seconds;
     sl_status status = run_check_call(options, index, found);
     if (status != SL_OK && status != SL_ECORRUPT) return report_status(path, status);
-    memcpy(found->dropped_ids, found->bad_ids, told_count(found) * sizeof *found->bad_ids);
+    memcpy(found->dropped_ids, found->bad_ids, listed_count(found) * sizeof *found->bad_ids);
     status = sl_index_drop_damaged(index, options->threads, &found->dropped);
     if (status != SL_OK) return report_status(path, status);
     return found->dropped ? keep_changes(index, path, 0, &seconds) : EXIT_DONE;
@@ -213,9 +213,9 @@ static int check_index(const char *path, const check_options *options) {
     sl_index_stats stats;
     outcome found = {.bad_ids = NULL};
     int status = open_checked(path, options, &index, &stats);
-    if (status == EXIT_DONE && options->scrub && !(found.bad_ids = calloc(2 * MOST_TOLD, sizeof *found.bad_ids)))
+    if (status == EXIT_DONE && options->scrub && !(found.bad_ids = calloc(2 * MOST_LISTED, sizeof *found.bad_ids)))
         status = report_failure("out of memory");
-    if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_TOLD;
+    if (found.bad_ids) found.dropped_ids = found.bad_ids + MOST_LISTED;
     if (status == EXIT_DONE && options->drop) status = drop_damaged(path, options, index, &found);
     if (status == EXIT_DONE) status = check_and_print(path, options, index, &stats, &found);
     free(found.bad_ids);

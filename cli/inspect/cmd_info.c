@@ -24,12 +24,12 @@ typedef struct info_options {
     plan_options planned;
 } info_options;
 
-/* Reads the nodes of an index, if the user asks for them. *told: whether there is anything to print. With --numa, a
+/* Reads the nodes of an index, if the user asks for them. *known: whether there is anything to print. With --numa, a
  * system that does not know them is a failure. */
 static int read_numa(const sl_index *index, const char *path, const info_options *options, sl_index_numa *numa,
-                     int *told) {
+                     int *known) {
     *numa = (sl_index_numa){.struct_size = sizeof *numa};
-    *told = options->numa.policy || (options->place >= 0 && sl_index_get_numa(index, numa) == SL_OK);
+    *known = options->numa.policy || (options->place >= 0 && sl_index_get_numa(index, numa) == SL_OK);
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
@@ -117,7 +117,7 @@ static sl_status check_sample(sl_index *index, const info_options *options, inde
     if (!options->sample) return SL_OK;
     sl_check_params_init(&params);
     params.sample = options->sample;
-    return check_index_told(index, &params, 0, &facts->report);
+    return check_index_with_progress(index, &params, 0, &facts->report);
 }
 
 static int print_index_facts(const char *path, sl_index *index, const info_options *options) {

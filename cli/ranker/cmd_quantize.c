@@ -241,7 +241,7 @@ static int comes_before(const trial_row *a, const trial_row *b) {
 }
 
 /* The text shows up to 24 trials. With more, it shows one trial for each cost and type of tables. --json shows all. */
-static int is_told(const quantize_state *state, size_t trial) {
+static int is_printed(const quantize_state *state, size_t trial) {
     const trial_row *row = &state->trials[trial];
     if (state->trial_count <= 24) return 1;
     for (size_t i = 0; i < state->trial_count; i++) {
@@ -264,7 +264,7 @@ static void print_text(const quantize_state *state) {
            report->rows, report->seconds, report->base_value);
     printf("  %8s %9s %8s  %-6s  %-6s  %s\n", "cost", "drop", "error", "within", "tables", "layers");
     for (size_t i = 0; i < state->trial_count; i++)
-        if (is_told(state, i)) print_trial(&state->trials[i]);
+        if (is_printed(state, i)) print_trial(&state->trials[i]);
     char error[48] = "rows too few for a standard error";
     if (isfinite(report->drop_error)) snprintf(error, sizeof error, "standard error %.5f", report->drop_error);
     printf("\n%s: %.5f, %.5f %s than F32 (%s), at %.3f of the dense layers' time, tables in %s\n",

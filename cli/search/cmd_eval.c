@@ -189,7 +189,7 @@ static int evaluate_index(eval_state *state) {
     if (status == EXIT_DONE) status = eval_sweep(state);
     if (status == EXIT_DONE) status = eval_draw(state);
     if (status != EXIT_DONE) return status;
-    eval_tell(state);
+    eval_print_results(state);
     return report_stdout();
 }
 

@@ -141,7 +141,7 @@ int eval_measure(eval_runner *runner, eval_setting setting, size_t repeat, eval_
 /* Memory of several processes after searches, as proportional shares: a page of n processes counts 1 / n for each. */
 typedef struct eval_memory {
     size_t procs;
-    int known;            /* whether the system tells */
+    int known;            /* whether the system knows */
     uint64_t pss;         /* of all processes together */
     uint64_t least, most; /* of one process */
     uint64_t huge;        /* most bytes that one process maps by huge pages */

@@ -1,5 +1,5 @@
 /* The state of `eval`, which its files share. cmd_eval.c reads options and inputs, eval_sweep.c chooses what to
- * measure, eval_tell.c prints the results. */
+ * measure, eval_results.c prints the results. */
 #ifndef CLI_SEARCH_EVAL_STATE_H
 #define CLI_SEARCH_EVAL_STATE_H
 
@@ -66,6 +66,6 @@ int eval_sweep(eval_state *state);
 /* Draws --plot. Returns an exit status. */
 int eval_draw(const eval_state *state);
 /* Prints the results on stdout, as text or as JSON. Warns on stderr if the truth is no better than chance. */
-void eval_tell(const eval_state *state);
+void eval_print_results(const eval_state *state);
 
 #endif

@@ -166,10 +166,10 @@ static sl_status train_on(pruning *p, sl_features *features, const sl_weights *w
     sl_train_report trained = {.struct_size = sizeof trained};
     double begin = sl_now_s();
     SL_TRY(sl_trainer_create(features, p->train, p->valid, &p->training, &trainer));
-    sl_trainer_begin(trainer, weights);
+    sl_trainer_set_weights(trainer, weights);
     sl_status status = SL_OK;
     if (p->params.weights > 0)
-        status = sl_trainer_cut(trainer, p->params.weights, p->params.weights_end, p->params.per_layer);
+        status = sl_trainer_cut_weights(trainer, p->params.weights, p->params.weights_end, p->params.per_layer);
     if (status == SL_OK) status = sl_train_validate(trainer, &epoch);
     if (status != SL_OK) {
         sl_trainer_free(trainer);

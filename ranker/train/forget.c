@@ -219,7 +219,8 @@ static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
     }
 }
 
-void sl_forget(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step, size_t threads) {
+void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step,
+                      size_t threads) {
     size_t count = minibatch->rows.rows;
     if (!forgetter->share) return;
     uint64_t own = sl_random_at(sl_random_at(seed, STREAM_FORGET), step);

@@ -19,6 +19,7 @@ sl_status sl_forgetter_init(sl_forgetter *forgetter, const sl_features *features
 void sl_forgetter_free(sl_forgetter *forgetter);
 
 /* Forgets values of the mini-batch. Which ones depends only on seed, step and a row's place in the mini-batch. */
-void sl_forget(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step, size_t threads);
+void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step,
+                      size_t threads);
 
 #endif

@@ -111,7 +111,7 @@ void sl_magnitude_cut(sl_magnitude *magnitude, float *dense, double share) {
     }
 }
 
-void sl_magnitude_before(sl_magnitude *magnitude, const float *dense) {
+void sl_magnitude_note_zeros(sl_magnitude *magnitude, const float *dense) {
     const sl_net_shape *shape = &magnitude->shape;
     for (size_t l = 0; l < shape->layers; l++) {
         size_t begin = sl_net_weight_at(shape, l), end = sl_net_bias_at(shape, l);
@@ -120,7 +120,7 @@ void sl_magnitude_before(sl_magnitude *magnitude, const float *dense) {
     }
 }
 
-void sl_magnitude_after(sl_magnitude *magnitude, float *dense, uint64_t step) {
+void sl_magnitude_restore_and_cut(sl_magnitude *magnitude, float *dense, uint64_t step) {
     const sl_net_shape *shape = &magnitude->shape;
     for (size_t l = 0; l < shape->layers; l++) {
         size_t begin = sl_net_weight_at(shape, l), end = sl_net_bias_at(shape, l);

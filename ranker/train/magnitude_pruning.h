@@ -28,13 +28,13 @@ sl_status sl_magnitude_create(const sl_net_shape *shape, double share, uint64_t 
 void sl_magnitude_free(sl_magnitude *magnitude);
 
 /* Notes the zeros before an optimiser's step. A checkpoint needs nothing more: its weights show what was cut. */
-void sl_magnitude_before(sl_magnitude *magnitude, const float *dense);
+void sl_magnitude_note_zeros(sl_magnitude *magnitude, const float *dense);
 /* Restores the noted zeros after step number `step` (from 0), and cuts more if a cut is due. */
-void sl_magnitude_after(sl_magnitude *magnitude, float *dense, uint64_t step);
+void sl_magnitude_restore_and_cut(sl_magnitude *magnitude, float *dense, uint64_t step);
 /* Cuts down to this share at once. */
 void sl_magnitude_cut(sl_magnitude *magnitude, float *dense, double share);
 /* Whether all cuts are done after `steps` steps. */
-static inline int sl_magnitude_done(const sl_magnitude *magnitude, uint64_t steps) {
+static inline int sl_magnitude_is_done(const sl_magnitude *magnitude, uint64_t steps) {
     return steps >= magnitude->steps;
 }
 

@@ -124,7 +124,7 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
     sl_net_shape shape = trainer->shape;
     sl_features *features;
     sl_weights weights;
-    sl_trainer_finish(trainer, &features, &weights);
+    sl_trainer_release(trainer, &features, &weights);
     if (coded.block) sl_coded_layers_decode(&coded, &shape, weights.dense);
     return sl_ranker_make(features, &weights, &coded, &allocator, out);
 }

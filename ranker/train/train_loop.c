@@ -120,14 +120,14 @@ static void keep_best(sl_trainer *trainer, sl_epoch *epoch) {
     sl_train_position *position = &trainer->position;
     epoch->best = !trainer->best.block || !position->best_epoch || epoch->valid_loss < position->best_valid_loss;
     /* Before the last cut, or before INT8 begins, the weights are not the model that the caller asked for. */
-    if (!sl_trainer_is_whole(trainer)) epoch->best = 0;
+    if (!sl_trainer_model_is_complete(trainer)) epoch->best = 0;
     if (!epoch->best) return;
     position->best_epoch = epoch->epoch;
     position->best_train_loss = epoch->train_loss;
     position->best_valid_loss = epoch->valid_loss;
     position->best_valid_auc = epoch->valid_auc;
     if (trainer->best.block) sl_weights_copy(&trainer->best, &trainer->weights, trainer->features, &trainer->shape);
-    if (trainer->ranges) sl_ranges_keep(trainer->ranges);
+    if (trainer->ranges) sl_ranges_keep_best(trainer->ranges);
 }
 
 static int is_training_over(const sl_trainer *trainer) {

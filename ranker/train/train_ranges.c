@@ -159,7 +159,7 @@ sl_status sl_ranges_calibrate(sl_ranges *ranges, size_t layer, const sl_observer
     return SL_OK;
 }
 
-void sl_ranges_take_up(sl_ranges *ranges, const float *dense) {
+void sl_ranges_set_layers(sl_ranges *ranges, const float *dense) {
     for (size_t l = 0; l < ranges->shape.layers; l++) {
         float *numbers = ranges->numbers + ranges->at[l];
         sl_fake_layer *layer = &ranges->layers[l];
@@ -170,7 +170,7 @@ void sl_ranges_take_up(sl_ranges *ranges, const float *dense) {
     }
 }
 
-void sl_ranges_keep(sl_ranges *ranges) {
+void sl_ranges_keep_best(sl_ranges *ranges) {
     memcpy(ranges->best, ranges->numbers, ranges->size * sizeof *ranges->best);
 }
 
@@ -283,7 +283,7 @@ sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_
     sl_layer_type types[SL_MAX_LAYERS];
     sl_int8_range inputs[SL_MAX_LAYERS];
     if (is_best) memcpy(ranges->numbers, ranges->best, ranges->size * sizeof *ranges->numbers);
-    sl_ranges_take_up(ranges, dense);
+    sl_ranges_set_layers(ranges, dense);
     for (size_t l = 0; l < shape->layers; l++) {
         types[l] = ranges->layers[l].is_int8 ? SL_LAYER_INT8 : SL_LAYER_F32;
         inputs[l] = ranges->layers[l].input;

@@ -44,11 +44,11 @@ void sl_ranges_free(sl_ranges *ranges);
  * SL_EVALUE (inputs that are not finite), SL_ENOMEM. */
 sl_status sl_ranges_calibrate(sl_ranges *ranges, size_t layer, const sl_observer *inputs, const float *dense);
 /* Copies `numbers` into `layers` for the next forward with these weights. */
-void sl_ranges_take_up(sl_ranges *ranges, const float *dense);
+void sl_ranges_set_layers(sl_ranges *ranges, const float *dense);
 /* Updates the ranges after a step that saw these values. */
 void sl_ranges_step(sl_ranges *ranges, const sl_net_fake *seen, const sl_step *step);
 /* Keeps the present numbers as the best. */
-void sl_ranges_keep(sl_ranges *ranges);
+void sl_ranges_keep_best(sl_ranges *ranges);
 
 /* Folds the layers into codes, with the best numbers if is_best is set, else with the present ones. Errors: SL_EVALUE
  * (weights too large for INT8 sums), SL_ENOMEM. */

@@ -164,12 +164,12 @@ static void fingerprint_settings(sl_trainer *trainer, const sl_train_params *par
     add_to_settings(trainer, teacher->weights.block, teacher->weights.block_size * sizeof(float));
 }
 
-void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights) {
+void sl_trainer_set_weights(sl_trainer *trainer, const sl_weights *weights) {
     sl_weights_copy(&trainer->weights, weights, trainer->features, &trainer->shape);
     add_to_settings(trainer, weights->block, weights->block_size * sizeof(float));
 }
 
-sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer) {
+sl_status sl_trainer_cut_weights(sl_trainer *trainer, double share, double end, int per_layer) {
     double total = (double)trainer->epochs * (double)sl_trainer_minibatches(trainer);
     uint64_t steps = (uint64_t)fmax(ceil(end * total), 1);
     const double cut[] = {share, (double)steps, per_layer};
@@ -177,9 +177,9 @@ sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_
     return sl_magnitude_create(&trainer->shape, share, steps, per_layer, &trainer->allocator, &trainer->magnitude);
 }
 
-int sl_trainer_is_whole(const sl_trainer *trainer) {
+int sl_trainer_model_is_complete(const sl_trainer *trainer) {
     if (trainer->ranges && !trainer->ranges->started) return 0;
-    return !trainer->magnitude || sl_magnitude_done(trainer->magnitude, sl_trainer_step_number(trainer));
+    return !trainer->magnitude || sl_magnitude_is_done(trainer->magnitude, sl_trainer_step_number(trainer));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     SL_TRY(alloc_floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
     fingerprint_settings(trainer, params);
     SL_TRY(create_ranges(trainer, params));
-    if (params->init) sl_trainer_begin(trainer, &params->init->weights);
+    if (params->init) sl_trainer_set_weights(trainer, &params->init->weights);
     return SL_OK;
 }
 
@@ -308,7 +308,7 @@ void sl_trainer_free(sl_trainer *trainer) {
     sl_mem_free(&allocator, trainer, sizeof *trainer);
 }
 
-void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best) {
+void sl_trainer_release(sl_trainer *trainer, sl_features **features, sl_weights *best) {
     sl_allocator allocator = trainer->allocator;
     sl_weights *taken = has_kept_best(trainer) ? &trainer->best : &trainer->weights;
     *features = trainer->features;

@@ -71,12 +71,12 @@ typedef struct sl_trainer {
 sl_status sl_train_fit(const char *spec, const sl_rows *train, const sl_train_params *params, sl_features **out);
 
 /* Sets the initial weights, in the trainer's layout. */
-void sl_trainer_begin(sl_trainer *trainer, const sl_weights *weights);
+void sl_trainer_set_weights(sl_trainer *trainer, const sl_weights *weights);
 /* Makes the training set this share of the layers' weights to 0. It follows the schedule of magnitude_pruning.h over
  * the first `end` (a share) of its steps. Errors: SL_ENOMEM. */
-sl_status sl_trainer_cut(sl_trainer *trainer, double share, double end, int per_layer);
+sl_status sl_trainer_cut_weights(sl_trainer *trainer, double share, double end, int per_layer);
 /* Whether the present weights are a model that the caller asked for: all cuts are done, and INT8 has begun. */
-int sl_trainer_is_whole(const sl_trainer *trainer);
+int sl_trainer_model_is_complete(const sl_trainer *trainer);
 /* Makes the net compute layers in INT8, if the ranges have started. Errors: SL_ENOMEM. */
 sl_status sl_trainer_use_ranges(sl_trainer *trainer);
 /* Folds the best weights of a training with ranges into coded layers. Errors: see sl_ranges_fold. */
@@ -95,7 +95,7 @@ sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const s
                             const sl_train_params *params, sl_trainer **out);
 void sl_trainer_free(sl_trainer *trainer);
 /* Frees the trainer except its features and its best weights. The caller owns both from now on. */
-void sl_trainer_finish(sl_trainer *trainer, sl_features **features, sl_weights *best);
+void sl_trainer_release(sl_trainer *trainer, sl_features **features, sl_weights *best);
 
 /* Sets the precision and its state. Errors: SL_ENOMEM. */
 sl_status sl_trainer_use_precision(sl_trainer *trainer, const sl_precision_state *precision);

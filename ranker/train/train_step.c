@@ -60,7 +60,7 @@ static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     const float *weights = trainer->weights.dense;
     size_t count = trainer->minibatch.rows.rows;
     fill_inputs(trainer, count);
-    if (trainer->ranges && trainer->ranges->started) sl_ranges_take_up(trainer->ranges, weights);
+    if (trainer->ranges && trainer->ranges->started) sl_ranges_set_layers(trainer->ranges, weights);
     if (!in_step) return sl_net_trainer_evaluate(trainer->net, weights, count, logits);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
@@ -98,7 +98,8 @@ sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weig
     size_t count =
         data->train_count - first < trainer->minibatch_rows ? data->train_count - first : trainer->minibatch_rows;
     SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
-    sl_forget(&trainer->forgetter, minibatch, trainer->spec->seed, sl_trainer_step_number(trainer), trainer->threads);
+    sl_forget_values(&trainer->forgetter, minibatch, trainer->spec->seed, sl_trainer_step_number(trainer),
+                     trainer->threads);
     SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
     const sl_loss_rows rows = {.rows = count,
                                .outputs = trainer->features->outputs,
@@ -258,10 +259,10 @@ void sl_trainer_apply(sl_trainer *trainer) {
     const sl_step step = step_of(spec, factor, number);
     sl_wide_apply(trainer->sparse, trainer->weights.wide, trainer->weights.bias, spec->wide_rate * factor);
     if (!trainer->net) return;
-    if (trainer->magnitude) sl_magnitude_before(trainer->magnitude, trainer->weights.dense);
+    if (trainer->magnitude) sl_magnitude_note_zeros(trainer->magnitude, trainer->weights.dense);
     step_dense(trainer, &step);
     step_ranges(trainer, factor);
     if (trainer->magnitude)
-        sl_magnitude_after(trainer->magnitude, trainer->weights.dense, sl_trainer_step_number(trainer));
+        sl_magnitude_restore_and_cut(trainer->magnitude, trainer->weights.dense, sl_trainer_step_number(trainer));
     sl_embedding_apply(trainer->sparse, trainer->weights.embeddings, &step);
 }

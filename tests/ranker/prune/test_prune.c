@@ -316,10 +316,10 @@ START_TEST(the_schedule_is_cubic_and_zeros_stay) {
     ck_ok(sl_magnitude_create(&shape, 0.8, STEPS, 0, &allocator, &magnitude));
     size_t zeros = 0;
     for (uint64_t step = 0; step < STEPS + 20; step++) {
-        sl_magnitude_before(magnitude, dense);
+        sl_magnitude_note_zeros(magnitude, dense);
         for (size_t i = 0; i < SIZE; i++)
             dense[i] += (float)(0.1 * sl_random_unit(step + 2, i) - 0.05);
-        sl_magnitude_after(magnitude, dense, step);
+        sl_magnitude_restore_and_cut(magnitude, dense, step);
         size_t now = sl_net_zeros(&shape, dense);
         for (size_t l = 0; l < 2; l++)
             for (size_t i = sl_net_weight_at(&shape, l); i < sl_net_bias_at(&shape, l); i++) {
@@ -331,7 +331,7 @@ START_TEST(the_schedule_is_cubic_and_zeros_stay) {
         ck_assert_msg((double)now <= wanted + 1 && (double)now >= wanted - 30, "step %zu: %zu zeros, not %g",
                       (size_t)step, now, wanted);
         ck_assert_uint_ge(now, zeros);
-        ck_assert_int_eq(sl_magnitude_done(magnitude, step + 1), now == 800);
+        ck_assert_int_eq(sl_magnitude_is_done(magnitude, step + 1), now == 800);
         zeros = now;
     }
     ck_assert_uint_eq(zeros, 800);

@@ -52,7 +52,7 @@ static sl_trainer *trainer_of(const char *forget) {
 static void forget(sl_trainer *trainer, uint64_t seed, uint64_t step, size_t threads) {
     const sl_dataset *data = &trainer->data;
     ck_assert_int_eq(sl_minibatch_gather(&trainer->minibatch, data, data->train, data->train_count, threads), SL_OK);
-    sl_forget(&trainer->forgetter, &trainer->minibatch, seed, step, threads);
+    sl_forget_values(&trainer->forgetter, &trainer->minibatch, seed, step, threads);
 }
 
 static const sl_feature *feature_of(const sl_trainer *trainer, size_t number) {

@@ -509,7 +509,7 @@ START_TEST(observed_scales_are_of_the_largest_weights) {
     params.threads = 1 + (size_t)_i;
     sl_ranges *ranges;
     ck_ok(sl_ranges_create(&params, &shape, 1, &allocator, &ranges));
-    sl_ranges_take_up(ranges, weights);
+    sl_ranges_set_layers(ranges, weights);
     for (size_t l = 0; l < shape.layers; l++)
         for (size_t o = 0; o < shape.width[l + 1]; o++) {
             const float *column = weights + sl_net_weight_at(&shape, l) + o;
@@ -539,7 +539,7 @@ START_TEST(learned_ranges_do_not_decay) {
     ck_ok(sl_ranges_create(&params, &shape, 1 + (size_t)_i, &allocator, &ranges));
     ck_assert_uint_eq(ranges->size, NUMBERS);
     memcpy(ranges->numbers, numbers, sizeof numbers);
-    sl_ranges_take_up(ranges, weights);
+    sl_ranges_set_layers(ranges, weights);
     ck_ok(sl_net_fake_create(&shape, 1, ranges->layers, &allocator, &fake));
     sl_net_fake_weights(fake, weights, steps);
     sl_ranges_step(ranges, fake, &step);

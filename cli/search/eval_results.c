@@ -136,7 +136,7 @@ int eval_draw(const eval_state *state) {
     return eval_plot(state->options->plot, title, &state->task, state->points, state->count);
 }
 
-void eval_tell(const eval_state *state) {
+void eval_print_results(const eval_state *state) {
     if (state->options->json)
         print_json(state);
     else
