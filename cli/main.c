@@ -23,7 +23,7 @@ static const command *const commands[] = {
 
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
-static const command *find(const char *name) {
+static const command *find_command(const char *name) {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     return NULL;
@@ -48,7 +48,7 @@ static int print_overview(void) {
         "word means scalar.\n",
         15);
     printf("       SHORTLIST_LOG\n");
-    options_wrap("Print what the library tells on stderr: error, warn, info or debug.\n", 15);
+    options_wrap("Print the library's messages on stderr: error, warn, info or debug.\n", 15);
     printf("       OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES\n");
     options_wrap("How many threads work by default, and on which CPUs.\n", 15);
     printf("\nFILES\n");
@@ -74,9 +74,9 @@ static int print_overview(void) {
     return report_stdout();
 }
 
-static int help(int argc, char **argv) {
+static int print_help(int argc, char **argv) {
     if (argc < 2 || strcmp(argv[1], "--help") == 0) return print_overview();
-    const command *command = find(argv[1]);
+    const command *command = find_command(argv[1]);
     if (!command) return report_usage("unknown command '%s'", argv[1]);
     options_help(command);
     return report_stdout();
@@ -98,12 +98,12 @@ int main(int argc, char **argv) {
     if (argc < 2) return report_usage("a command is missing");
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_overview();
-    if (strcmp(name, "help") == 0) return help(argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0) return print_help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) {
         printf("shortlist %s\n", sl_version());
         return report_stdout();
     }
-    const command *command = find(name);
+    const command *command = find_command(name);
     if (!command) return report_usage("unknown command '%s'", name);
     report_command(command->name);
     shortened_install(command->name);

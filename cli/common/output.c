@@ -155,7 +155,7 @@ static int write_all(output *output, const unsigned char *data, size_t size) {
     return EXIT_DONE;
 }
 
-static int flush(output *output) {
+static int flush_output(output *output) {
     size_t size = output->used;
     output->used = 0;
     return write_all(output, output->buffer, size);
@@ -163,7 +163,7 @@ static int flush(output *output) {
 
 int output_write(output *output, const void *data, size_t size) {
     int status = EXIT_DONE;
-    if (size > BUFFER_SIZE - output->used) status = flush(output);
+    if (size > BUFFER_SIZE - output->used) status = flush_output(output);
     if (status != EXIT_DONE) return status;
     if (size > BUFFER_SIZE) return write_all(output, data, size);
     memcpy(output->buffer + output->used, data, size);
@@ -172,7 +172,7 @@ int output_write(output *output, const void *data, size_t size) {
 }
 
 int output_rewrite_start(output *output, const void *data, size_t size) {
-    int status = flush(output);
+    int status = flush_output(output);
     if (status == EXIT_DONE && lseek(output->fd, 0, SEEK_SET) != 0) status = report_write(output->path, "write it");
     if (status == EXIT_DONE) status = write_all(output, data, size);
     if (status == EXIT_DONE && lseek(output->fd, 0, SEEK_END) < 0) status = report_write(output->path, "write it");
@@ -199,7 +199,7 @@ static int keep_finished(output *output) {
 }
 
 int output_commit(output *output) {
-    int status = flush(output);
+    int status = flush_output(output);
     if (status == EXIT_DONE && fsync(output->fd) != 0) status = report_write(output->path, "sync it");
     int closed = close(output->fd);
     output->fd = -1;

@@ -51,7 +51,7 @@ static size_t put_byte(char byte, char *out, size_t room) {
 /* Copies the next part of the cell, up to `separator`, into `out`: without blanks around it, ended by NUL. Moves the
  * cell past it. A part with a NUL byte does not read as a number, and neither does a part that is too long: it ends in
  * dots. */
-static void take_part(cell *cell, char separator, char *out) {
+static void copy_part(cell *cell, char separator, char *out) {
     const char *end = memchr(cell->text, separator, cell->length), *from = cell->text;
     const size_t length = end ? (size_t)(end - from) : cell->length, taken = length + (end != NULL);
     const char *to = from + length;
@@ -88,7 +88,7 @@ int id_lists_append(id_lists *lists, cell cell, const char *where) {
     size_t used = start[lists->lists];
     for (; cell.length; used++) {
         char part[NUMBER_MAX];
-        take_part(&cell, '|', part);
+        copy_part(&cell, '|', part);
         int status = append_id(lists, used, part, where);
         if (status != EXIT_DONE) return status;
     }
@@ -105,7 +105,7 @@ int cell_numbers(cell cell, float *out, size_t dim, const char *where) {
     size_t count = 0;
     for (skip_blanks(&cell); cell.length; skip_blanks(&cell)) {
         char part[NUMBER_MAX], *stop = part;
-        take_part(&cell, ' ', part);
+        copy_part(&cell, ' ', part);
         float value = strtof(part, &stop);
         if (stop == part || *stop || !isfinite(value))
             return report_failure(

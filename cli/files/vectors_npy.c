@@ -83,7 +83,7 @@ static int parse_shape(vectors *vectors, const char *value) {
         return report_failure("%s: an array of %zu dimensions; save one of two: rows and elements a row", vectors->path,
                               count);
     if (sides[0] > SIZE_MAX || sides[1] > SIZE_MAX)
-        return report_failure("%s: its header tells %llu rows of %llu: more than memory can be; the file is damaged",
+        return report_failure("%s: its header says %llu rows of %llu: more than memory can be; the file is damaged",
                               vectors->path, sides[0], sides[1]);
     vectors->n = (size_t)sides[0];
     vectors->dim = (size_t)sides[1];
@@ -124,7 +124,7 @@ int npy_read_header(vectors *vectors) {
         length |= (size_t)start[8 + i] << (8 * i);
     source->data = 8 + wide + length;
     if (length > HEADER_MAX || source->data > source->size)
-        return report_failure("%s: its header tells to be %zu bytes long; the file is cut short or damaged",
+        return report_failure("%s: its header says it is %zu bytes long; the file is cut short or damaged",
                               vectors->path, length);
     char *header = allocate(length + 1, 1);
     if (!header) return EXIT_FAILED;

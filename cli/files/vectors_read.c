@@ -30,11 +30,11 @@ static int check_size(const vectors *vectors) {
     if (fits && source->layout == LAYOUT_BIN && vectors->type == ELEMENT_I32 && held / 2 == rows && held % 2 == 0)
         return EXIT_DONE;
     if (!fits || held < rows)
-        return report_failure("%s: its header tells %zu rows of %zu %s, but the file ends in row %" PRIu64
+        return report_failure("%s: its header says %zu rows of %zu %s, but the file ends in row %" PRIu64
                               "; it was cut short or is damaged, fetch or make it again",
                               vectors->path, vectors->n, vectors->dim, element_name(vectors->type),
                               row ? held / row : 0);
-    return report_failure("%s: its header tells %zu rows of %zu %s, but %" PRIu64 " bytes follow them; the file is "
+    return report_failure("%s: its header says %zu rows of %zu %s, but %" PRIu64 " bytes follow them; the file is "
                           "damaged or holds something else than its ending says",
                           vectors->path, vectors->n, vectors->dim, element_name(vectors->type), held - rows);
 }
@@ -66,7 +66,7 @@ static int vecs_read_header(vectors *vectors) {
     if (status != EXIT_DONE) return status;
     uint32_t dim = little_u32(header);
     if (dim == 0 || dim > INT32_MAX)
-        return report_failure("%s, row 0: tells %" PRId32 " elements; the file is damaged or not what its ending says",
+        return report_failure("%s, row 0: says %" PRId32 " elements; the file is damaged or not what its ending says",
                               vectors->path, (int32_t)dim);
     uint64_t row = sizeof header + (uint64_t)dim * element_size(vectors->type);
     if (source->size % row)
@@ -225,7 +225,7 @@ static int read_vecs(vectors *vectors, size_t first, size_t count, unsigned char
             const unsigned char *from = source->raw + i * pitch;
             uint32_t dim = little_u32(from);
             if (dim != vectors->dim)
-                status = report_failure("%s, row %zu: tells %" PRId32 " elements where row 0 has %zu; rows must agree, "
+                status = report_failure("%s, row %zu: says %" PRId32 " elements where row 0 has %zu; rows must agree, "
                                         "or the file is damaged",
                                         vectors->path, first + done + i, (int32_t)dim, vectors->dim);
             else

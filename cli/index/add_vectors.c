@@ -57,7 +57,7 @@ void addition_free(addition *addition) {
 }
 
 /* Unpacks a base that is not mapped. */
-static int unpack(addition *addition, const void **rows) {
+static int unpack_base(addition *addition, const void **rows) {
     const double start = now_seconds();
     int status = EXIT_DONE;
     if (addition->in_file)
@@ -76,7 +76,7 @@ int addition_run(addition *addition, const char *what) {
     const void *rows;
     sl_add_times times = {.struct_size = sizeof times};
     sl_add_params params;
-    int result = unpack(addition, &rows);
+    int result = unpack_base(addition, &rows);
     if (result != EXIT_DONE) return result;
     sl_add_params_init(&params);
     params.times = &times;

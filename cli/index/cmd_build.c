@@ -250,7 +250,7 @@ static const option build_table[] = {
     {0, "clip", OPTION_CLIP, "auto|minmax|mse|quantile[:SHARE]", 0, offsetof(build_options, clip),
      "Range that a vector's codes cover. minmax: up to its largest magnitude. mse: the one of ten with the least "
      "squared error. quantile: all but a SHARE of its elements (default 0.01). auto (default): minmax for i8 and i16, "
-     "mse for the 4 bits of i4. 'shortlist eval' tells the effect on recall."},
+     "mse for the 4 bits of i4. 'shortlist eval' shows the effect on recall."},
     {0, "m", OPTION_COUNT, "N", 0, offsetof(build_options, m),
      "Links a node, 2 to 256 (default 16); twice that on the lowest layer. More give better recall for more bytes."},
     {0, "ef-build", OPTION_COUNT, "N", 0, offsetof(build_options, ef_build),
@@ -311,7 +311,7 @@ const command command_build = {
     .description =
         "Reads the vectors of BASE, links them into an HNSW graph over their codes, and writes the graph, "
         "the codes and the ids to INDEX. BASE is a file of type " VECTORS_READ_ENDINGS
-        "; the ending of its name tells the type. From an .hdf5 file the dataset train is read, or the one named as "
+        "; the ending of its name gives the type. From an .hdf5 file the dataset train is read, or the one named as "
         "FILE.hdf5:NAME. A BASE of .fbin, .u8bin or .i8bin is read where it lies, and so is .npy of these types in C "
         "order. Any other BASE is unpacked first. Up to 256 MB, and an eighth of --max-memory, it goes into memory; "
         "else into a temporary file beside INDEX.\nVectors of float32 and float16 are quantised. float64 is taken as "

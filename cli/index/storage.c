@@ -52,7 +52,7 @@ void print_storage(const sl_index_storage *storage) {
     if (!storage->room) return;
     printf("room for %llu vectors; log of %s", (unsigned long long)storage->room,
            text_of_size(storage->bytes_log).text);
-    if (storage->log_lost) printf(", and a log that is missing or damaged, as 'shortlist check' tells");
+    if (storage->log_lost) printf(", and a log that is missing or damaged, as 'shortlist check' reports");
     if (storage->recoveries)
         printf("; recovered %llu times, by the last %llu syncs, %s", (unsigned long long)storage->recoveries,
                (unsigned long long)storage->recovered_groups, text_of_size(storage->recovered_bytes).text);

@@ -88,7 +88,7 @@ static const option cpu_table[] = {OPTION_JSON(cpu_options), OPTION_LAST};
 
 const command command_cpu = {
     .name = "cpu",
-    .summary = "tell what this machine and build can use",
+    .summary = "show what this machine and build can use",
     .synopsis = "shortlist cpu [--json]",
     .description = "Prints the instruction-set tier the kernels run on and the available tiers. It also prints the "
                    "CPUs, the NUMA nodes with the CPUs and the memory of each, and the page sizes. Last come the "

@@ -371,7 +371,7 @@ static const option info_table[] = {
 
 const command command_info = {
     .name = "info",
-    .summary = "tell what a file holds",
+    .summary = "show what a file holds",
     .synopsis =
         "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
         "auto|none|dram] [--sample N] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "

@@ -76,7 +76,7 @@ static void write_layers(const sl_trial *trial, char *text, size_t size) {
     }
 }
 
-static void take_trial(void *ctx, const sl_trial *trial) {
+static void keep_trial(void *ctx, const sl_trial *trial) {
     quantize_state *state = ctx;
     if (state->trial_count == state->trial_room) {
         size_t room = state->trial_room ? 2 * state->trial_room : 256;
@@ -155,7 +155,7 @@ static int search_precisions(quantize_state *state) {
     params.trials = options->trials;
     params.timeout_s = options->timeout > 0 ? options->timeout : 0;
     params.threads = options->threads;
-    params.trial = take_trial;
+    params.trial = keep_trial;
     params.trial_ctx = state;
     params.progress = progress_step;
     params.progress_ctx = &progress;

@@ -29,7 +29,7 @@ static int writes_ids(const char *path) {
     return path && !has_ending(path, ".csv") && !has_ending(path, ".json");
 }
 
-static int take_ids(void *ctx, const answers *answers) {
+static int write_ids(void *ctx, const answers *answers) {
     return results_append(ctx, answers->ids, NULL, answers->count);
 }
 
@@ -86,7 +86,7 @@ static int recommend_items(recommend_state *state) {
     if (status == EXIT_DONE) status = funnel_open(&state->task, &state->funnel);
     if (status == EXIT_DONE) status = create_output(state);
     if (status != EXIT_DONE) return status;
-    status = state->results ? funnel_run(state->funnel, take_ids, state->results, &state->report)
+    status = state->results ? funnel_run(state->funnel, write_ids, state->results, &state->report)
                             : funnel_run(state->funnel, listing_take, state->listing, &state->report);
     if (status != EXIT_DONE) return status;
     /* With items on standard output, the report completes their object. */

@@ -223,7 +223,7 @@ static int answer_block(funnel *funnel, answers_fn take, void *ctx, funnel_repor
     return status == EXIT_DONE && take ? take(ctx, &answers) : status;
 }
 
-static void take_means(quality *sum, size_t judged) {
+static void compute_means(quality *sum, size_t judged) {
     double part = judged ? 1 / (double)judged : NAN;
     *sum = (quality){sum->ndcg * part, sum->recall * part, sum->hit_rate * part};
 }
@@ -251,8 +251,8 @@ int funnel_run(funnel *funnel, answers_fn take, void *ctx, funnel_report *report
     percentiles(funnel->latencies, report->requests, &report->p50_us, &report->p99_us, NULL);
     report->item_bytes = sl_recommender_item_bytes(funnel->recommender);
     report->qps = seconds > 0 ? (double)report->requests / seconds : 0;
-    take_means(&report->ranked, report->judged);
-    take_means(&report->alone, report->judged);
+    compute_means(&report->ranked, report->judged);
+    compute_means(&report->alone, report->judged);
     return EXIT_DONE;
 }
 

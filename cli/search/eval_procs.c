@@ -142,7 +142,7 @@ static int report_silence(process *process) {
     return report_failure("a measuring process was ended by signal %d (%s)", WTERMSIG(how), strsignal(WTERMSIG(how)));
 }
 
-static int take_answer(process *process, eval_pass *pass) {
+static int read_answer(process *process, eval_pass *pass) {
     answer answer;
     if (!receive_all(process->socket, &answer, sizeof answer)) return report_silence(process);
     if (answer.status != EXIT_DONE) return report_failure("%s", answer.message);
@@ -152,7 +152,7 @@ static int take_answer(process *process, eval_pass *pass) {
 }
 
 /* Reads answers in any order: one process may end silently while another waits for it at the gate. */
-static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
+static int read_answers(eval_procs *procs, size_t count, eval_pass *passes) {
     for (size_t i = 0; i < count; i++)
         procs->waits[i] = (struct pollfd){procs->processes[i].socket, POLLIN, 0};
     for (size_t left = count; left;) {
@@ -164,7 +164,7 @@ static int take_answers(eval_procs *procs, size_t count, eval_pass *passes) {
         }
         for (size_t i = 0; i < count; i++) {
             if (procs->waits[i].fd < 0 || !procs->waits[i].revents) continue;
-            int status = take_answer(&procs->processes[i], &passes[i]);
+            int status = read_answer(&procs->processes[i], &passes[i]);
             if (status != EXIT_DONE) return status;
             procs->waits[i].fd = -1;
             left--;
@@ -205,7 +205,7 @@ int eval_procs_create(const eval_task *task, eval_gate *gate, float *latencies, 
     int status = procs->waits && ready ? EXIT_DONE : EXIT_FAILED;
     while (status == EXIT_DONE && procs->count < wanted)
         status = start_process(procs, latencies);
-    if (status == EXIT_DONE) status = take_answers(procs, wanted, ready);
+    if (status == EXIT_DONE) status = read_answers(procs, wanted, ready);
     free(ready);
     if (status == EXIT_DONE)
         *out = procs;
@@ -219,7 +219,7 @@ int eval_procs_pass(eval_procs *procs, size_t count, eval_setting setting, int b
     for (size_t i = 0; i < count; i++)
         if (!send_all(procs->processes[i].socket, &request, sizeof request))
             return report_silence(&procs->processes[i]);
-    return take_answers(procs, count, passes);
+    return read_answers(procs, count, passes);
 }
 
 void eval_procs_keep(eval_procs *procs, size_t count) {

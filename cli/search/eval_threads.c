@@ -77,7 +77,7 @@ static sl_search_params search_params(const eval_threads *threads) {
 }
 
 /* Waits at the gate for the other processes. Returns 0 if it need not wait for them. */
-static int pass_gate(const eval_threads *threads) {
+static int wait_at_gate(const eval_threads *threads) {
     eval_gate *gate = threads->gate;
     atomic_fetch_add(&gate->arrived, 1);
     while (atomic_load_explicit(&gate->arrived, memory_order_acquire) < gate->procs) {
@@ -244,7 +244,7 @@ static int run_workers(eval_threads *threads) {
         error = pthread_create(&worker->thread, NULL, run_worker, worker);
         started += !error;
     }
-    int open = pass_gate(threads);
+    int open = wait_at_gate(threads);
     atomic_store_explicit(&threads->go, error || !open ? GO_STOP : GO_RUN, memory_order_release);
     run_worker(&threads->workers[0]);
     for (size_t i = 1; i < started; i++)
@@ -267,7 +267,7 @@ static int run_batch(eval_threads *threads, eval_pass *pass) {
     sl_search_params params = search_params(threads);
     sl_search_stats stats;
     params.progress = keep_going;
-    int pinned = pin_thread(threads, threads->cpus, task->threads), open = pass_gate(threads);
+    int pinned = pin_thread(threads, threads->cpus, task->threads), open = wait_at_gate(threads);
     if (!pinned) return report_failure("%s", threads->message);
     if (!open) return report_interrupted();
     pass->began = now_ns();

@@ -208,7 +208,7 @@ static sl_status make_untrained(pruning *p, sl_features *features, sl_weights *w
     return sl_ranker_make(features, weights, NULL, &p->allocator, out);
 }
 
-static sl_status finish_model(pruning *p, sl_features *features, sl_weights *weights, sl_ranker **out) {
+static sl_status make_pruned(pruning *p, sl_features *features, sl_weights *weights, sl_ranker **out) {
     if (!p->train) return make_untrained(p, features, weights, out);
     /* The training frees the features. The weights need only the number of tables for their memory to be freed. */
     size_t tables = features->table_count;
@@ -260,7 +260,7 @@ static sl_status prune_ranker(pruning *p, sl_ranker **out) {
     SL_TRY(alloc_unit_arrays(p));
     SL_TRY(measure_original(p));
     SL_TRY(narrow_model(p, &features, &weights));
-    return finish_model(p, features, &weights, out);
+    return make_pruned(p, features, &weights, out);
 }
 
 sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,

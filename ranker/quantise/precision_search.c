@@ -597,8 +597,8 @@ static sl_status check_base(const search *s) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Measures the one choice that training makes: all layers in INT8 except the kept ones. */
-static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
-                           sl_precision_search_report *report, sl_ranker **out) {
+static sl_status search_by_training(search *s, const sl_ranker *base, const sl_rows *rows, const sl_rows *eval,
+                                    sl_precision_search_report *report, sl_ranker **out) {
     const sl_quantize_params *how = &s->quantize;
     size_t options[SL_MAX_LAYERS];
     sl_layer_info layer = {.struct_size = sizeof layer};
@@ -627,8 +627,8 @@ static sl_status run_aware(search *s, const sl_ranker *base, const sl_rows *rows
     return SL_OK;
 }
 
-static sl_status run_search(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
-                            sl_precision_search_report *report, sl_ranker **out) {
+static sl_status search_choices(search *s, const sl_ranker *given, const sl_rows *rows, const sl_rows *eval,
+                                sl_precision_search_report *report, sl_ranker **out) {
     SL_TRY(prepare_search(s, rows, eval));
     SL_TRY(measure_base(s, given, eval ? eval : rows));
     SL_TRY(check_base(s));
@@ -665,8 +665,8 @@ sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_pre
                                  .ndcg_k = params->ndcg_k,
                                  .threads = sl_thread_count(params->threads)};
     sl_progress_start(&s.progress, params->progress, params->progress_ctx, 0);
-    sl_status status = params->training ? run_aware(&s, ranker, job->rows, job->eval, report, out)
-                                        : run_search(&s, ranker, job->rows, job->eval, report, out);
+    sl_status status = params->training ? search_by_training(&s, ranker, job->rows, job->eval, report, out)
+                                        : search_choices(&s, ranker, job->rows, job->eval, report, out);
     *is_least = report->within && report->cost <= s.least_cost;
     sl_evaluator_free(&s.evaluator);
     if (s.base.ranker) sl_evaluator_free(&s.base);

@@ -169,7 +169,7 @@ static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
  * Forgetting bags, and closing the gaps they leave
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Moves a bag's ids from place `from` to place `to`, which is not behind `from`. Returns how many ids are left. */
+/* Moves a bag's ids from place `from` to place `to`, at or before it. Returns how many ids are left. */
 static size_t move_bag(const sl_feature *feature, uint32_t *ids, size_t to, size_t from, size_t count, fate how,
                        uint64_t bucket) {
     if (how == MISSING) return 0;

@@ -41,8 +41,8 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
 }
 
 /* Sets the biases to the logarithms of the classes' shares. */
-static sl_status start_biases(const sl_dataset *data, double least, const sl_allocator *allocator,
-                              sl_weights *weights) {
+static sl_status set_class_biases(const sl_dataset *data, double least, const sl_allocator *allocator,
+                                  sl_weights *weights) {
     const size_t outputs = data->features->outputs;
     sl_status status = SL_OK;
     double *shares = sl_mem_array(allocator, outputs, sizeof *shares, &status);
@@ -56,10 +56,10 @@ static sl_status start_biases(const sl_dataset *data, double least, const sl_all
 
 /* Sets the biases to the prediction of a model without features: the mean of a value, the logit of the rate, the
  * logarithms of the classes' shares. A label that never occurs counts as half a row. */
-static sl_status start_bias(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
+static sl_status set_biases(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
     const sl_features *features = data->features;
     const double least = 0.5 / (double)data->train_count;
-    if (features->spec->loss == SL_LOSS_MULTICLASS) return start_biases(data, least, allocator, weights);
+    if (features->spec->loss == SL_LOSS_MULTICLASS) return set_class_biases(data, least, allocator, weights);
     double mean = sl_dataset_label_mean(data);
     if (features->spec->loss == SL_LOSS_LOGISTIC) {
         double rate = fmin(fmax(mean, least), 1 - least);
@@ -73,7 +73,7 @@ sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *sha
                                  sl_weights *out) {
     SL_TRY(sl_weights_create(data->features, shape, allocator, out));
     sl_weights_initialise(out, data->features, shape, data->features->spec->seed);
-    const sl_status status = start_bias(data, allocator, out);
+    const sl_status status = set_biases(data, allocator, out);
     if (status != SL_OK) sl_weights_free(out, data->features, shape, allocator);
     return status;
 }
