@@ -1,4 +1,4 @@
-/* CSV files as rows, and tables in memory as sources of rows. */
+/* CSV files and tables in memory as sources of rows. */
 #include "base/random.h"
 #include "ranker/features/csv.h"
 #include "ranker/features/table.h"
@@ -21,13 +21,14 @@ static void tear_down(void) {
     scratch_close(&folder);
 }
 
-/* Opens a file of these bytes. */
+/* Writes a file of these bytes and opens it. */
 static sl_status open_bytes(const char *bytes, size_t size, const sl_csv_params *params, sl_csv **out) {
     file_write(folder.path, bytes, size);
     return sl_csv_open(folder.path, params, out);
 }
 
-/* All that a source gives in blocks of `block` rows, as "line:field|field|...\n" for each row. free() it. */
+/* Returns all rows of a source, read in blocks of `block` rows, as "line:field|field|...
+ * " for each row. free() it. */
 static sl_status read_source(const sl_rows *rows, size_t block, char **out) {
     sl_status status;
     size_t size = 0, room = 1 << 16;
@@ -54,7 +55,7 @@ static sl_status read_source(const sl_rows *rows, size_t block, char **out) {
     return status;
 }
 
-/* The file's rows are these, whatever the size of a block, and the same when read again. */
+/* Checks the file's rows, for several sizes of blocks, and again after a rewind. */
 static void check_rows(const char *bytes, const char *wanted) {
     static const size_t blocks[] = {1, 7, 8, 4096};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
@@ -73,7 +74,7 @@ static void check_rows(const char *bytes, const char *wanted) {
     }
 }
 
-/* Reading the file fails so, also in blocks of one row. */
+/* Checks that reading the file fails with this message, also in blocks of one row. */
 static void check_refused(const char *bytes, const char *message) {
     for (size_t block = 1; block < 100; block += 98) {
         sl_csv *csv;
@@ -153,7 +154,7 @@ START_TEST(wrong_headers) {
 }
 END_TEST
 
-/* A short file of many columns, of which many rows are asked for, takes no memory that its size does not explain. */
+/* A caller asks for many rows of a short file with many columns. Memory stays within what the file's size explains. */
 START_TEST(wide_files_have_short_blocks) {
     enum { WIDE = 4096 };
     char *text = malloc(6 * WIDE);
@@ -201,7 +202,7 @@ START_TEST(parameters) {
     sl_table table;
     ck_fails(rows.next(rows.ctx, 0, &table), SL_EINVAL, "max_rows");
     sl_csv_free(csv);
-    /* Names instead of the header's. */
+    /* The caller's names replace the header's. */
     params.header = 1;
     ck_ok(open_bytes("a;b\n1;2\n", 8, &params, &csv));
     ck_ok(sl_csv_rows(csv, &rows));
@@ -211,7 +212,7 @@ START_TEST(parameters) {
     sl_csv_free(csv);
     params.delimiter = '"';
     ck_fails(open_bytes("a\n", 2, &params, &csv), SL_EINVAL, "delimiter");
-    /* Settings of a spec. */
+    /* The spec gives delimiter, header and names. */
     sl_csv_params_init(&params);
     params.spec = "{\"csv\": {\"delimiter\": \"\\t\", \"columns\": [\"p\", \"q\"]}, \"label\": {\"column\": \"p\"},"
                   "\"features\": [{\"name\": \"q\", \"type\": \"numeric\"}]}";
@@ -226,7 +227,7 @@ START_TEST(parameters) {
 }
 END_TEST
 
-/* NUL bytes are bytes like others. */
+/* NUL bytes are ordinary bytes. */
 START_TEST(nul_bytes) {
     static const char bytes[] = "a,b\nx\0y,\"\0\"\n";
     sl_csv *csv;
@@ -243,7 +244,7 @@ START_TEST(nul_bytes) {
 }
 END_TEST
 
-/* Rows that cross the buffer's end at every place, some of them larger than the buffer. */
+/* Rows cross the buffer's end at every place. Some are larger than the buffer. */
 START_TEST(rows_across_buffers) {
     size_t room = (size_t)6 << 20, size = 0, lines = 0;
     char *bytes = malloc(room), *got, *wanted = malloc(room);
@@ -294,7 +295,7 @@ START_TEST(a_row_has_a_limit) {
 }
 END_TEST
 
-/* A row of `size` bytes without its line break: `before` rows come first. */
+/* A file with `before` rows, then a row of `size` bytes without its line break. */
 static sl_status read_long(size_t size, int quoted, int header, const char *ending) {
     const char *start = header ? "" : "a,b\n1,2\n";
     const size_t at = strlen(start);
@@ -316,7 +317,7 @@ static sl_status read_long(size_t size, int quoted, int header, const char *endi
     return status;
 }
 
-/* The limit holds to the byte, however much of the file the buffer has. */
+/* The limit is exact to the byte, whatever part of the file is in the buffer. */
 START_TEST(the_limit_of_a_row_is_exact) {
     static const char *const endings[] = {"\n", "\r\n", ""};
     const char *ending = endings[_i % 3];
@@ -333,7 +334,7 @@ static sl_status open_text(const char *text, sl_csv **out) {
     return open_bytes(text, strlen(text), NULL, out);
 }
 
-/* Line ends that a text mode has written twice, or that are no longer written. */
+/* Line ends that a text mode wrote twice, and line ends of old systems. */
 START_TEST(broken_line_ends) {
     sl_csv *csv;
     ck_fails(open_text("a,m\r\r\n1,2\r\r\n", &csv), SL_EFORMAT, "line 1: a line ends with \\r\\r\\n");
@@ -347,7 +348,7 @@ START_TEST(broken_line_ends) {
 }
 END_TEST
 
-/* Messages show what a text has in it. */
+/* Messages show a text's contents. */
 START_TEST(texts_of_messages) {
     static const struct {
         const char *text;
@@ -365,7 +366,7 @@ START_TEST(texts_of_messages) {
         {"\xc2\x9b[2J\xc2\xa0", 7, "\\xc2\\x9b[2J\xc2\xa0"},
         {"\xe0\x80\xaf\xed\xa0\x80", 6, "\\xe0\\x80\\xaf\\xed\\xa0\\x80"},
         {"\xf0\x9f\x98\x80\xf4\x90\x80\x80", 8, "\xf0\x9f\x98\x80\\xf4\\x90\\x80\\x80"},
-        /* A character is shown whole, or not at all. */
+        /* Messages show whole characters. */
         {"012345678901234567890123456789012345678\xc3\xa9!", 42, "012345678901234567890123456789012345678\xc3\xa9..."},
         {"012345678901234567890123456789012345678\xf0\x9f\x98\x80", 43,
          "012345678901234567890123456789012345678\xf0\x9f\x98\x80"},
@@ -446,7 +447,7 @@ START_TEST(tables_in_pieces) {
         sl_table block;
         size_t at = 0;
         for (size_t turn = 0;; turn++) {
-            /* Sizes change from block to block. */
+            /* The size of blocks changes from block to block. */
             size_t asked = turn % 3 ? most : 1 + most / 2;
             ck_ok(rows.next(rows.ctx, asked, &block));
             if (block.rows == 0) break;

@@ -1,4 +1,4 @@
-/* Features: how columns are fitted, and what rows are encoded to. */
+/* Features: fitting columns and encoding rows. */
 #include "ranker/features/encode.h"
 #include "ranker/features/table.h"
 #include "ranker/features/vocabulary.h"
@@ -61,7 +61,7 @@ START_TEST(logarithms) {
 }
 END_TEST
 
-/* With one value, and with none, nothing is divided by 0. Values whose squares do not fit are refused. */
+/* One value, or none, divides nothing by 0. Values whose squares overflow are refused. */
 START_TEST(columns_without_spread) {
     columns_text(&c, "a", "5 5 5");
     columns_text(&c, "b", "- - -");
@@ -69,7 +69,7 @@ START_TEST(columns_without_spread) {
     FLOATS("{'name': 'a', 'type': 'numeric'}", 0, 0, 0);
     FLOATS("{'name': 'a', 'type': 'numeric', 'scale': 'minmax'}", 0, 0, 0);
     FLOATS("{'name': 'b', 'type': 'numeric'}", 0, 0, 0);
-    /* The value for a missing number is a number too. A value that is too large names its own row. */
+    /* The value for a missing number may be any number. A row with a value that is too large is named. */
     sl_rows source;
     sl_features *features;
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(c.table.column_count + 1));
@@ -108,7 +108,7 @@ END_TEST
 
 START_TEST(fitted_vocabularies) {
     columns_text(&c, "a", "x y y z y z - w");
-    /* Most frequent first, equally frequent ones by their bytes. */
+    /* The most frequent first; equal counts by their bytes. */
     IDS("{'name': 'a', 'type': 'categorical'}", 5, 2, 2, 3, 2, 3, 0, 4);
     IDS("{'name': 'a', 'type': 'categorical', 'oov': 0}", 4, 1, 1, 2, 1, 2, 0, 3);
     IDS("{'name': 'a', 'type': 'categorical', 'min_count': 2}", 1, 2, 2, 3, 2, 3, 0, 1);
@@ -143,7 +143,7 @@ START_TEST(identities) {
 }
 END_TEST
 
-/* Integers, floats that are integers, and their texts are the same categories, whichever of them the fit saw. */
+/* Integers, floats of integer value, and their texts are the same categories, whichever of them the fit saw. */
 START_TEST(types_of_columns_agree) {
     static const int32_t i32[] = {7, -3, 7, 0, 12};
     static const int64_t i64[] = {7, -3, 7, 0, 12};
@@ -192,7 +192,7 @@ START_TEST(types_of_columns_agree) {
 }
 END_TEST
 
-/* Numbers of every type are the same feature, whatever the fit saw. */
+/* Numbers of every type encode alike, whatever type the fit saw. */
 START_TEST(numbers_of_all_types_agree) {
     static const int32_t i32[] = {7, -3, 0, 12};
     static const int64_t i64[] = {7, -3, 0, 12};
@@ -215,7 +215,7 @@ START_TEST(numbers_of_all_types_agree) {
 }
 END_TEST
 
-/* Rows without a value are one group. A number and its text are the same. */
+/* Rows without a value form one group. A number and its text form the same group. */
 START_TEST(groups_of_rows) {
     static const double numbers[] = {12, NAN, -1.5, 12};
     uint64_t by_text[4], by_number[4];
@@ -271,7 +271,7 @@ START_TEST(multi) {
 }
 END_TEST
 
-/* Lists that do not rise would be read from before the first text, or without end. */
+/* Lists that fall would be read before the first text, or without end. */
 START_TEST(lists_that_fall_are_refused) {
     static const int64_t lists[][3] = {{-1, 1, 2}, {0, 2, 1}};
     for (size_t i = 0; i < 2; i++) {
@@ -304,7 +304,7 @@ START_TEST(crosses) {
     const sl_feature *f = features->features;
     sl_rows_buffer rows;
     columns_encode(features, &c, &rows);
-    /* By side, and within a side in the spec's order: a | n | x, and g z | y. */
+    /* Sides come in order, and within a side features in the spec's order: a | n | x, and g z | y. */
     ck_assert(features->id_count == 3 && features->bag_count == 3);
     ck_assert(f[0].at == 0 && f[1].at == 1 && f[3].at == 2 && f[2].at == 0 && f[5].at == 1 && f[4].at == 2);
     ck_assert(f[3].side == SL_SIDE_PAIR && f[4].side == SL_SIDE_PAIR && f[5].side == SL_SIDE_ITEM);
@@ -322,9 +322,9 @@ START_TEST(crosses) {
             ck_assert_uint_eq(rows.bag_ids[start[2] + i], sl_cross_id(&f[4], (uint32_t[]){g, ids[2]}, 2));
         }
     }
-    /* Other names give other ids, and so does the order of the parents. */
+    /* A cross's name changes its ids, and so does the order of its parents. */
     ck_assert_uint_ne(sl_cross_id(&f[3], (uint32_t[]){1, 2}, 2), sl_cross_id(&f[3], (uint32_t[]){2, 1}, 2));
-    /* docs/FORMAT.md: XXH3 over XXH3 of the name and the parents' ids, little-endian. */
+    /* docs/FORMAT.md: XXH3 over the name's XXH3 and the parents' ids, little-endian. */
     unsigned char bytes[16] = {[8] = 1, [12] = 2};
     uint64_t name = sl_text_hash("x", 1);
     memcpy(bytes, &name, sizeof name);
@@ -363,7 +363,7 @@ static sl_status encode_with(const char *spec, sl_lookup_fn lookup, float *out) 
     return status;
 }
 
-/* An id goes to the look-up by its digits, whether a number or a text holds it. */
+/* The look-up gets an id by its digits, from a number or a text. */
 START_TEST(ids_of_64_bits_are_looked_up) {
     static const char index[] = "{'name': 'v', 'type': 'vector', 'dim': 3, 'source': 'index'}";
     float out[9];
@@ -398,7 +398,7 @@ START_TEST(vectors) {
     ck_assert_mem_eq(out, ((float[]){1, 2.5f, 3, 0, 0, 0, -1, 2, 4}), sizeof out);
     c.list[0].offsets = short_offsets;
     ck_fails(encode_with(column, NULL, out), SL_EDIM, "rows.csv: row 0: column 'v': the vector has 2 numbers, not 3");
-    /* More numbers than there is room for. */
+    /* More numbers than the vector has room for. */
     char many[2000];
     const int64_t one[] = {0, sizeof many};
     memset(many, ' ', sizeof many);
@@ -455,7 +455,7 @@ START_TEST(layout) {
     ck_assert(features->dense_side[1] == 1 && features->dense_side[2] == 3 && features->dense_side[3] == 4);
     ck_assert(features->id_count == 2 && features->id_side[1] == 2 && features->id_side[3] == 2);
     ck_assert(features->bag_count == 2 && f[3].at == 0 && f[6].at == 1 && features->bag_side[2] == 1);
-    /* a: missing, unseen, p, q. g shares a's table, and so has a's dim. */
+    /* a: missing, unseen, p, q. g shares a's table, and a's dim. */
     ck_assert(f[1].size == 4 && f[3].size == 4 && f[3].dim == 4 && f[3].tensor == f[1].tensor);
     ck_assert(f[5].dim == 3 && f[5].tensor != f[1].tensor && features->table_count == 2);
     ck_assert(features->tables[f[1].tensor].feature == 1 && features->tables[f[1].tensor].dim == 4);
@@ -470,7 +470,7 @@ START_TEST(layout) {
 }
 END_TEST
 
-/* Sides alone give what they give in the whole row; the rest is zeros. */
+/* One side alone gives its columns of the whole row; the rest is zeros. */
 START_TEST(sides) {
     columns_text(&c, "a", "p q -");
     columns_text(&c, "n", "1 9 -");
@@ -543,7 +543,7 @@ START_TEST(columns_are_found_anew) {
     sl_rows_buffer rows = {.allocator = sl_allocator_of(NULL)};
     ck_ok(sl_encoder_create(features, SL_ALL_SIDES, 0, NULL, NULL, NULL, &encoder));
     ck_ok(sl_encoder_append(encoder, &c.table, 0, 1, &rows));
-    /* The same array, with the columns changed about. */
+    /* The same array with its columns permuted. */
     sl_column kept = c.list[0];
     c.list[0] = c.list[1];
     c.list[1] = kept;
@@ -579,7 +579,8 @@ START_TEST(validity) {
 }
 END_TEST
 
-/* Each cross is of the two before it: followed back to single features they are more than can be counted. */
+/* Each cross has the two crosses before it as parents. Followed back to single features, the paths are too many to
+ * count. */
 START_TEST(crosses_of_crosses) {
     enum { FEATURES = 60 };
     char spec[FEATURES * 64];
@@ -600,7 +601,7 @@ START_TEST(crosses_of_crosses) {
 }
 END_TEST
 
-/* Labels alone are those that rows are encoded with. */
+/* sl_labels_read gives the labels of the encoded rows. */
 START_TEST(labels_without_rows) {
     float labels[3], weights[3];
     columns_text(&c, "a", "x y x");

@@ -1,4 +1,4 @@
-/* Fitting in blocks, labels, and fitted features as bytes: read back whole, cut, changed, and without memory. */
+/* Fitting in blocks, labels, and fitted features as bytes: read whole, cut, changed, and without memory. */
 #include "base/random.h"
 #include "ranker/features/encode.h"
 #include "ranker/features/fit_collect.h"
@@ -66,7 +66,7 @@ START_TEST(blocks_change_nothing) {
         sl_mem_free(&allocator, others, other_size);
         sl_features_free(features);
     }
-    /* Encoding in pieces gives what encoding all at once does. */
+    /* Encoding in pieces gives the same as encoding all at once. */
     sl_rows_buffer all, rows = {.allocator = sl_allocator_of(NULL)};
     columns_encode(whole, &c, &all);
     sl_encoder *encoder;
@@ -101,7 +101,7 @@ START_TEST(bytes_and_back) {
     sl_rows_buffer_free(&a);
     sl_rows_buffer_free(&b);
     sl_features_free(back);
-    /* Another spec's are refused. */
+    /* Bytes of another spec are refused. */
     ck_fails(sl_features_read(columns_spec("{'name': 'n', 'type': 'numeric'}", NULL), bytes, size, &back), SL_ECORRUPT,
              "do not belong to the spec");
     sl_allocator allocator = sl_allocator_of(NULL);
@@ -110,7 +110,7 @@ START_TEST(bytes_and_back) {
 }
 END_TEST
 
-/* Reads bytes that may be anything: refused, or of use. */
+/* Reads arbitrary bytes: they are refused, or usable. */
 static void read_hostile(const unsigned char *bytes, size_t size) {
     unsigned char *exact = malloc(size ? size : 1);
     memcpy(exact, bytes, size);
@@ -168,7 +168,7 @@ END_TEST
 
 /* ---- Labels ---- */
 
-/* Fits to the table under this label object, and encodes labels and weights. The table's label is "y". */
+/* Fits to the table with this label object, and encodes labels and weights. The table's label is "y". */
 static sl_status labels_of(const char *label, const char *more, sl_rows_buffer *rows, sl_features **features) {
     char text[1024];
     snprintf(text, sizeof text, "{'label': {'column': 'y'%s}, %s 'features': [{'name': 'n', 'type': 'numeric'}]}",
@@ -305,7 +305,7 @@ static void check_fit_refused(const char *given, sl_status wanted, const char *m
     free(cursor);
 }
 
-/* A missing column is answered with those there are, or with as many as a message has room for. */
+/* The message of a missing column lists the table's columns, or as many as fit. */
 static void check_names(void) {
     sl_names few = {.used = 0}, many = {.used = 0}, long_one = {.used = 0};
     ck_assert_str_eq(sl_names_text(&few), "none");
@@ -365,7 +365,7 @@ START_TEST(lines_are_named) {
 }
 END_TEST
 
-/* Past the values that are kept, boundaries are near the true ones. */
+/* With more values than the sample keeps, boundaries are near the true ones. */
 START_TEST(quantiles_of_many_values) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_collector collector = {.allocator = &allocator};
@@ -438,7 +438,7 @@ START_TEST(memory_may_run_out) {
 }
 END_TEST
 
-/* A warm encoder asks for no memory. */
+/* A warm encoder allocates nothing. */
 START_TEST(warm_calls_allocate_nothing) {
     sl_features *features = columns_fit(ALL_KINDS, &c, 4096);
     fault_allocator faults;

@@ -1,4 +1,4 @@
-/* Specs, models, tables and CSV files have the same numbers under every locale, of the process or of a thread. */
+/* Specs, models, tables and CSV files have the same numbers under every locale of the process or of a thread. */
 #define _GNU_SOURCE
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
@@ -45,7 +45,7 @@ static void keep(made *m, size_t i, const scratch *place) {
     m->bytes[i] = file_read(place->path, &m->sizes[i]);
 }
 
-/* 300 rows of x, from -1.5 on, with a comma as no number's decimal point. */
+/* 300 rows of x, from -1.5 on. A comma is no number's decimal point. */
 static sl_csv *csv_of(const scratch *place, sl_rows *source) {
     char name[SCRATCH_PATH];
     static char text[64 * ROWS];
@@ -84,7 +84,7 @@ static void make_items(const scratch *place, sl_rows *source, made *m) {
     keep(m, 0, place);
 }
 
-/* A smaller model's spec is written by cJSON. */
+/* cJSON writes a smaller model's spec. */
 static void make_models(const scratch *place, sl_rows *source, made *m) {
     sl_ranker *ranker, *opened, *smaller;
     sl_prune_params params;
@@ -104,7 +104,7 @@ static void make_models(const scratch *place, sl_rows *source, made *m) {
     sl_ranker_free(ranker);
 }
 
-static made make(void) {
+static made make_model(void) {
     made m = {.sizes = {0}};
     scratch place;
     sl_rows source;
@@ -122,10 +122,10 @@ static made make(void) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void check_same(void) {
-    made m = make();
+    made m = make_model();
     setlocale(LC_ALL, "C");
     uselocale(LC_GLOBAL_LOCALE);
-    made wanted = make();
+    made wanted = make_model();
     for (size_t i = 0; i < FILES; i++) {
         ck_assert_uint_eq(m.sizes[i], wanted.sizes[i]);
         ck_assert_mem_eq(m.bytes[i], wanted.bytes[i], wanted.sizes[i]);
@@ -137,7 +137,7 @@ static void check_same(void) {
     made_free(&m);
 }
 
-/* The locale is in force, and still is after a call. */
+/* The locale is in force, also after the call. */
 static void check_in_force(const char *name) {
     static const char *const points[LOCALES] = {",", "\xd9\xab", "\xe2\x8e\x96"};
     char text[32], wanted[32];
@@ -152,7 +152,7 @@ static void check_in_force(const char *name) {
 START_TEST(the_locale_of_the_process_changes_nothing) {
     ck_assert_ptr_nonnull(setlocale(LC_NUMERIC, names[_i]));
     check_in_force(names[_i]);
-    made m = make();
+    made m = make_model();
     made_free(&m);
     check_in_force(names[_i]);
     check_same();
@@ -160,14 +160,14 @@ START_TEST(the_locale_of_the_process_changes_nothing) {
 END_TEST
 
 START_TEST(the_locale_of_a_thread_changes_nothing) {
-    /* newlocale of a locale in LOCPATH never frees that path. */
+    /* newlocale never frees the path of a locale in LOCPATH. */
     ck_assert_ptr_nonnull(setlocale(LC_NUMERIC, names[_i]));
     locale_t own = duplocale(LC_GLOBAL_LOCALE);
     ck_assert_ptr_nonnull(own);
     setlocale(LC_NUMERIC, "C");
     uselocale(own);
     check_in_force(names[_i]);
-    made m = make();
+    made m = make_model();
     made_free(&m);
     check_in_force(names[_i]);
     ck_assert(uselocale((locale_t)0) == own);
@@ -176,7 +176,7 @@ START_TEST(the_locale_of_a_thread_changes_nothing) {
 }
 END_TEST
 
-/* A refused spec leaves the locale as it was too. */
+/* A refused spec restores the locale too. */
 START_TEST(refusals_leave_the_locale) {
     planted rows;
     sl_ranker *ranker;
@@ -188,7 +188,7 @@ START_TEST(refusals_leave_the_locale) {
 }
 END_TEST
 
-/* The locales are made once, outside of the cases' processes. Returns 0, or the status that ends the test. */
+/* Makes the locales once, outside of the cases' processes. Returns 0, or the exit status of the test. */
 static int make_locales(void) {
     char command[2 * SCRATCH_PATH];
     const char *place = getenv("TMPDIR");

@@ -1,4 +1,4 @@
-/* Numbers as text, texts as numbers, and vocabularies of texts. */
+/* Numbers as text, text as numbers, and vocabularies. */
 #include "base/random.h"
 #include "ranker/features/number.h"
 #include "ranker/features/vocabulary.h"
@@ -107,7 +107,7 @@ START_TEST(other_texts_are_no_numbers) {
 }
 END_TEST
 
-/* Fills `out` with `count` bytes of each, one run behind the other, up to a count of 0. */
+/* Fills `out` with runs of `count` equal bytes, up to a count of 0. */
 typedef struct run {
     size_t count;
     const char *text;
@@ -123,7 +123,7 @@ static size_t fill_runs(const run *runs, char *out) {
     return size;
 }
 
-/* Numbers of any length, as the C library reads them. */
+/* Numbers of any length read as the C library reads them. */
 START_TEST(long_numbers_are_read_exactly) {
     static const run texts[][6] = {
         {{100000, "0"}},
@@ -137,7 +137,7 @@ START_TEST(long_numbers_are_read_exactly) {
         {{1, "1."}, {100000, "3"}},
         {{1, "."}, {100000, "9"}},
         {{300, "7"}, {1, "."}, {700, "7"}},
-        /* Halfway between two doubles, and a hair above. */
+        /* The middle between two doubles, and slightly above it. */
         {{1, "9007199254740993"}, {1, "."}, {5000, "0"}},
         {{1, "9007199254740993"}, {1, "."}, {5000, "0"}, {1, "1"}},
         {{1, "9007199254740993"}, {5000, "0"}, {1, "1e-5001"}},
@@ -251,7 +251,7 @@ START_TEST(vocabularies) {
 }
 END_TEST
 
-/* Longer texts than an entry holds, alike in all that it does hold: they are told apart by their bytes. */
+/* Long texts that differ after an entry's bytes only. */
 START_TEST(long_texts_are_told_apart) {
     enum { TRIED = 1 << 14, FIRST_MASK = 63 };
     sl_allocator allocator = sl_allocator_of(NULL);

@@ -1,4 +1,4 @@
-/* Every key of a spec, and what is said of wrong ones. */
+/* Every key of a spec, and the messages for wrong ones. */
 #include "ranker/features/spec.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -11,7 +11,7 @@
 #define LABEL "'label': {'column': 'y'}"
 #define ONE   LABEL ", 'features': [{'name': 'a', 'type': 'numeric'}]"
 
-/* JSON with ' for ". */
+/* JSON with ' instead of ". */
 static sl_status read_spec(const char *given, const sl_allocator *allocator, sl_spec **out) {
     char text[8192];
     ck_assert_uint_lt(strlen(given), sizeof text);
@@ -262,7 +262,7 @@ START_TEST(null_and_deep_nesting) {
     text[DEPTH] = 0;
     ck_fails(sl_spec_read(text, NULL, &spec), SL_EINVAL, "more than 64 brackets within each other at line 1");
     free(text);
-    /* Brackets that are closed, or in a text, are not within each other. */
+    /* Closed brackets, and brackets in texts, do not count as nested. */
     ck_fails(sl_spec_read("{\"a\": [" NESTED "], \"b\": \"\\\"" OPEN OPEN "\"}", NULL, &spec), SL_EINVAL,
              "a: no such key");
 }

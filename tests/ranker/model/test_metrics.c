@@ -1,4 +1,4 @@
-/* Measures against values worked out by hand and against definitions that count every pair. */
+/* Metrics against values worked out by hand, and against definitions that count every pair. */
 #include "base/random.h"
 #include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
@@ -23,7 +23,7 @@ static sl_metrics measure(sl_loss loss, size_t outputs, size_t n, const float *w
     return out;
 }
 
-static void fill(uint64_t seed, size_t levels) {
+static void fill_rows(uint64_t seed, size_t levels) {
     for (size_t i = 0; i < ROWS; i++) {
         scores[i] = (float)(sl_random_at(seed, 4 * i) % levels) / (float)levels;
         labels[i] = sl_random_unit(seed, 4 * i + 1) < 0.3 + 0.4 * (double)scores[i];
@@ -36,7 +36,7 @@ static void fill(uint64_t seed, size_t levels) {
  * The area under the curve
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Share of the pairs of a positive and a negative row, of one group where group is not UINT64_MAX. */
+/* Returns the share of ordered pairs of a positive and a negative row, of one group unless group is UINT64_MAX. */
 static double pairs(size_t n, const float *w, uint64_t group) {
     double won = 0, all = 0;
     for (size_t i = 0; i < n; i++)
@@ -53,7 +53,7 @@ static double pairs(size_t n, const float *w, uint64_t group) {
 START_TEST(auc_counts_pairs) {
     static const size_t levels[] = {2, 7, 100, 1u << 30};
     for (size_t i = 0; i < 4; i++) {
-        fill(i, levels[i]);
+        fill_rows(i, levels[i]);
         ck_assert_double_eq_tol(measure(SL_LOSS_LOGISTIC, 1, ROWS, NULL, NULL).auc, pairs(ROWS, NULL, UINT64_MAX),
                                 1e-12);
         ck_assert_double_eq_tol(measure(SL_LOSS_LOGISTIC, 1, ROWS, weights, NULL).auc, pairs(ROWS, weights, UINT64_MAX),
@@ -63,7 +63,7 @@ START_TEST(auc_counts_pairs) {
 END_TEST
 
 START_TEST(auc_of_one_class_is_not_a_number) {
-    fill(1, 10);
+    fill_rows(1, 10);
     for (int label = 0; label < 2; label++) {
         for (size_t i = 0; i < ROWS; i++)
             labels[i] = (float)label;
@@ -77,7 +77,7 @@ START_TEST(auc_of_one_class_is_not_a_number) {
 END_TEST
 
 START_TEST(auc_of_groups_is_their_mean_by_rows) {
-    fill(3, 9);
+    fill_rows(3, 9);
     double sum = 0, rows = 0;
     for (uint64_t g = 0; g < 23; g++) {
         double positive = 0, count = 0;
@@ -161,14 +161,14 @@ START_TEST(multiclass_by_hand) {
     ck_assert_double_eq_tol(m.rmse, sqrt((0.25 + 0.765625 + 0.25) / 3), 1e-12);
     ck_assert_double_eq_tol(m.normalized_entropy, logloss / -(2.0 / 3 * log(2.0 / 3) + log(1.0 / 3) / 3), 1e-12);
     ck_assert(isnan(m.auc) && isnan(m.base_rate) && isnan(m.calibration));
-    /* The last row is the surest, and wrong. */
+    /* The last row has the most confident score, and is wrong. */
     ck_assert_double_eq_tol(m.decile_score[9], 0.75, 1e-12);
     ck_assert_double_eq_tol(m.decile_label[9], 0, 1e-12);
 }
 END_TEST
 
 START_TEST(weights_are_repeated_rows) {
-    fill(8, 1u << 20);
+    fill_rows(8, 1u << 20);
     sl_metrics by_weight = measure(SL_LOSS_LOGISTIC, 1, ROWS / 4, weights, NULL);
     static float few_scores[ROWS], few_labels[ROWS];
     size_t n = 0;
@@ -223,7 +223,7 @@ static double discount(double rank) {
 }
 
 START_TEST(ndcg_by_hand) {
-    /* Group 7 in the order of its scores: labels 0, 3, (1, 0: a tie); group 9 has no positive label. */
+    /* Group 7 by score: labels 0, 3, (1, 0: a tie); group 9 has no positive label. */
     set_rows(1, (float[]){0.9f, 0.8f, 0.5f, 0.5f, 0.2f}, (float[]){0, 3, 1, 0, 0}, 5);
     sl_metrics m = measure(SL_LOSS_SQUARED, 1, 5, NULL, (uint64_t[]){7, 7, 7, 7, 9});
     double found = 7 * discount(1) + 0.5 * (discount(2) + discount(3));
@@ -236,13 +236,13 @@ START_TEST(ndcg_by_hand) {
     ck_assert_int_eq(
         sl_metrics_compute(SL_LOSS_SQUARED, 1, scores, labels, NULL, (uint64_t[]){7, 7, 7, 7, 9}, 5, &params, &m),
         SL_OK);
-    /* The tie straddles the third rank. */
+    /* The tie covers ranks three and four. */
     found = 7 * discount(1) + 0.5 * discount(2);
     ck_assert_double_eq_tol(m.ndcg, found / (7 * discount(0) + 1 * discount(1)), 1e-12);
 }
 END_TEST
 
-/* Group 7's NDCG at 10 of labels whose scores fall. */
+/* Returns group 7's NDCG at 10 for labels whose scores fall. */
 static sl_metrics graded(const float *given, size_t n) {
     static const float falling[] = {9, 8, 7, 6};
     static const uint64_t same[] = {7, 7, 7, 7};
@@ -250,8 +250,8 @@ static sl_metrics graded(const float *given, size_t n) {
     return measure(SL_LOSS_SQUARED, 1, n, NULL, same);
 }
 
-/* Gains are 2^label - 1 of whole labels up to 30, as of grades, and else the labels. No label makes NDCG infinite, NaN,
- * or more than 1. */
+/* Gains are 2^label - 1 for whole labels up to 30, which are grades, and else the labels. No label makes NDCG infinite,
+ * NaN, or more than 1. */
 START_TEST(gains_are_bounded) {
     sl_metrics m = graded((float[]){1, 30, 0}, 3);
     double most = exp2(30) - 1;
@@ -273,7 +273,7 @@ START_TEST(gains_are_bounded) {
 }
 END_TEST
 
-/* A best order that is found has an NDCG of 1 and not of a rounding above. */
+/* A perfect order has NDCG 1, and no rounding above it. */
 START_TEST(ndcg_is_at_most_1) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         for (size_t i = 0; i < 40; i++) {
@@ -296,7 +296,7 @@ START_TEST(labels_below_0_have_no_ndcg) {
         sl_metrics_compute(SL_LOSS_SQUARED, 1, scores, labels, NULL, (uint64_t[]){1, 1, 1}, 3, &params, &m), SL_EVALUE);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "row 1: the label is -2; NDCG takes labels of at least 0"));
     ck_assert_uint_eq(m.groups, 0);
-    /* Without groups the other measures stand. */
+    /* Without groups, the other metrics stay. */
     m = measure(SL_LOSS_SQUARED, 1, 3, NULL, NULL);
     ck_assert(isfinite(m.rmse) && isnan(m.ndcg));
     params.ndcg_k = 0;
@@ -337,12 +337,12 @@ static void refuse(sl_loss loss, size_t outputs, size_t n, const float *w, sl_st
 START_TEST(bad_values_are_refused) {
     static const float bad_scores[] = {NAN, INFINITY, -0.1f, 1.5f};
     for (size_t i = 0; i < 4; i++) {
-        fill(2, 10);
+        fill_rows(2, 10);
         scores[3] = bad_scores[i];
         refuse(SL_LOSS_LOGISTIC, 1, 10, NULL, SL_EVALUE);
         ck_assert_ptr_nonnull(strstr(sl_last_error(), "row 3"));
     }
-    fill(2, 10);
+    fill_rows(2, 10);
     labels[4] = 0.5f;
     refuse(SL_LOSS_LOGISTIC, 1, 10, NULL, SL_EVALUE);
     labels[4] = NAN;
@@ -369,7 +369,7 @@ START_TEST(memory_may_fail) {
     fault_allocator_init(&faults, 1);
     params.allocator = &faults.allocator;
     sl_metrics out = {.struct_size = sizeof out};
-    fill(2, 10);
+    fill_rows(2, 10);
     ck_assert_int_eq(sl_metrics_compute(SL_LOSS_LOGISTIC, 1, scores, labels, NULL, NULL, ROWS, &params, &out),
                      SL_ENOMEM);
     ck_assert_int_eq(sl_metrics_compute(SL_LOSS_LOGISTIC, 1, scores, labels, NULL, NULL, ROWS, &params, &out), SL_OK);
@@ -403,7 +403,7 @@ static double exact_loss(sl_loss loss, size_t outputs, const double *z, double l
     return most + log(sum) - z[(size_t)label];
 }
 
-/* Values and gradients against the definitions and their differences, over small and huge logits. */
+/* Values and gradients against the definitions and their differences, for small and huge logits. */
 static void check_loss(sl_loss loss, size_t outputs) {
     enum { N = 101 };
     float logits[N * 3], gradient[N * 3], label[N], weight[N];
@@ -414,7 +414,7 @@ static void check_loss(sl_loss loss, size_t outputs) {
         label[r] = loss == SL_LOSS_SQUARED ? (float)r / 10 : (float)(r % (outputs > 1 ? outputs : 2));
         weight[r] = (float)(r % 3);
     }
-    const sl_loss_rows rows = {N, outputs, logits, label, weight};
+    const sl_loss_rows rows = {.rows = N, .outputs = outputs, .logits = logits, .labels = label, .weights = weight};
     double total = sl_loss_sum(loss, &rows, 0.25f, gradient);
     for (size_t r = 0; r < N; r++) {
         double z[3];

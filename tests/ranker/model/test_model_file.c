@@ -1,4 +1,4 @@
-/* Model files: what is saved comes back, a save is all or nothing, and no file does harm. */
+/* Model files: an opened model equals the saved one, a save is all or nothing, and no file does harm. */
 #include "base/random.h"
 #include "ranker/model/model.h"
 #include "tests/support/check_main.h"
@@ -22,8 +22,8 @@ static planted rows;
 static scratch place;
 static sl_ranker *model;
 
-/* Small, so that files can be tried byte by byte: the cross has few buckets. */
-static sl_ranker *make(const char *label, const char *wide, const char *deep, const sl_allocator *allocator) {
+/* It is small, so that tests can try every byte of a file: the cross has few buckets. */
+static sl_ranker *make_ranker(const char *label, const char *wide, const char *deep, const sl_allocator *allocator) {
     char spec[PLANTED_SPEC];
     planted_spec(spec, label, wide, deep, "\"epochs\": 1", "");
     memcpy(strstr(spec, "5000"), "  50", 4);
@@ -39,10 +39,10 @@ static sl_ranker *make(const char *label, const char *wide, const char *deep, co
 static void set_up(void) {
     planted_make(&rows, ROWS, 1);
     scratch_open(&place);
-    model = make(KIND, "", DEEP, NULL);
+    model = make_ranker(KIND, "", DEEP, NULL);
 }
 
-/* The same with layers in codes. */
+/* The same with coded layers. */
 static void set_up_coded(void) {
     sl_quantize_params params;
     sl_ranker *coded;
@@ -96,7 +96,7 @@ static void check_round_trip(const sl_ranker *ranker) {
         ck_assert_str_eq(f.name, g.name);
         ck_assert(f.at == g.at && f.size == g.size && f.wide_at == g.wide_at && f.deep_at == g.deep_at);
     }
-    /* Saved again it is the same file. */
+    /* Saving it again gives the same file. */
     size_t size, again;
     ck_assert_int_eq(sl_ranker_save(opened, second, NULL), SL_OK);
     unsigned char *one = file_read(place.path, &size), *other = file_read(second, &again);
@@ -111,7 +111,7 @@ START_TEST(a_saved_model_comes_back) {
     static const char *const labels[] = {CLICK, KIND, "\"column\": \"value\", \"loss\": \"squared\""};
     for (size_t i = 0; i < 3; i++)
         for (int parts = 1; parts < 4; parts++) {
-            sl_ranker *ranker = make(labels[i], parts & 1 ? "" : NULL, parts & 2 ? DEEP : NULL, NULL);
+            sl_ranker *ranker = make_ranker(labels[i], parts & 1 ? "" : NULL, parts & 2 ? DEEP : NULL, NULL);
             check_round_trip(ranker);
             sl_ranker_free(ranker);
         }
@@ -128,7 +128,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(every_file_operation_fails_in_turn) {
-    sl_ranker *old = make(CLICK, "", NULL, NULL);
+    sl_ranker *old = make_ranker(CLICK, "", NULL, NULL);
     ck_assert_int_eq(sl_ranker_save(old, place.path, NULL), SL_OK);
     size_t size, now;
     unsigned char *bytes = file_read(place.path, &size);
@@ -144,13 +144,13 @@ START_TEST(every_file_operation_fails_in_turn) {
             faults.fail_at[kind] = call;
             params.file_ops = &faults.ops;
             sl_status status = sl_ranker_save(model, place.path, &params);
-            if (status == SL_OK) break; /* past the last, or the folder's close, which loses nothing */
+            if (status == SL_OK) break; /* after the last, or the folder's close, which loses nothing */
             ck_assert_msg(status == SL_ENOSPC, "%s: %s", fault_kind_name((fault_kind)kind), sl_last_error());
             unsigned char *kept = file_read(place.path, &now);
             int after_rename = kind == FAULT_FSYNC && call == 2;
             ck_assert_int_eq(size == now && memcmp(bytes, kept, size) == 0, !after_rename);
             free(kept);
-            /* The second opening is the folder's, before the renaming. */
+            /* The second open is the folder's, before the rename. */
             int finished = kind == FAULT_RENAME || (kind == FAULT_OPEN && call == 2);
             ck_assert_uint_eq(scratch_take_finished(&place), (size_t)finished);
             ck_assert_uint_eq(scratch_count(&place), 1);
@@ -184,7 +184,7 @@ END_TEST
 START_TEST(memory_may_fail_anywhere) {
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
-    sl_ranker *ranker = make(KIND, "", DEEP, &faults.allocator);
+    sl_ranker *ranker = make_ranker(KIND, "", DEEP, &faults.allocator);
     sl_ranker_open_params params;
     sl_ranker_open_params_init(&params);
     params.allocator = &faults.allocator;
@@ -252,7 +252,7 @@ START_TEST(every_truncation_is_told) {
 }
 END_TEST
 
-/* True where the byte is a section's, or the header's. */
+/* Whether the byte is a section's or the header's. */
 static int counts(const sl_file_header *header, size_t at) {
     for (uint32_t i = 0; i < header->section_count; i++) {
         const sl_file_section *section = &header->sections[i];
@@ -261,7 +261,7 @@ static int counts(const sl_file_header *header, size_t at) {
     return at < SL_HEADER_SIZE;
 }
 
-/* The check finds the byte wherever it is, and names the section that it is in. */
+/* The check finds a changed byte anywhere, and names its section. */
 static void check_is_told(const sl_file_header *header, size_t at) {
     sl_ranker_check_report report = {.struct_size = sizeof report};
     sl_status status = sl_ranker_check(place.path, NULL, &report);
@@ -294,7 +294,7 @@ START_TEST(a_sound_model_is_told_whole) {
     ck_assert_int_eq(sl_ranker_check(NULL, NULL, &report), SL_EINVAL);
     ck_assert_int_eq(sl_ranker_check(place.path, NULL, NULL), SL_EINVAL);
     ck_assert_int_eq(sl_ranker_check(place.folder, NULL, &report), SL_EFORMAT);
-    /* Every allocation in turn; nothing is lost. */
+    /* Each allocation in turn fails; nothing leaks. */
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
     sl_file_check_params_init(&params);
@@ -327,7 +327,7 @@ START_TEST(every_changed_byte_is_told) {
 }
 END_TEST
 
-/* Some bytes of SPEC, FEATURES or the layers are others, or a section is shorter. */
+/* Some bytes of SPEC, FEATURES or the layers change, or a section is shorter. */
 START_TEST(sealed_lies_do_no_harm) {
     size_t size, opened = 0, refused = 0;
     ck_assert_int_eq(sl_ranker_save(model, place.path, NULL), SL_OK);
@@ -356,7 +356,7 @@ START_TEST(sealed_lies_do_no_harm) {
 }
 END_TEST
 
-/* In turn, each section is lost or says what it may not. */
+/* In turn, each section is missing or has forbidden content. */
 START_TEST(sections_are_held_to_their_rules) {
     size_t size;
     ck_assert_int_eq(sl_ranker_save(model, place.path, NULL), SL_OK);

@@ -1,5 +1,5 @@
-/* Predictions: against a plain reading of the weights, cut up in every way, from many threads, without memory. Linked
- * so that every allocation of the library's objects is counted. */
+/* Predictions: against a plain reading of the weights, in tiles of every size, from many threads, without allocations.
+ * The link counts the library's allocations. */
 #include "base/random.h"
 #include "ranker/features/vocabulary.h"
 #include "ranker/model/model.h"
@@ -33,8 +33,8 @@ static void tear_down(void) {
     planted_free(&rows);
 }
 
-/* A ranker with weights everywhere, without a training. */
-static sl_ranker *make(const char *label, const char *wide, const char *deep, const sl_allocator *allocator) {
+/* A ranker with weights everywhere, made without training. */
+static sl_ranker *make_ranker(const char *label, const char *wide, const char *deep, const sl_allocator *allocator) {
     char spec[PLANTED_SPEC];
     sl_train_params params;
     sl_ranker *fresh, *ranker;
@@ -95,7 +95,7 @@ static sl_feature_info feature_of(const sl_ranker *ranker, size_t i) {
     return info;
 }
 
-/* The ids of a feature in a row. */
+/* Gets the ids of a feature in a row. */
 static size_t ids_of(const sl_ranker_info *model, const sl_feature_info *f, const sl_encoded *e, size_t r,
                      const uint32_t **ids) {
     if (f->form == SL_FORM_ID) {
@@ -179,7 +179,7 @@ static void link_plainly(const sl_ranker_info *model, double *z) {
 }
 
 static void check_plainly(const char *label, const char *wide, const char *deep) {
-    sl_ranker *ranker = make(label, wide, deep, NULL);
+    sl_ranker *ranker = make_ranker(label, wide, deep, NULL);
     sl_ranker_info model = {.struct_size = sizeof model};
     ck_assert_int_eq(sl_ranker_get_info(ranker, &model), SL_OK);
     sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
@@ -223,7 +223,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(tiles_and_threads_change_nothing) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     static float whole[ROWS], parts[ROWS];
     sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
     predict(predictor, &rows.table, whole);
@@ -241,10 +241,9 @@ START_TEST(tiles_and_threads_change_nothing) {
 }
 END_TEST
 
-/* Rows of the second thread: its message is the caller's. Rows are cut into as many tiles as there are threads, and
- * into more. */
+/* A bad row of the second thread: the caller gets its message. There are as many tiles as threads, and then more. */
 START_TEST(a_bad_row_of_any_thread_is_named) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     static float scores[ROWS];
     rows.x[400] = rows.x[ROWS - 1] = INFINITY;
     for (size_t threads = 1; threads <= 3; threads++)
@@ -261,7 +260,7 @@ START_TEST(a_bad_row_of_any_thread_is_named) {
 END_TEST
 
 START_TEST(encoded_rows_give_the_same) {
-    sl_ranker *ranker = make(KIND, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(KIND, "", DEEP, NULL);
     sl_predictor *encoder = predictor_of(ranker, ROWS, 1, NULL), *predictor = predictor_of(ranker, 64, 2, NULL);
     static float by_table[3 * ROWS], by_code[3 * ROWS];
     sl_encoded e = {.struct_size = sizeof e};
@@ -277,7 +276,7 @@ START_TEST(encoded_rows_give_the_same) {
 END_TEST
 
 START_TEST(bags_may_all_be_empty) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
     static const int64_t empty[3];
     float scores[2], again[2];
@@ -302,7 +301,7 @@ START_TEST(bags_may_all_be_empty) {
 END_TEST
 
 START_TEST(ids_out_of_range_are_refused) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     sl_ranker_info model = {.struct_size = sizeof model};
     ck_assert_int_eq(sl_ranker_get_info(ranker, &model), SL_OK);
     sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
@@ -325,7 +324,7 @@ START_TEST(ids_out_of_range_are_refused) {
     ck_assert_int_eq(sl_predictor_encode(predictor, &rows.table, &e), SL_OK);
     ((uint32_t *)(uintptr_t)e.bag_start)[9] = UINT32_MAX;
     ck_assert_int_eq(sl_predictor_predict_encoded(predictor, &e, scores), SL_EINVAL);
-    /* Each array alone may be missing. */
+    /* Each array alone is missing. */
     for (size_t i = 0; i < 4; i++) {
         ck_assert_int_eq(sl_predictor_encode(predictor, &rows.table, &e), SL_OK);
         if (i == 0) e.ids = NULL;
@@ -340,13 +339,13 @@ START_TEST(ids_out_of_range_are_refused) {
 END_TEST
 
 START_TEST(columns_that_are_missing_are_named) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     sl_predictor *predictor = predictor_of(ranker, 50, 2, NULL);
     static float scores[ROWS], again[ROWS];
     predict(predictor, &rows.table, scores);
     sl_table table = rows.table;
     sl_column columns[PLANTED_COLUMNS];
-    /* The label and others may be absent, and the order is free. */
+    /* Unused columns such as the label may be missing, and columns come in any order. */
     for (size_t i = 0; i < 5; i++)
         columns[i] = rows.columns[4 - i];
     table.columns = columns;
@@ -356,7 +355,7 @@ START_TEST(columns_that_are_missing_are_named) {
     table.column_count = 4;
     ck_assert_int_eq(sl_predictor_predict(predictor, &table, again), SL_ENOTFOUND);
     ck_assert_ptr_nonnull(strstr(sl_last_error(), "'x'"));
-    /* A row that cannot be read, in a tile of another thread. */
+    /* A bad row in a tile of another thread. */
     float *x = rows.x;
     float kept = x[ROWS - 20];
     x[ROWS - 20] = INFINITY;
@@ -397,7 +396,7 @@ static void *call(void *ctx) {
 
 START_TEST(one_ranker_serves_many_threads) {
     enum { CALLERS = 4 };
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     static float wanted[ROWS];
     sl_predictor *predictor = predictor_of(ranker, 128, 1, NULL);
     predict(predictor, &rows.table, wanted);
@@ -416,9 +415,9 @@ START_TEST(one_ranker_serves_many_threads) {
 }
 END_TEST
 
-/* The predictor's threads do not come along through fork(): waiting for them would hang. */
+/* The predictor's threads do not survive fork(). Waiting for them would hang. */
 START_TEST(a_child_predicts) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     static float wanted[ROWS], found[ROWS];
     sl_predictor *predictor = predictor_of(ranker, 128, 2, NULL);
     predict(predictor, &rows.table, wanted);
@@ -439,11 +438,11 @@ START_TEST(a_warm_prediction_takes_no_memory) {
         for (size_t threads = 1; threads <= 2; threads++) {
             fault_allocator faults;
             fault_allocator_init(&faults, 0);
-            sl_ranker *ranker = make(KIND, "", deep ? DEEP : NULL, NULL);
+            sl_ranker *ranker = make_ranker(KIND, "", deep ? DEEP : NULL, NULL);
             sl_predictor *predictor = predictor_of(ranker, 100, threads, &faults.allocator);
             static float scores[3 * ROWS];
             predict(predictor, &rows.table, scores);
-            /* Check's own assertions take memory: none in here. */
+            /* Check's assertions allocate, so none stands here. */
             size_t before = faults.calls, system = system_calls(), failed = 0;
             for (int i = 0; i < 5; i++)
                 failed += sl_predictor_predict(predictor, &rows.table, scores) != SL_OK;
@@ -462,7 +461,7 @@ END_TEST
 START_TEST(memory_may_fail_anywhere) {
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     static float scores[ROWS];
     sl_status status = SL_ENOMEM;
     for (size_t fail_at = 1; status != SL_OK; fail_at++) {
@@ -488,7 +487,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_ranker_describes_itself) {
-    sl_ranker *ranker = make(KIND, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(KIND, "", DEEP, NULL);
     sl_ranker_info info = {.struct_size = sizeof info};
     ck_assert_int_eq(sl_ranker_get_info(ranker, &info), SL_OK);
     ck_assert_int_eq(info.loss, SL_LOSS_MULTICLASS);
@@ -505,7 +504,7 @@ START_TEST(a_ranker_describes_itself) {
         parameters += tensor.rows * tensor.columns;
     }
     ck_assert_uint_eq(info.parameters, parameters);
-    /* Weights and vocabularies, as often as they are there. */
+    /* Weights and vocabularies, each as often as memory holds it. */
     size_t least = 4 * parameters;
     for (size_t i = 0; i < ranker->features->count; i++)
         if (ranker->features->features[i].vocabulary)
@@ -528,7 +527,7 @@ START_TEST(a_ranker_describes_itself) {
 END_TEST
 
 START_TEST(weights_from_outside) {
-    sl_ranker *base = make(VALUE, "", DEEP, NULL), *other;
+    sl_ranker *base = make_ranker(VALUE, "", DEEP, NULL), *other;
     float bias = 1000, nothing = NAN;
     sl_tensor given = {"bias", &bias, 1, 1};
     ck_assert_int_eq(sl_ranker_with_tensors(base, &given, 1, &other), SL_OK);
@@ -549,7 +548,7 @@ START_TEST(weights_from_outside) {
     ck_assert_ptr_null(none);
     given = (sl_tensor){"dense.0.bias", &bias, 1, 1};
     ck_assert_int_eq(sl_ranker_with_tensors(other, &given, 1, &none), SL_EDIM);
-    /* Rows and columns, each alone. */
+    /* Rows alone are wrong, then columns. */
     sl_tensor weight = tensor_of(other, "dense.0.weight");
     given = weight;
     given.rows--;
@@ -567,7 +566,7 @@ END_TEST
 START_TEST(handles_are_counted) {
     fault_allocator faults;
     fault_allocator_init(&faults, 0);
-    sl_ranker *ranker = make(CLICK, "", DEEP, &faults.allocator);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, &faults.allocator);
     ck_assert_ptr_eq(sl_ranker_retain(ranker), ranker);
     sl_ranker_free(ranker);
     ck_assert_uint_gt(faults.live_blocks, 0);
@@ -585,7 +584,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(evaluation_measures_predictions) {
-    sl_ranker *ranker = make(CLICK, "", DEEP, NULL);
+    sl_ranker *ranker = make_ranker(CLICK, "", DEEP, NULL);
     sl_predictor *predictor = predictor_of(ranker, ROWS, 1, NULL);
     static float scores[ROWS];
     static uint64_t groups[ROWS];

@@ -1,5 +1,5 @@
-/* Embedding tables in codes of 8 and 4 bits against their definition: each code is the one nearest to its element, the
- * range of a row has all of its elements or the least error, and no record decodes to what is not finite. */
+/* Embedding tables in codes of 8 and 4 bits, against their definition. Each code is the nearest to its element. A row's
+ * range has all elements, or the least error. No record decodes to numbers that are not finite. */
 #include "base/random.h"
 #include "ranker/model/table_codes.h"
 #include "tests/support/check_main.h"
@@ -13,7 +13,7 @@ static const size_t dims[] = {1, 2, 3, 4, 6, 7, 8, 15, 16, 17, 24, 32, 33, 50, 6
 enum { DIMS = sizeof dims / sizeof *dims };
 static const sl_table_type types[] = {SL_TABLE_I8, SL_TABLE_I4};
 
-/* Rows of sums of uniform numbers, each row of a size and about a place of its own. */
+/* Makes rows of sums of uniform numbers. Each row has its own scale and mean. */
 static void make_weights(float *weights, size_t dim, uint64_t seed) {
     for (size_t i = 0; i < SIZE * dim; i++) {
         double x = 0, spread = 0.01 + sl_random_unit(seed + 1, i / dim),
@@ -39,7 +39,7 @@ static coded encode(const float *weights, size_t size, size_t dim, sl_table_type
     return c;
 }
 
-/* A row by the layout in ranker/model/table_codes.h, in plain C. */
+/* Decodes a row by the layout in ranker/model/table_codes.h, in plain C. */
 typedef struct plain_row {
     double scale, offset;
     unsigned top, codes[MOST_DIM];
@@ -82,7 +82,7 @@ static void check_row(const coded *c, const float *weights, size_t r, sl_row_ran
         ck_assert_msg(fabs(got - x) <= best + 1e-6, "row %zu, element %zu: %g for %g", r, i, got, x);
         if (range == SL_ROW_MINMAX) ck_assert_double_le(fabs(got - x), plain.scale / 2 + 1e-6);
     }
-    /* Behind an odd number of codes of 4 bits, half a byte is left. */
+    /* After an odd number of codes of 4 bits, half a byte is left. */
     if (c->table.type == SL_TABLE_I4 && c->dim % 2) ck_assert_uint_eq(c->rows[(r + 1) * c->bytes - 1] >> 4, 0);
 }
 
@@ -101,7 +101,7 @@ START_TEST(codes_are_the_nearest) {
 }
 END_TEST
 
-/* A row's error is never above that of its whole range, and the table's is clearly below in codes of 4 bits. */
+/* A row's error never exceeds that of its whole range. In codes of 4 bits, the table's is clearly smaller. */
 START_TEST(the_search_lessens_the_error) {
     float weights[SIZE * MOST_DIM];
     for (size_t d = 0; d < DIMS; d++)
@@ -123,7 +123,7 @@ START_TEST(the_search_lessens_the_error) {
 }
 END_TEST
 
-/* No scale and offset that a row may have is much better than the search's. */
+/* No scale and offset of a row are much better than the search's. */
 START_TEST(the_search_is_near_the_best) {
     enum { DIM = 16, TRIED = 4 };
     float weights[SIZE * DIM];
@@ -151,7 +151,7 @@ START_TEST(the_search_is_near_the_best) {
 }
 END_TEST
 
-/* Rows without a range, of one element, and far apart in size. */
+/* Rows without a range, of one element, and of very different sizes. */
 START_TEST(unusual_rows_are_coded) {
     enum { DIM = 5, ROWS = 5 };
     static const float weights[ROWS * DIM] = {0,    0,      0,     0,    0,     2.5f,   2.5f, 2.5f, 2.5f,

@@ -1,5 +1,5 @@
-/* The avxvnni tier by AVX-512VL's form of vpdpbusd, which means the same. So machines that have AVX-512 and no AVX-VNNI
- * test its loops. */
+/* The avxvnni tier by vpdpbusd of AVX-512VL, which does the same. Machines with AVX-512 but without AVX-VNNI so test
+ * its loops. */
 #include <immintrin.h>
 
 #define INT8_TABLE  int8_avxvnni_by_evex

@@ -1,5 +1,5 @@
-/* bf16 products of every tier that this machine runs: any size, any part of the inputs, and nothing touched behind the
- * outputs. Small whole numbers have exact sums in any order, and so results are compared bit for bit. */
+/* bf16 products of every tier of this machine: any size, any part of the inputs, and no access after the outputs. Sums
+ * of small whole numbers are exact in any order, so results are compared bit for bit. */
 #include "base/cpu.h"
 #include "base/random.h"
 #include "ranker/net/bf16.h"
@@ -20,7 +20,7 @@ typedef struct layer {
     sl_bf16_weights packed;
 } layer;
 
-/* A whole number from -most to most, which bf16 has up to 256. */
+/* Returns a whole number from -most to most. bf16 has all of them up to 256. */
 static uint16_t whole(uint64_t seed, uint64_t at, int most) {
     float value = (float)((int)(sl_random_unit(seed, at) * (2 * most + 1)) - most);
     uint32_t bits;
@@ -28,7 +28,7 @@ static uint16_t whole(uint64_t seed, uint64_t at, int most) {
     return (uint16_t)(bits >> 16);
 }
 
-static void fill(layer *l, size_t in, size_t out, uint64_t seed) {
+static void fill_layer(layer *l, size_t in, size_t out, uint64_t seed) {
     size_t pitch = SL_BF16_GROUP * sl_bf16_groups(in);
     memset(l, 0, sizeof *l);
     for (size_t i = 0; i < in * out; i++)
@@ -40,7 +40,7 @@ static void fill(layer *l, size_t in, size_t out, uint64_t seed) {
     ck_assert_int_eq(sl_bf16_pack(l->numbers, in, out, &allocator, &l->packed), SL_OK);
 }
 
-/* The output of the groups that the product has. */
+/* Returns the output over the groups of the product. */
 static float reference(const layer *l, const sl_bf16_product *p, size_t r, size_t o) {
     double sum = (double)p->bias[o];
     for (size_t g = 0; g < SL_BF16_GROUP * p->group_count; g++) {
@@ -68,7 +68,7 @@ static void compare_floats(const sl_bf16_loops *loops, const layer *l, sl_bf16_p
     }
 }
 
-/* To the nearest number of 8 digits, ties to even. */
+/* Rounds to the nearest number of 8 digits, ties to even. */
 static float rounded(float value) {
     int exponent;
     if (!(value > 0)) return 0;
@@ -88,7 +88,7 @@ static void compare_rounded(const sl_bf16_loops *loops, const layer *l, sl_bf16_
         if (r < p.rows && o < l->packed.out)
             ck_assert_float_eq(sl_bf16_value(out[i]), rounded(reference(l, &p, r, o)));
         else if (r < p.rows && o < SL_BF16_GROUP * sl_bf16_groups(l->packed.out))
-            ck_assert_uint_eq(out[i], 0); /* fills up the last group of the next layer's inputs */
+            ck_assert_uint_eq(out[i], 0); /* pads the last group of the next layer's inputs */
         else if (r >= p.rows || o >= blocks)
             ck_assert_uint_eq(out[i], 0xa5a5);
     }
@@ -109,7 +109,7 @@ START_TEST(products_are_exact) {
     if (!loops) return;
     for (size_t i = 0; i < sizeof ins / sizeof *ins; i++)
         for (size_t o = 0; o < sizeof outs / sizeof *outs; o++) {
-            fill(&l, ins[i], outs[o], 100 * i + o);
+            fill_layer(&l, ins[i], outs[o], 100 * i + o);
             sl_bf16_product p = product_of(&l, 1 + (i * 5 + o) % MOST_ROWS);
             compare_floats(loops, &l, p);
             compare_rounded(loops, &l, p);
@@ -122,7 +122,7 @@ START_TEST(parts_of_the_inputs) {
     const sl_bf16_loops *loops = sl_bf16_of((sl_isa)_i);
     static layer l;
     if (!loops) return;
-    fill(&l, 66, 100, 5);
+    fill_layer(&l, 66, 100, 5);
     for (size_t first = 0; first < 33; first += 3)
         for (size_t count = 0; first + count <= 33; count += 5) {
             sl_bf16_product p = product_of(&l, 9);
@@ -134,13 +134,13 @@ START_TEST(parts_of_the_inputs) {
 }
 END_TEST
 
-/* NaN and infinity reach the outputs of their own row, and stay in them behind the ReLU. */
+/* NaN and infinity reach the outputs of their own row, and survive the ReLU. */
 START_TEST(strange_inputs_are_told) {
     const sl_bf16_loops *loops = sl_bf16_of((sl_isa)_i);
     static layer l;
     static uint16_t out[MOST_ROWS * MOST_OUT];
     if (!loops) return;
-    fill(&l, 64, 48, 6);
+    fill_layer(&l, 64, 48, 6);
     sl_bf16_product p = product_of(&l, 5);
     l.src[1 * p.src_pitch + 7] = 0x7fc0;
     l.src[3 * p.src_pitch + 8] = 0x7f80;
@@ -158,7 +158,7 @@ START_TEST(strange_inputs_are_told) {
 }
 END_TEST
 
-/* The processor's instructions are taken where it has them, and only at the tier that they belong to. */
+/* bf16 instructions are used if the processor has them, at their own tiers only. */
 START_TEST(the_tier_has_the_instructions) {
     const sl_bf16_loops *best = sl_bf16_of(SL_ISA_AVX512VNNI), *lower = sl_bf16_of(SL_ISA_AVX512BW);
     if (best) ck_assert_str_eq(best->name, sl_cpu_has_avx512bf16() ? "avx512bf16" : "avx512bw");

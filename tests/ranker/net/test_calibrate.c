@@ -1,4 +1,4 @@
-/* Observers of floats and the ranges found from them, against sorted values, plain loops and published clips. */
+/* Observers and ranges, against sorted values, plain loops and published clips. */
 #include "ranker/net/calibrate.h"
 
 #include "base/random.h"
@@ -26,7 +26,7 @@ static float laplace(uint64_t i) {
 static float uniform(uint64_t i) {
     return (float)(2 * sl_random_unit(8, i) - 1);
 }
-/* Half of all are zeros, as behind a ReLU, and a few are large. */
+/* Half of the values are zeros, as after a ReLU, and a few are large. */
 static float rectified(uint64_t i) {
     float value = normal(i);
     return value < 0 ? 0 : i % 5000 == 17 ? 20 * value : value;
@@ -54,7 +54,7 @@ static float *draw(draw_fn from, size_t n) {
     return values;
 }
 
-static sl_observer *observe(const float *values, size_t n) {
+static sl_observer *observe_values(const float *values, size_t n) {
     sl_observer *observer;
     ck_assert_int_eq(sl_observer_create(NULL, &observer), SL_OK);
     sl_observer_add(observer, values, n);
@@ -77,7 +77,7 @@ static double last_code(const sl_range_rule *rule) {
     return rule->symmetric ? (double)(rule->levels / 2) - 1 : (double)(rule->levels - 1);
 }
 
-/* The value that a value's code stands for. */
+/* Returns the value that the code of a value stands for. */
 static double through_code(double value, const sl_quant_range *range, const sl_range_rule *rule) {
     double code = rint(value / (double)range->scale) + range->zero;
     code = fmax(first_code(rule), fmin(last_code(rule), code));
@@ -99,7 +99,7 @@ static double error_of(const float *values, size_t n, const sl_quant_range *rang
 
 START_TEST(extremes_and_counts) {
     const float values[] = {3, NAN, -2.5F, INFINITY, 0, -INFINITY, 1e-45F, 7.25F};
-    sl_observer *observer = observe(values, 4);
+    sl_observer *observer = observe_values(values, 4);
     sl_observed seen = sl_observer_seen(observer);
     ck_assert(seen.count == 2 && seen.not_finite == 2 && seen.low == -2.5F && seen.high == 3);
     sl_observer_add(observer, values + 4, 4);
@@ -114,7 +114,7 @@ START_TEST(extremes_and_counts) {
 }
 END_TEST
 
-/* The content shows in the ranges: quantiles of many shares read every filled bin. */
+/* Ranges show an observer's content: quantiles of many shares read every filled bin. */
 static void must_be_equal(const sl_observer *one, const sl_observer *other) {
     sl_observed a = sl_observer_seen(one), b = sl_observer_seen(other);
     ck_assert(a.count == b.count && a.not_finite == b.not_finite);
@@ -130,7 +130,7 @@ static void must_be_equal(const sl_observer *one, const sl_observer *other) {
             }
 }
 
-/* Values of very different magnitudes, the small ones first or last. */
+/* Values of very different magnitudes, with the small ones first or last. */
 static float spread(uint64_t i) {
     return ldexpf(laplace(i), (int)(i % 97) - 40);
 }
@@ -140,21 +140,23 @@ START_TEST(order_and_division_change_nothing) {
     values[77] = NAN;
     values[78] = -0.0F;
     values[79] = 0;
-    sl_observer *whole = observe(values, N), *backwards = observe(NULL, 0), *merged = observe(NULL, 0);
+    sl_observer *whole = observe_values(values, N), *backwards = observe_values(NULL, 0),
+                *merged = observe_values(NULL, 0);
     for (size_t i = N; i-- > 0;)
         sl_observer_add(backwards, values + i, 1);
     must_be_equal(whole, backwards);
     for (size_t end = N, part = 1; end > 0; part = 3 * part + 1) {
         size_t n = part < end ? part : end;
-        sl_observer *own = observe(values + end - n, n);
+        sl_observer *own = observe_values(values + end - n, n);
         sl_observer_merge(merged, own);
         sl_observer_free(own);
         end -= n;
     }
     must_be_equal(whole, merged);
-    /* Values that are smaller by more than a word has bits. */
+    /* Magnitudes differ by more bits than a word has. */
     enum { SMALL = 1000 };
-    sl_observer *large = observe(values, N / 2), *small = observe(NULL, 0), *taken = observe(values, N / 2);
+    sl_observer *large = observe_values(values, N / 2), *small = observe_values(NULL, 0),
+                *taken = observe_values(values, N / 2);
     for (int exponent = -148; exponent < -148 + 64; exponent++) {
         float copies[SMALL];
         for (size_t i = 0; i < SMALL; i++)
@@ -179,7 +181,7 @@ END_TEST
 
 START_TEST(zeros_have_one_sign) {
     const float zeros[] = {0.0F, -0.0F};
-    sl_observer *one = observe(zeros, 2), *other = observe(NULL, 0);
+    sl_observer *one = observe_values(zeros, 2), *other = observe_values(NULL, 0);
     sl_observer_add(other, zeros + 1, 1);
     sl_observer_add(other, zeros, 1);
     must_be_equal(one, other);
@@ -190,7 +192,7 @@ END_TEST
 
 START_TEST(values_that_are_not_finite_are_told) {
     const float values[] = {1, NAN, 2};
-    sl_observer *observer = observe(values, 3);
+    sl_observer *observer = observe_values(values, 3);
     sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, 0);
     sl_quant_range range;
     ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EVALUE);
@@ -259,7 +261,7 @@ START_TEST(ends_become_codes) {
 END_TEST
 
 START_TEST(bad_rules_are_refused) {
-    sl_observer *observer = observe((const float[]){1}, 1);
+    sl_observer *observer = observe_values((const float[]){1}, 1);
     sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_QUANTILE, 0);
     sl_quant_range range;
     const unsigned levels[] = {0, 2, 5, 255, 258, 1u << 31};
@@ -291,7 +293,7 @@ START_TEST(values_without_a_range) {
         for (int symmetric = 0; symmetric < 2; symmetric++) {
             sl_range_rule rule = sl_range_rule_of((sl_calibration)method, symmetric);
             sl_quant_range range;
-            sl_observer *observer = observe(NULL, 0);
+            sl_observer *observer = observe_values(NULL, 0);
             ck_assert_int_eq(sl_observer_range(observer, &rule, &range), SL_EINVAL);
             ck_assert_ptr_nonnull(strstr(sl_last_error(), "no finite value"));
             sl_observer_add(observer, zeros, 9);
@@ -328,7 +330,7 @@ START_TEST(minmax_is_exact) {
             low = fmin(low, (double)values[i]);
             high = fmax(high, (double)values[i]);
         }
-        sl_observer *observer = observe(values, N);
+        sl_observer *observer = observe_values(values, N);
         sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MINMAX, 0);
         ck_assert_float_eq(range_of(observer, &rule).scale, (float)((high - low) / 255));
         rule.symmetric = 1;
@@ -344,7 +346,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the value that at most `allowed` of the n sorted values exceed, 0 at least. */
+/* Returns the smallest value, at least 0, that at most `allowed` of the n sorted values exceed. */
 static double exact_tail(const float *sorted, size_t n, double allowed) {
     double at = (double)sorted[n - 1 - (size_t)allowed];
     return at > 0 ? at : 0;
@@ -355,7 +357,7 @@ START_TEST(quantiles_leave_out_their_share) {
     float *turned = malloc(N * sizeof *turned);
     for (size_t d = 0; d < DISTRIBUTIONS; d++) {
         float *values = draw(distributions[d].draw, N);
-        sl_observer *observer = observe(values, N);
+        sl_observer *observer = observe_values(values, N);
         sl_observed seen = sl_observer_seen(observer);
         double bin = fmax(-(double)seen.low, (double)seen.high) / 4096;
         for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
@@ -386,7 +388,7 @@ START_TEST(quantiles_leave_out_their_share) {
 }
 END_TEST
 
-/* As MXNet's contrib/quantization.py does it, array by array. Returns the number of bins kept. */
+/* Does as MXNet's contrib/quantization.py does, array by array. Returns the number of bins kept. */
 static void smooth(double *counts, size_t n) {
     double zeros = 0, sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -436,7 +438,7 @@ static size_t entropy_reference(const double *hist, size_t bins, size_t levels) 
     return best;
 }
 
-/* Magnitudes in bins whose width is a power of two: 1025 to 2048 of them. */
+/* Magnitudes in 1025 to 2048 bins, whose width is a power of two. */
 static size_t magnitudes(const float *values, size_t n, double *hist, double *width) {
     double most = 0;
     for (size_t i = 0; i < n; i++)
@@ -454,7 +456,7 @@ START_TEST(entropy_is_the_published_method) {
         for (int symmetric = 0; symmetric < 2; symmetric++)
             for (unsigned levels = 128; levels <= 256; levels *= 2) {
                 float *values = draw(distributions[d].draw, N);
-                sl_observer *observer = observe(values, N);
+                sl_observer *observer = observe_values(values, N);
                 sl_observed seen = sl_observer_seen(observer);
                 sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_ENTROPY, symmetric);
                 rule.levels = levels;
@@ -473,14 +475,14 @@ START_TEST(entropy_is_the_published_method) {
 }
 END_TEST
 
-/* No range of a grid may beat the one found by more than the bins' width explains. */
+/* No range of a grid may beat the found range by more than the bins' width explains. */
 START_TEST(mse_finds_the_least_error) {
     enum { SOME = 4000, GRID = 40 };
     for (size_t d = 0; d < DISTRIBUTIONS; d++)
         for (int symmetric = 0; symmetric < 2; symmetric++)
             for (unsigned levels = 16; levels <= 256; levels *= 16) {
                 float *values = draw(distributions[d].draw, SOME);
-                sl_observer *observer = observe(values, SOME);
+                sl_observer *observer = observe_values(values, SOME);
                 sl_observed seen = sl_observer_seen(observer);
                 sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, symmetric);
                 rule.levels = levels;
@@ -510,7 +512,7 @@ START_TEST(mse_finds_published_clips) {
     } cases[] = {{normal, 16, 2.55}, {normal, 256, 3.92}, {laplace, 16, 5.03}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *values = draw(cases[i].draw, 5 * N);
-        sl_observer *observer = observe(values, (size_t)5 * N);
+        sl_observer *observer = observe_values(values, (size_t)5 * N);
         sl_range_rule rule = sl_range_rule_of(SL_CALIBRATION_MSE, 1);
         rule.levels = cases[i].levels;
         double found = (double)range_of(observer, &rule).high;
@@ -522,12 +524,12 @@ START_TEST(mse_finds_published_clips) {
 }
 END_TEST
 
-/* One value in twenty thousand is large. Quantile and entropy leave it out. */
+/* One value in twenty thousand is large. Quantile and entropy clip it. */
 START_TEST(outliers_are_clipped) {
     float *values = draw(normal, N);
     for (size_t i = 0; i < N; i += 20000)
         values[i] = 500;
-    sl_observer *observer = observe(values, N);
+    sl_observer *observer = observe_values(values, N);
     for (int method = SL_CALIBRATION_QUANTILE; method <= SL_CALIBRATION_ENTROPY; method++)
         for (int symmetric = 0; symmetric < 2; symmetric++) {
             sl_range_rule rule = sl_range_rule_of((sl_calibration)method, symmetric);

@@ -1,5 +1,5 @@
-/* INT8 products and quantising of every tier that this machine runs, against plain integer arithmetic, bit for bit:
- * any size, any part of the inputs, -128 and 255 included, and nothing touched behind the outputs. */
+/* INT8 products and quantisation of every tier of this machine, against integer arithmetic, bit for bit: any size, any
+ * part of the inputs, also -128 and 255, and no access after the outputs. */
 #include "base/cpu.h"
 #include "base/random.h"
 #include "ranker/net/int8.h"
@@ -17,7 +17,7 @@ static const size_t ins[] = {1, 3, 4, 5, 31, 64, 65, MOST_IN};
 static const size_t outs[] = {1, 2, 15, 16, 17, 33, 63, 64, 65, 100, 130, MOST_OUT};
 static sl_allocator allocator;
 
-/* Each test is run for every tier, and once more for the one by another encoding. NULL: the machine has it not. */
+/* Each test runs for every tier, and once more for avxvnni in another encoding. NULL: the machine lacks it. */
 static const sl_int8_loops *tier(int i) {
     if (i < SL_ISA_COUNT) return sl_int8_of((sl_isa)i);
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ typedef struct layer {
     sl_int8_weights packed;
 } layer;
 
-/* Numbers of the whole range, and its ends more often than by chance. */
+/* Returns a number of the range; its ends are more frequent than by chance. */
 static int extreme(uint64_t seed, uint64_t at, int low, int high) {
     double draw = sl_random_unit(seed, at);
     if (draw < 0.15) return low;
@@ -43,7 +43,7 @@ static int extreme(uint64_t seed, uint64_t at, int low, int high) {
     return low + (int)(sl_random_unit(seed + 1, at) * (high - low));
 }
 
-static void fill(layer *l, size_t in, size_t out, uint64_t seed) {
+static void fill_layer(layer *l, size_t in, size_t out, uint64_t seed) {
     memset(l, 0, sizeof *l);
     for (size_t i = 0; i < in * out; i++)
         l->codes[i] = (int8_t)extreme(seed, i, -128, 127);
@@ -60,7 +60,7 @@ static void fill(layer *l, size_t in, size_t out, uint64_t seed) {
     ck_assert_int_eq(sl_int8_pack(l->codes, in, out, &allocator, &l->packed), SL_OK);
 }
 
-/* The output of inputs first to first + count. */
+/* Returns the output over inputs `first` to first + count. */
 static float reference(const layer *l, const sl_int8_product *p, size_t r, size_t o) {
     const sl_int8_weights *w = &l->packed;
     int64_t sum = 0, less = p->row_ranges ? 0 : p->zero_sums[o];
@@ -117,7 +117,7 @@ START_TEST(products_are_exact) {
     if (!loops) return;
     for (size_t i = 0; i < sizeof ins / sizeof *ins; i++)
         for (size_t o = 0; o < sizeof outs / sizeof *outs; o++) {
-            fill(&l, ins[i], outs[o], 100 * i + o);
+            fill_layer(&l, ins[i], outs[o], 100 * i + o);
             sl_int8_product p = {.weights = &l.packed,
                                  .group_count = sl_int8_groups(ins[i]),
                                  .src = l.src,
@@ -140,7 +140,7 @@ START_TEST(parts_of_the_inputs) {
     const sl_int8_loops *loops = tier(_i);
     static layer l;
     if (!loops) return;
-    fill(&l, 130, 100, 5);
+    fill_layer(&l, 130, 100, 5);
     for (size_t first = 0; first < 33; first += 3)
         for (size_t count = 0; first + count <= 33; count += 5) {
             sl_int8_product p = {.weights = &l.packed,
@@ -158,7 +158,7 @@ START_TEST(parts_of_the_inputs) {
 }
 END_TEST
 
-/* Codes whose pairs of products saturate sums of 16 bits. */
+/* Codes whose pairs of products would saturate sums of 16 bits. */
 START_TEST(nothing_saturates) {
     const sl_int8_loops *loops = tier(_i);
     static layer l;
@@ -189,7 +189,7 @@ START_TEST(nothing_saturates) {
 }
 END_TEST
 
-/* The largest sums of the longest rows, and those of which zero * the weights' sum is taken off. */
+/* The largest sums of the longest rows, also less zero * the weights' sum. */
 START_TEST(the_longest_sums_fit) {
     const sl_int8_loops *loops = tier(_i);
     const size_t in = SL_INT8_MAX_INPUTS;
@@ -279,7 +279,7 @@ START_TEST(ranges_have_a_zero) {
         sl_int8_range range = sl_int8_range_of(limits[i][0], limits[i][1]);
         ck_assert(range.scale > 0 && isfinite(range.scale));
         ck_assert(range.zero >= 0 && range.zero <= 255);
-        /* The limits lie within half a step of the codes' ends. */
+        /* Limits are within half a step of the values of the first and the last code. */
         ck_assert_float_ge((255.5f - (float)range.zero) * range.scale, limits[i][1] * 0.999f);
         ck_assert_float_le((-0.5f - (float)range.zero) * range.scale, limits[i][0] * 0.999f);
     }

@@ -1,5 +1,5 @@
-/* The loops of every tier that this machine runs, by name, against double arithmetic: any length, any alignment, and
- * nothing touched behind the end. */
+/* The loops of every tier of this machine, by name, against double arithmetic: any length, any alignment, and no access
+ * after the end. */
 #include "base/cpu.h"
 #include "base/random.h"
 #include "distance/codec/convert.h"
@@ -18,7 +18,7 @@ static const size_t lengths[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 13,
                                  31, 32, 33, 37, 45, 47, 48, 49, 57, 63, 64, 65, 67, 97, 128, 133, 255, MOST};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
-/* Each loop test is run for every tier; the suite says how many there are. */
+/* Each loop test runs for every tier. The suite prints their number. */
 static const sl_loops *tier(int i) {
     const sl_loops *loops = sl_loops_of((sl_isa)i);
     if (!loops) return NULL;
@@ -26,14 +26,14 @@ static const sl_loops *tier(int i) {
     return loops;
 }
 
-/* Arrays of n numbers at an odd address, with a guard behind them. */
+/* Arrays of n numbers at an odd address, followed by a guard. */
 typedef struct array {
     float room[MOST + 2 * GUARD];
     float *at;
     size_t n;
 } array;
 
-static void fill(array *a, size_t n, size_t shift, double scale, uint64_t seed) {
+static void fill_array(array *a, size_t n, size_t shift, double scale, uint64_t seed) {
     for (size_t i = 0; i < MOST + 2 * GUARD; i++)
         a->room[i] = SENTINEL;
     a->at = a->room + shift;
@@ -62,10 +62,10 @@ START_TEST(join_adds_and_activates) {
     array user, item, pair, out;
     FOR_LENGTHS(n, shift) for (int activation = SL_RELU; activation <= SL_LINEAR; activation++) {
         for (int with_pair = 0; with_pair < 2; with_pair++) {
-            fill(&user, n, shift, 6, 1);
-            fill(&item, n, (shift + 1) % 4, 6, 2);
-            fill(&pair, n, (shift + 2) % 4, 6, 3);
-            fill(&out, n, (shift + 3) % 4, 1, 4);
+            fill_array(&user, n, shift, 6, 1);
+            fill_array(&item, n, (shift + 1) % 4, 6, 2);
+            fill_array(&pair, n, (shift + 2) % 4, 6, 3);
+            fill_array(&out, n, (shift + 3) % 4, 1, 4);
             const sl_first_row row = {
                 .user = user.at, .item = item.at, .pair = with_pair ? pair.at : NULL, .item_type = SL_F32};
             loops->join(&row, n, (sl_activation)activation, out.at);
@@ -80,11 +80,11 @@ START_TEST(join_adds_and_activates) {
 }
 END_TEST
 
-/* An item's part of each type, at an odd address, with a guard behind it that would show in a sum. */
+/* An item's part of each type, at an odd address, followed by a guard that would show in a sum. */
 typedef struct packed_item {
     uint8_t room[2 * MOST + 64];
     const void *at;
-    float values[MOST]; /* what the elements stand for */
+    float values[MOST]; /* the elements' values */
     float scale;
 } packed_item;
 
@@ -109,7 +109,7 @@ static void pack(packed_item *item, sl_dtype type, size_t n, size_t shift) {
     }
 }
 
-/* Sums are rounded once each, on every tier alike, so that their bits are told ahead. */
+/* Every tier rounds each sum once, so the expected bits are known. */
 START_TEST(joined_parts_are_exact) {
     const sl_loops *loops = tier(_i);
     if (!loops) return;
@@ -119,13 +119,13 @@ START_TEST(joined_parts_are_exact) {
     FOR_LENGTHS(n, shift) for (size_t t = 0; t < 2; t++) {
         pack(&item, types[t], n, shift);
         for (int with_pair = 0; with_pair < 2; with_pair++) {
-            fill(&user, n, shift, 6, 1);
-            fill(&pair, n, (shift + 2) % 4, 6, 3);
+            fill_array(&user, n, shift, 6, 1);
+            fill_array(&pair, n, (shift + 2) % 4, 6, 3);
             sl_first_row row = {user.at, item.at, with_pair ? pair.at : NULL, types[t], item.scale};
             const sl_first_row floats = {user.at, item.values, row.pair, SL_F32, 1};
             for (int activation = SL_RELU; activation <= SL_LINEAR; activation++) {
-                fill(&out, n, (shift + 3) % 4, 1, 4);
-                fill(&same, n, (shift + 3) % 4, 1, 5);
+                fill_array(&out, n, (shift + 3) % 4, 1, 4);
+                fill_array(&same, n, (shift + 3) % 4, 1, 5);
                 loops->join(&row, n, (sl_activation)activation, out.at);
                 loops->join(&floats, n, (sl_activation)activation, same.at);
                 ck_assert(guarded(&out));
@@ -141,7 +141,7 @@ START_TEST(joined_parts_are_exact) {
 }
 END_TEST
 
-/* A part of NaN, or of a scale of NaN, gives NaN with every activation. */
+/* A part of NaN, or a scale of NaN, gives NaN with every activation. */
 START_TEST(joined_nan_stays) {
     const sl_loops *loops = tier(_i);
     if (!loops) return;
@@ -208,9 +208,9 @@ START_TEST(sums) {
     if (!loops) return;
     array to, before, from;
     FOR_LENGTHS(n, shift) {
-        fill(&to, n, shift, 3, 1);
+        fill_array(&to, n, shift, 3, 1);
         before = to;
-        fill(&from, n, (shift + 1) % 4, 3, 2);
+        fill_array(&from, n, (shift + 1) % 4, 3, 2);
         loops->add(to.at, from.at, n);
         ck_assert(guarded(&to));
         for (size_t i = 0; i < n; i++)
@@ -233,7 +233,7 @@ END_TEST
 
 static double slope(double z, sl_activation activation) {
     const double h = 1e-5;
-    if (activation == SL_RELU) return z > 0; /* a difference would reach over the corner */
+    if (activation == SL_RELU) return z > 0; /* a finite difference would cross the corner */
     return (reference_act(z + h, activation) - reference_act(z - h, activation)) / (2 * h);
 }
 
@@ -247,9 +247,9 @@ START_TEST(backward_multiplies_and_sums) {
             double z[ROWS * 67], before[ROWS * 67], total[67] = {0};
             const float scale = activation == SL_TANH ? 1.25f : 1;
             size_t all = ROWS * n;
-            fill(&out, all, n % 4, 3, n);
-            fill(&gradient, all, (n + 1) % 4, 2, n + 1);
-            fill(&sums, n, (n + 2) % 4, 2, n + 2);
+            fill_array(&out, all, n % 4, 3, n);
+            fill_array(&gradient, all, (n + 1) % 4, 2, n + 1);
+            fill_array(&sums, n, (n + 2) % 4, 2, n + 2);
             for (size_t i = 0; i < all; i++) {
                 z[i] = (double)out.at[i];
                 before[i] = (double)gradient.at[i];
@@ -280,7 +280,14 @@ START_TEST(products) {
             float *src = reference_numbers(ROWS * STRIDE, 1, 1), *weights = reference_numbers(IN * out, 1, 2);
             float *bias = reference_numbers(out, 1, 3), *dst = reference_numbers(ROWS * out, 1, 4);
             for (int with_bias = 0; with_bias < 2; with_bias++) {
-                sl_plain_product product = {src, weights, with_bias ? bias : NULL, STRIDE, rows, IN, out, dst};
+                sl_plain_product product = {.src = src,
+                                            .weights = weights,
+                                            .bias = with_bias ? bias : NULL,
+                                            .stride = STRIDE,
+                                            .rows = rows,
+                                            .in = IN,
+                                            .out = out,
+                                            .dst = dst};
                 float kept = rows < ROWS ? dst[rows * out] : 0;
                 loops->product(&product);
                 ck_assert(rows == ROWS || dst[rows * out] == kept);
@@ -300,8 +307,7 @@ START_TEST(products) {
 }
 END_TEST
 
-/* Bits are the same on every tier. The share that is dropped is the one asked for. A row's choices do not depend on the
- * rows beside it. */
+/* Every tier gives the same bits. The dropped share is the requested one. A row's draws do not depend on other rows. */
 START_TEST(dropout_by_rows) {
     const sl_loops *loops = tier(_i), *scalar = sl_loops_of(SL_ISA_SCALAR);
     if (!loops) return;
@@ -360,8 +366,8 @@ static void check_rounding(const sl_loops *loops, sl_dtype type, const float *fr
     }
 }
 
-/* Rounding is that of distance/codec, for numbers of every exponent, halves between two numbers, and their neighbours.
- */
+/* Rounding equals distance/codec's, for numbers of every exponent, middles between two numbers, and their
+ * neighbours. */
 START_TEST(rounding_to_16_bits) {
     const sl_loops *loops = tier(_i);
     if (!loops) return;
@@ -396,7 +402,7 @@ START_TEST(unscaling_finds_what_is_not_finite) {
     array values, before;
     const float strange[] = {INFINITY, -INFINITY, NAN};
     FOR_LENGTHS(n, shift) {
-        fill(&values, n, shift, 3e38, 1);
+        fill_array(&values, n, shift, 3e38, 1);
         before = values;
         ck_assert_int_ne(loops->unscale(values.at, n, 0.25f), 0);
         ck_assert(guarded(&values));
@@ -417,12 +423,12 @@ START_TEST(optimisers) {
     if (!loops) return;
     array w, s, m, v, g, w2;
     FOR_LENGTHS(n, shift) {
-        fill(&w, n, shift, 1, 1);
+        fill_array(&w, n, shift, 1, 1);
         w2 = w;
         w2.at = w2.room + shift;
-        fill(&s, n, (shift + 1) % 4, 0, 2);
-        fill(&m, n, (shift + 2) % 4, 0, 2);
-        fill(&v, n, (shift + 3) % 4, 0, 2);
+        fill_array(&s, n, (shift + 1) % 4, 0, 2);
+        fill_array(&m, n, (shift + 2) % 4, 0, 2);
+        fill_array(&v, n, (shift + 3) % 4, 0, 2);
         double x[MOST], y[MOST], sum[MOST] = {0}, first[MOST] = {0}, second[MOST] = {0};
         for (size_t i = 0; i < n; i++)
             x[i] = y[i] = (double)w.at[i];
@@ -430,7 +436,7 @@ START_TEST(optimisers) {
             sl_step step = {.rate = 0.05f, .l2 = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
             step.correct1 = (float)(1 / (1 - pow(0.9, t)));
             step.correct2 = (float)(1 / (1 - pow(0.999, t)));
-            fill(&g, n, shift, 1, (uint64_t)(10 + t));
+            fill_array(&g, n, shift, 1, (uint64_t)(10 + t));
             loops->adagrad(w.at, s.at, g.at, n, &step);
             loops->adam(w2.at, m.at, v.at, g.at, n, &step);
             for (size_t i = 0; i < n; i++) {
@@ -452,13 +458,13 @@ START_TEST(optimisers) {
 }
 END_TEST
 
-/* The value of code i, by its definition. */
+/* Returns the value of code i by definition. */
 static double decoded(const uint8_t *codes, int bits, size_t i, float scale, float offset) {
     unsigned code = bits == 8 ? codes[i] : (unsigned)codes[i / 2] >> 4 * (i % 2) & 15u;
     return (double)offset + (double)scale * code;
 }
 
-/* Blocks of the exact size, so that a sanitizer sees a byte too many. */
+/* Blocks have the exact size, so that a sanitizer sees one byte too many. */
 START_TEST(codes_are_decoded) {
     const sl_loops *loops = tier(_i / 2);
     const int bits = _i % 2 ? 8 : 4;
@@ -470,7 +476,7 @@ START_TEST(codes_are_decoded) {
         float before[MOST];
         for (size_t i = 0; i < bytes; i++)
             codes[i] = (uint8_t)(i == 1 ? 255 : sl_random_at(n, i));
-        fill(&out, n, shift, 3, 5);
+        fill_array(&out, n, shift, 3, 5);
         memcpy(before, out.at, n * sizeof *before);
         (bits == 8 ? loops->decode8 : loops->decode4)(codes, 0.03f, -2.5f, n, (sl_decode)how, out.at);
         ck_assert(guarded(&out));

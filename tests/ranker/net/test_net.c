@@ -1,6 +1,6 @@
-/* Nets that serve, against the reference: every activation, any number of rows, the first layer in parts. Predictions
- * must not take memory, make primitives, or crash after fork(). Linked so that the allocations of the library's
- * objects, and the primitives they ask oneDNN for, are counted. */
+/* Nets for serving, against the reference: every activation, any number of rows, the first layer in parts. Predictions
+ * must not allocate, make primitives, or crash after fork(). The link counts the library's allocations and its calls
+ * for oneDNN primitives. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/net/net.h"
@@ -27,7 +27,7 @@ static size_t primitives_made;
 dnnl_status_t __real_dnnl_primitive_create(dnnl_primitive_t *out, const_dnnl_primitive_desc_t desc);
 dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *out, const_dnnl_primitive_desc_t desc);
 dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *out, const_dnnl_primitive_desc_t desc) {
-    __atomic_add_fetch(&primitives_made, 1, __ATOMIC_RELAXED); /* runs of several threads make theirs at once */
+    __atomic_add_fetch(&primitives_made, 1, __ATOMIC_RELAXED); /* several threads' runs make theirs at once */
     return __real_dnnl_primitive_create(out, desc);
 }
 #endif
@@ -46,7 +46,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const size_t row_counts[] = {1, 2, 3, 4, 5, 7, 8, 13, 31, 64, 67, 85, 127, 129, 500, 513, MOST_ROWS};
 enum { ROW_COUNTS = sizeof row_counts / sizeof *row_counts };
 
-/* A net of random weights with a run over random inputs, and what it should give. */
+/* A net of random weights, a run over random inputs, and the expected outputs. */
 typedef struct fixture {
     sl_allocator allocator;
     sl_net_shape shape;
@@ -82,7 +82,7 @@ static void free_fixture(fixture *f) {
     free(f->expected);
 }
 
-/* Outputs of rows `first` on that are further off than rounding explains. */
+/* Returns the number of outputs of rows `first` on that are off by more than rounding. */
 static size_t wrong_rows(const fixture *f, size_t first, size_t rows) {
     size_t outputs = f->shape.width[f->shape.layers], wrong = 0;
     for (size_t i = 0; i < rows * outputs; i++)
@@ -124,14 +124,14 @@ START_TEST(every_small_batch) {
 }
 END_TEST
 
-/* The inputs as a user's columns, an item's and, where asked, a pair's. */
+/* The inputs as the user's columns, the item's and, if asked, the pair's. */
 static void check_parts(fixture *f, size_t rows, int with_pair) {
     size_t in = f->shape.width[0], width = f->shape.width[1];
     size_t user_end = in / 3, item_end = with_pair ? in - in / 4 : in;
     float *user = malloc(width * sizeof *user), *items = malloc(MOST_ROWS * width * sizeof *items);
     float *pairs = malloc(MOST_ROWS * width * sizeof *pairs);
     const void *pointers[MOST_ROWS];
-    /* All rows get the first one's user columns, so that the whole forward can tell. */
+    /* All rows get the first row's user columns, so that the whole forward gives the expected outputs. */
     float *input = sl_net_run_input(f->run);
     memcpy(input, f->inputs, rows * in * sizeof(float));
     for (size_t r = 0; r < rows; r++)
@@ -168,8 +168,7 @@ START_TEST(parts_make_the_whole) {
 }
 END_TEST
 
-/* Rows of items in a type, and the floats that they stand for. Rows lie apart, so that none may be taken for another.
- */
+/* Items' rows of a type, and the floats they stand for. Gaps between rows keep one from passing for another. */
 typedef struct item_rows {
     uint8_t *bytes;
     float *floats;
@@ -202,7 +201,7 @@ static void make_rows(item_rows *items, sl_dtype type, size_t width) {
     }
 }
 
-/* A net that goes on from parts in bf16 or bytes gives the bits that it gives from the floats they stand for. */
+/* A net that continues from parts in bf16 or bytes gives the same bits as from the floats they stand for. */
 START_TEST(parts_of_any_type_are_their_floats) {
     static const sl_dtype types[] = {SL_BF16, SL_I8};
     static item_rows items;
@@ -231,7 +230,7 @@ START_TEST(parts_of_any_type_are_their_floats) {
 }
 END_TEST
 
-/* A part of NaN or infinity spoils its own row, whatever its type. */
+/* A part with NaN or infinity affects its own row alone, whatever its type. */
 START_TEST(a_part_of_nan_stays_in_its_row) {
     fixture f;
     make_fixture(&f, &shapes[_i], NULL);
@@ -261,7 +260,7 @@ START_TEST(a_part_of_nan_stays_in_its_row) {
 }
 END_TEST
 
-/* No columns: a product of no terms. */
+/* No columns: a product without terms. */
 START_TEST(an_empty_part_is_the_bias) {
     fixture f;
     make_fixture(&f, &shapes[1], NULL);
@@ -308,7 +307,7 @@ START_TEST(nan_stays_in_its_row) {
 }
 END_TEST
 
-/* Large inputs whose squares no float holds are numbers all the same. */
+/* Large inputs are valid, though their squares overflow. */
 START_TEST(large_inputs_are_numbers) {
     fixture f;
     make_fixture(&f, &shapes[_i], NULL);
@@ -417,7 +416,7 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
-/* The parent has had threads; its child serves nevertheless, with what the parent made and with what it makes. */
+/* The parent has used threads. Its child can serve with the parent's runs and with its own. */
 START_TEST(a_child_serves) {
     fixture f;
     make_fixture(&f, &shapes[0], NULL);
@@ -448,7 +447,7 @@ START_TEST(a_child_serves) {
 }
 END_TEST
 
-/* Several runs use one net at once. */
+/* Several runs share one net at once. */
 START_TEST(runs_share_a_net) {
     fixture f;
     make_fixture(&f, &shapes[0], NULL);

@@ -1,6 +1,6 @@
-/* Nets with layers of INT8 and bf16: forward equals plain integer arithmetic bit for bit where all are INT8, the first
- * layer in parts gives what the whole gives, layers of all kinds follow one another in any order, and no NaN is hidden.
- * The test is run once more for each lower tier of the processor. */
+/* Nets with INT8 and bf16 layers. All-INT8 nets equal integer arithmetic bit for bit. Parts of the first layer add up
+ * to the whole. Layers of all kinds mix in any order, and no NaN is hidden. The test runs once more for each lower tier
+ * of the processor. */
 #include "base/random.h"
 #include "ranker/net/loops.h"
 #include "ranker/net/net.h"
@@ -20,8 +20,7 @@ static const sl_net_shape shapes[] = {
     {3, {45, 37, 19, 3}, SL_TANH},       {1, {29, 2}, SL_RELU},         {3, {70, WIDEST, 130, 1}, SL_RELU}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Each layer's type in turn, from the first letter on: s static, y static and symmetric, d dynamic, b bf16, f floats.
- */
+/* The layers' types in order: s static, y static and symmetric, d dynamic, b bf16, f floats. */
 static const char *const kinds[] = {"ssss", "dddd", "fsss", "sfsf", "ssfd", "dsds", "fffd",
                                     "bbbb", "bsbf", "sbbs", "fbdb", "bbfb", "yyyy", "sysy"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -35,7 +34,7 @@ typedef struct fixture {
     sl_net_run *run;
 } fixture;
 
-/* Codes of a layer's weights, and floats that are exactly those. */
+/* Codes of a layer's weights, and the floats they stand for. */
 static void code_layer(fixture *f, size_t l, char kind) {
     size_t in = f->shape.width[l], out = f->shape.width[l + 1];
     float *weights = f->weights + sl_net_weight_at(&f->shape, l), *scales = malloc(out * sizeof *scales);
@@ -53,7 +52,7 @@ static void code_layer(fixture *f, size_t l, char kind) {
     f->codes[l] = (sl_layer_codes){kind == 'd' ? SL_LAYER_INT8_DYNAMIC : SL_LAYER_INT8, {1, 0}, codes, scales, NULL};
 }
 
-/* Weights in bf16, and floats that are exactly those. */
+/* Weights in bf16, and the floats they stand for. */
 static void round_layer(fixture *f, size_t l) {
     size_t count = f->shape.width[l] * f->shape.width[l + 1];
     float *weights = f->weights + sl_net_weight_at(&f->shape, l);
@@ -121,7 +120,7 @@ static void quantise_row(const fixture *f, size_t l, const float *x, sl_int8_ran
         codes[i] = code_of(x[i] * (1 / range->scale) + (float)range->zero);
 }
 
-/* An INT8 layer's sum of one output, in floats or, scaled, in the next layer's codes. */
+/* Returns one output of an INT8 layer, in floats or, scaled, in the next layer's codes. */
 static float output_of(const fixture *f, size_t l, size_t o, const uint8_t *codes, const sl_int8_range *range) {
     const sl_layer_codes *layer = &f->codes[l];
     size_t in = f->shape.width[l], out = f->shape.width[l + 1];
@@ -138,7 +137,7 @@ static float output_of(const fixture *f, size_t l, size_t o, const uint8_t *code
     return (float)sum * (known ? factor : factor * range->scale) + bias;
 }
 
-/* A layer of floats, or one in bf16: its inputs are rounded first. */
+/* Computes a layer of floats or bf16; for bf16, rounds its inputs first. */
 static void float_layer(const fixture *f, size_t l, const float *x, float *y) {
     const sl_loops *loops = sl_loops_get();
     const float *weights = f->weights + sl_net_weight_at(&f->shape, l);
@@ -148,12 +147,19 @@ static void float_layer(const fixture *f, size_t l, const float *x, float *y) {
         loops->round(x, in, SL_BF16, rounded);
         x = rounded;
     }
-    const sl_plain_product product = {x, weights, weights + in * out, in, 1, in, out, y};
+    const sl_plain_product product = {.src = x,
+                                      .weights = weights,
+                                      .bias = weights + in * out,
+                                      .stride = in,
+                                      .rows = 1,
+                                      .in = in,
+                                      .out = out,
+                                      .dst = y};
     loops->product(&product);
     if (l + 1 < f->shape.layers) loops->activate(y, out, f->shape.activation, y);
 }
 
-/* One row's outputs. `room` has place for two rows. */
+/* Computes one row's outputs. `room` holds two rows. */
 static float *outputs_of(const fixture *f, const float *x, float *room) {
     uint8_t codes[WIDEST], next[WIDEST];
     int has_codes = 0;
@@ -187,7 +193,7 @@ static int is_exact(const char *kind, size_t layers) {
     return memchr(kind, 'f', layers) == NULL && memchr(kind, 'b', layers) == NULL;
 }
 
-/* Layers of floats and bf16 are summed in another order, and a code beside them may be the next one. */
+/* Layers of floats and bf16 sum in another order, so a later code may differ by one. */
 static void compare(const fixture *f, const char *kind, size_t row, const float *out) {
     int coded = strcspn(kind, "syd") < f->shape.layers;
     float room[2 * WIDEST], *wanted = outputs_of(f, f->inputs + row * f->shape.width[0], room);
@@ -219,14 +225,14 @@ START_TEST(forward_is_the_integer_reference) {
 }
 END_TEST
 
-/* A user's, an item's and a pair's inputs, cut anywhere, together give what all inputs give. */
+/* The inputs are cut anywhere into user, item and pair. Together they give the same as uncut. */
 START_TEST(parts_are_the_whole) {
     const sl_net_shape *shape = &shapes[_i % SHAPES];
     const char *kind = kinds[_i / SHAPES];
     static const size_t cuts[][2] = {{0, 0}, {1, 2}, {4, 9}, {7, 7}, {11, 22}, {0, 29}};
     size_t in = shape->width[0], width = shape->width[1], rows = 140;
     fixture f;
-    if (shape->layers == 1 || kind[0] == 'd') return; /* ranges of parts are other ranges */
+    if (shape->layers == 1 || kind[0] == 'd') return; /* parts have other ranges */
     make_fixture(&f, shape, kind);
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         size_t from[4] = {0, cuts[c][0], cuts[c][1], in};

@@ -1,4 +1,4 @@
-/* Training's dense half: gradients against finite differences in double arithmetic, dropout, threads, faults. */
+/* Training of dense layers: gradients against finite differences in double arithmetic, dropout, threads, faults. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "ranker/net/net.h"
@@ -62,7 +62,7 @@ static sl_status forward_backward(fixture *f, uint64_t seed, uint64_t step) {
     return sl_net_trainer_backward(f->trainer, f->weights, f->output_gradient, f->gradient);
 }
 
-/* A loss whose gradient by the logits is output_gradient, in double arithmetic. */
+/* Returns a loss whose gradient by the logits is output_gradient, in double arithmetic. */
 static double loss_of(const fixture *f, const double *weights, const double *inputs) {
     double out[8], loss = 0;
     for (size_t r = 0; r < f->rows; r++) {
@@ -108,7 +108,7 @@ START_TEST(gradients_are_slopes) {
 }
 END_TEST
 
-/* A trainer made for many rows, used for fewer, and for more again. */
+/* A trainer for many rows is used for fewer, then for more again. */
 START_TEST(batches_of_any_size) {
     fixture f, small;
     make_fixture(&f, &shapes[0], 64, 1, 0);
@@ -206,7 +206,7 @@ START_TEST(dropout_is_by_seed_and_step) {
     ck_assert_double_gt(share_different(&f, first), 0.9);
     ck_ok(forward(&f, 4, 8));
     ck_assert_double_gt(share_different(&f, first), 0.9);
-    /* Seed 0: as without dropout. */
+    /* Seed 0 turns dropout off. */
     fixture none;
     make_fixture(&none, &large, 100, 1, 0);
     ck_ok(forward(&none, 3, 8));
@@ -218,7 +218,7 @@ START_TEST(dropout_is_by_seed_and_step) {
 }
 END_TEST
 
-/* Over many steps the logits of a linear net are those without dropout. */
+/* Over many steps, a linear net's mean logits are those without dropout. */
 START_TEST(dropout_keeps_the_mean) {
     enum { STEPS = 4000 };
     fixture f, none;
@@ -243,7 +243,7 @@ START_TEST(dropout_keeps_the_mean) {
 }
 END_TEST
 
-/* With the same seed and step the net's own forward is differentiated; ReLU's corners are left to the test above. */
+/* Differentiates the net's own forward with the same seed and step. The test above covers ReLU's corners. */
 START_TEST(dropout_has_its_gradient) {
     const float h = 0.01f;
     fixture f;
@@ -285,7 +285,7 @@ END_TEST
  * Operands of 16 bits
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* BF16 and F16 by turns, and each unit of the last place. */
+/* BF16 and F16 in turn, and each one's unit of the last place. */
 static sl_dtype type_of(int i) {
     return i % 2 ? SL_F16 : SL_BF16;
 }
@@ -301,7 +301,7 @@ static double norm(const float *a, const float *b, size_t n) {
     return sqrt(sum);
 }
 
-/* The gradients are those of F32 within some units of the last place, and not the same. */
+/* Gradients are within some units of the last place of F32's, and not equal to them. */
 START_TEST(operands_of_16_bits) {
     sl_dtype type = type_of(_i);
     sl_net_shape shape = large;
@@ -329,7 +329,7 @@ START_TEST(operands_of_16_bits) {
 }
 END_TEST
 
-/* Numbers that 16 bits hold are not rounded: the products are then those of F32 but for the order of their sums. */
+/* Numbers that 16 bits hold are not rounded, so the products are F32's, except for the order of sums. */
 START_TEST(whole_numbers_stay_exact) {
     const sl_net_shape shape = {2, {6, 5, 2}, SL_LINEAR};
     fixture exact, rounded;
@@ -355,7 +355,7 @@ START_TEST(whole_numbers_stay_exact) {
 }
 END_TEST
 
-/* Validation sees the model as it serves, whatever the steps are in. Taken back, F32 has its own bits again. */
+/* Validation evaluates the model as served, whatever the steps' type. Back in F32, the bits are the same as before. */
 START_TEST(evaluation_is_f32) {
     fixture exact, rounded;
     make_fixture(&exact, &large, 37, 1, 0.5);
@@ -399,7 +399,7 @@ START_TEST(threads_round_the_same) {
 }
 END_TEST
 
-/* A gradient that F16 cannot hold is found among the results, in whichever layer it overflows. */
+/* unscale finds a gradient that overflows F16, in whichever layer. */
 START_TEST(overflow_is_found) {
     fixture f;
     make_fixture(&f, &shapes[2], 5, 1, 0);
