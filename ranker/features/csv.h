@@ -1,5 +1,5 @@
-/* An open CSV file. It has a buffer over the file. Each column keeps the texts of one block of rows, one after the
- * other, as a TEXT column does. */
+/* An open CSV file, with a buffer over the file. Each column keeps the texts of one block of rows, one after the other,
+ * like a TEXT column. */
 #ifndef SL_RANKER_FEATURES_CSV_H
 #define SL_RANKER_FEATURES_CSV_H
 

@@ -57,7 +57,7 @@ static sl_status fill_buffer(sl_csv *csv) {
     return SL_OK;
 }
 
-/* Refuses files of other formats. Their first bytes tell them, because no header begins so. */
+/* Refuses files of other formats by their first bytes, which no CSV header has. */
 static sl_status refuse_other_formats(const sl_csv *csv) {
     static const struct {
         const char *bytes, *name;
@@ -158,7 +158,7 @@ static row_end read_quoted(sl_csv *csv, csv_field *field, row_state *state) {
         if (!quote) return csv->at_end ? row_error(state, "a quote is never closed") : ROW_CUT;
         for (const char *at = from; (at = memchr(at, '\n', (size_t)(quote - at))); at++)
             state->breaks++;
-        /* A doubled quote stands for one. One copy takes it with the text in front of it. */
+        /* A doubled quote stands for one quote. It is copied together with the text before it. */
         int doubled = quote + 1 < state->end && quote[1] == '"';
         state->status = append_text(csv, field, from, (size_t)(quote - from) + (size_t)doubled);
         if (state->status != SL_OK) return row_error(state, NULL);

@@ -30,7 +30,7 @@ sl_status sl_key_iterator_start(sl_key_iterator *iterator, const sl_feature_spec
 /* Gets the next category that is not empty. SL_KEY_MISSING: the end. */
 sl_status sl_key_iterator_next(sl_key_iterator *iterator, sl_key *key);
 
-/* Returns the number that statistics are collected of: its logarithm if the spec asks for it. */
+/* Returns the number that statistics use: its logarithm if the spec asks for it. */
 double sl_feature_transform(const sl_feature_spec *spec, double value);
 /* Returns the encoded value of a number. NaN is missing. */
 float sl_encode_number(const sl_feature *feature, double value);

@@ -9,7 +9,7 @@
 /* cJSON needs some 100 bytes of stack a nesting level. A spec needs five levels. */
 enum { MAX_DEPTH = 64 };
 
-/* JSON can write a NUL as \u0000. As a C text, the value would silently end there. */
+/* JSON can write a NUL as \u0000. A C string would silently end there. */
 static int has_nul(const char *text) {
     for (; *text; text++) {
         if (*text != '\\') continue;

@@ -184,8 +184,12 @@ static int has_validity(const sl_table *table) {
 /* Makes a column that begins at row `first`. Validity has no offset: if the row begins a byte, the pointer moves; else
  * the rest of that byte is copied to *bits. */
 static void column_from_row(const sl_column *from, size_t first, uint8_t *bits, sl_column *to) {
-    static const size_t sizes[] = {sizeof(float), sizeof(double), sizeof(int32_t), sizeof(int64_t), 0, 0,
-                                   sizeof(float)};
+    static const size_t sizes[] = {[SL_COLUMN_F32] = sizeof(float),
+                                   [SL_COLUMN_F64] = sizeof(double),
+                                   [SL_COLUMN_I32] = sizeof(int32_t),
+                                   [SL_COLUMN_I64] = sizeof(int64_t),
+                                   [SL_COLUMN_TEXTS] = 0,
+                                   [SL_COLUMN_VECTOR] = sizeof(float)};
     *to = *from;
     size_t step = sizes[from->type] * (from->type == SL_COLUMN_VECTOR ? from->dim : 1);
     if (step) to->values = (const char *)from->values + step * first;

@@ -72,8 +72,8 @@ static inline void sl_key_text(sl_key *key) {
     key->text = key->room;
     key->size = sl_integer_write(key->integer, key->room);
 }
-/* The beginning of a text as messages show it. Control characters show as
- * , \0 or \x1f, and bytes that are not UTF-8 as \xff. It is cut between two characters. */
+/* The beginning of a text as messages show it. Control characters show as \n, \0 or \x1f, and bytes that are not UTF-8
+ * as \xff. It is cut between two characters. */
 typedef struct sl_shown {
     char text[48];
 } sl_shown;

@@ -134,13 +134,13 @@ void sl_coded_layers_free(sl_coded_layers *coded, const sl_allocator *allocator)
 
 /* ---- Checks ---- */
 
-/* Whether a number can divide: the inverse of a smaller one may overflow. */
+/* Whether a scale has a finite inverse. Below FLT_MIN, it may have none. */
 static int is_scale(float scale) {
     return isfinite(scale) && scale >= FLT_MIN;
 }
 
-/* Returns the largest magnitude of an input by its code. Without a fixed range, it is 1: inputs by their rows' ranges
- * are floats. */
+/* Returns the largest magnitude that an input's code stands for. It is 1 without a fixed range, because such inputs are
+ * floats. */
 static double input_reach(const sl_coded_layer_record *record) {
     if (record->type != SL_LAYER_INT8) return 1;
     return (double)record->scale * (record->zero > 127 ? record->zero : 255 - record->zero);

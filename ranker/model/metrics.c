@@ -286,7 +286,7 @@ sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, 
                  .allocator = sl_allocator_of(mine.allocator)};
     SL_TRY(check_input(&m));
     if (mine.ndcg_k == 0) return sl_fail(SL_EINVAL, "ndcg_k is 0; ask for at least 1");
-    if (outputs > 1) m.groups = NULL; /* groups have no measures of classes */
+    if (outputs > 1) m.groups = NULL; /* multi-class has no measures within groups */
     if (m.groups) SL_TRY(choose_gains(&m));
     const double none = (double)NAN;
     sl_metrics metrics = {.struct_size = sizeof metrics,

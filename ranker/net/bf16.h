@@ -1,6 +1,6 @@
-/* Products of bf16 inputs and bf16 weights, summed in floats. One body, bf16_body.h, is compiled by one small file a
- * tier. A product of two bf16 numbers is exact. Tiers add in different orders, so results differ by the rounding of
- * sums. avx512_bf16 reads numbers below 2^-126 as 0. */
+/* Products of bf16 inputs and bf16 weights, summed in floats. Each tier's file compiles the body bf16_body.h. A product
+ * of two bf16 numbers is exact. Tiers add in different orders, so results differ by the rounding of sums. avx512_bf16
+ * reads numbers below 2^-126 as 0. */
 #ifndef SL_RANKER_NET_BF16_H
 #define SL_RANKER_NET_BF16_H
 

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-/* Clips to try for the least squared error: the largest weight, then a hundredth of it less each. */
+/* Clips to try for the least squared error. Each is a hundredth of the largest weight below the one before. */
 enum { CLIPS = 50 };
 
 int8_t sl_weight_code(float weight, float scale) {
@@ -24,7 +24,7 @@ float sl_column_scale(const float *weights, size_t in, size_t stride, int by_err
     float most = 0, best;
     for (size_t i = 0; i < in; i++)
         most = fabsf(weights[i * stride]) > most ? fabsf(weights[i * stride]) : most;
-    /* A column of zeros gets a scale that can divide. */
+    /* A column of zeros has scale 1, so that callers can divide by it. */
     if (!(most / 127 >= FLT_MIN)) return 1;
     best = most / 127;
     double least = by_error ? clip_error(weights, in, stride, best) : 0;

@@ -1,6 +1,6 @@
-/* Products of u8 inputs and s8 weights, summed in 32 bits. One body, int8_body.h, is compiled by one small file a tier.
- * Sums are exact, and the steps after them round in one order. So every tier gives the same bits. No tier saturates:
- * tiers without VNNI multiply 16-bit numbers. */
+/* Products of u8 inputs and s8 weights, summed in 32 bits. Each tier's file compiles the body int8_body.h. Sums are
+ * exact, and the steps after them round in one order. So every tier gives the same bits. No tier saturates: tiers
+ * without VNNI multiply 16-bit numbers. */
 #ifndef SL_RANKER_NET_INT8_H
 #define SL_RANKER_NET_INT8_H
 

@@ -1,6 +1,5 @@
-/* Loops over floats. One body, loops_body.h, is compiled by one small file a tier. Arrays need no alignment. No loop
- * reads or writes after element n, except that decoding reads after codes. A tier adds in one order, whatever the
- * addresses. */
+/* Loops over floats. Each tier's file compiles the body loops_body.h. Arrays need no alignment. No loop reads or writes
+ * after element n, except that decoding reads after codes. A tier adds in one order, whatever the addresses. */
 #ifndef SL_RANKER_NET_LOOPS_H
 #define SL_RANKER_NET_LOOPS_H
 
@@ -85,7 +84,7 @@ typedef struct sl_loops {
     void (*decode4)(const uint8_t *codes, float scale, float offset, size_t n, sl_decode how, float *out);
     /* ---- Fake quantisation (Jacob et al. 2018, arXiv 1712.05877). It replaces a number by its steps: its code less
      * the code of 0. Steps are whole numbers kept as floats, and stand for steps * scale. NaN stays NaN. ---- */
-    /* Fakes inputs, with the same range and codes as sl_int8_loops.quantise. An infinity becomes NaN. */
+    /* Replaces inputs by their steps, with the range and codes of sl_int8_loops.quantise. An infinity becomes NaN. */
     void (*fake)(const float *values, size_t n, const sl_int8_range *range, float *steps);
     /* Turns gradients by steps into gradients by values: multiplies by 1 / scale, straight through the rounding. A
      * value more than half a step from every code gets 0. Adds to the sums. */

@@ -13,7 +13,8 @@ sl_status sl_packed_create(const float *weights, size_t rows, size_t in, size_t 
                            sl_packed **packed);
 void sl_packed_free(sl_packed *packed);
 
-/* dst (rows, out) = act(src (rows, in) times weights (in, out) + bias). All are row-major, except as told here: */
+/* dst (rows, out) = act(src (rows, in) times weights (in, out) + bias). Matrices are row-major unless a field says
+ * otherwise. */
 typedef struct sl_product_shape {
     size_t rows, in, out;
     size_t stride;          /* elements from one line of src to the next */

@@ -359,7 +359,7 @@ static void backward_layer(sl_net_trainer *trainer, size_t layer, size_t threads
 
 /* ---- A step ---- */
 
-/* Fakes the first layer's inputs, or, backward, the gradient by them. */
+/* Runs fake quantisation on the first layer's inputs, or, backward, on the gradient by them. */
 static void fake_first_layer(sl_net_trainer *trainer, int backward) {
     sl_net_fake *fake = fake_of(trainer);
     size_t threads = threads_for(trainer, 0), width = trainer->shape.width[0];
