@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,12 @@ static void ask(sl_session *session, size_t user, answer *a, sl_recommend_stats 
     *status = sl_session_recommend(session, &request, &params, a->ids, a->scores, a->recall, stats);
 }
 
+/* Waits until a thread has begun: on a busy machine all changes might else be over before it asks. */
+static void wait_for(const size_t *asked) {
+    while (!__atomic_load_n(asked, __ATOMIC_RELAXED))
+        sched_yield();
+}
+
 static void *ask_on(void *ctx) {
     asker *me = ctx;
     sl_session *session;
@@ -83,7 +90,7 @@ static void *ask_on(void *ctx) {
     uint64_t last = 0;
     me->failed = sl_session_create(me->recommender, &params, &session);
     while (me->failed == SL_OK && !__atomic_load_n(&me->stop, __ATOMIC_RELAXED)) {
-        size_t user = me->asked++ % FUNNEL_USERS;
+        size_t user = __atomic_fetch_add(&me->asked, 1, __ATOMIC_RELAXED) % FUNNEL_USERS;
         answer a;
         sl_recommend_stats stats;
         ask(session, user, &a, &stats, &me->failed);
@@ -93,6 +100,8 @@ static void *ask_on(void *ctx) {
         me->versions += stats.version != last;
         last = stats.version;
     }
+    /* A thread that failed at once is not waited for. */
+    __atomic_fetch_add(&me->asked, 1, __ATOMIC_RELAXED);
     sl_session_free(session);
     return NULL;
 }
@@ -129,6 +138,7 @@ START_TEST(swaps_are_whole) {
     for (size_t t = 0; t < THREADS; t++) {
         askers[t] = (asker){.recommender = recommender, .answers = answers};
         ck_assert_int_eq(pthread_create(&threads[t], NULL, ask_on, &askers[t]), 0);
+        wait_for(&askers[t].asked);
     }
     for (size_t s = 1; s <= SWAPS; s++) {
         ck_ok(sl_recommender_swap(recommender, rankers[s % 2], items[s % 2]));
@@ -141,7 +151,6 @@ START_TEST(swaps_are_whole) {
         pthread_join(threads[t], NULL);
         ck_assert_int_eq(askers[t].failed, SL_OK);
         ck_assert_uint_eq(askers[t].wrong, 0);
-        ck_assert_uint_gt(askers[t].asked, 0);
     }
     ck_assert_uint_eq(sl_recommender_version(recommender), SWAPS);
     /* Unused versions do not pile up. Each thread uses one at a time. */
@@ -270,8 +279,9 @@ static void *score_on(void *ctx) {
         me->failed = sl_session_score(session, &request, f.ids, NULL, SCORED, scores, NULL);
         for (size_t i = 0; i < SCORED; i++)
             me->torn += !alike(scores[i], me->scores[0][i]) && !alike(scores[i], me->scores[1][i]);
-        me->asked++;
+        __atomic_add_fetch(&me->asked, 1, __ATOMIC_RELAXED);
     }
+    __atomic_fetch_add(&me->asked, 1, __ATOMIC_RELAXED);
     sl_session_free(session);
     return NULL;
 }
@@ -286,7 +296,7 @@ static void score_all(sl_ranker *ranker, sl_items *items, float *scores) {
 }
 
 /* In each of many steps, replaces ten rows of the items by turned ones, or back. Sets state[i] to 1 if item i has its
- * turned row at the end. Memory stays within three times what it was before the first compaction. */
+ * turned row at the end. Memory stays within few times what it was before the first compaction. */
 static void update_on(sl_recommender *recommender, const grid *turned, const fault_allocator *memory, int *state) {
     enum { STEPS = 1500, EARLY = 290, ROWS = 10 };
     size_t early = 0, most = 0;
@@ -305,8 +315,8 @@ static void update_on(sl_recommender *recommender, const grid *turned, const fau
         if (live > most) most = live;
         if (step == EARLY) early = most;
     }
-    /* A thread may keep one outdated copy from being freed. */
-    ck_assert_uint_le(most, 3 * early);
+    /* Beside the copy in use and the one that is made, each thread may keep an outdated one from being freed. */
+    ck_assert_uint_le(most, (2 + THREADS) * early);
 }
 
 /* The recommender serves the last state of each item, as does a new one. `wanted` has the scores of the original rows
@@ -349,6 +359,7 @@ START_TEST(updates_are_whole) {
     for (size_t t = 0; t < THREADS; t++) {
         scorers[t].recommender = recommender;
         ck_assert_int_eq(pthread_create(&threads[t], NULL, score_on, &scorers[t]), 0);
+        wait_for(&scorers[t].asked);
     }
     update_on(recommender, &turned, &memory, state);
     for (size_t t = 0; t < THREADS; t++) {
@@ -356,7 +367,6 @@ START_TEST(updates_are_whole) {
         pthread_join(threads[t], NULL);
         ck_assert_int_eq(scorers[t].failed, SL_OK);
         ck_assert_uint_eq(scorers[t].torn, 0);
-        ck_assert_uint_gt(scorers[t].asked, 0);
     }
     expect_state(recommender, ranker, items, scorers[0].scores, state);
     sl_recommender_free(recommender);
