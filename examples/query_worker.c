@@ -2,12 +2,12 @@
 /* query_worker INDEX SOCKET [WORKERS]: answers queries over a Unix socket, by one process a physical core.
  *
  * The parent listens and forks; each worker pins itself to a core of its own, opens the index, and takes connections
- * from the common socket. All of them map one file, so that its pages are in memory once, and none writes to memory
- * that another reads. SIGTERM or SIGINT ends them all.
+ * from the common socket. All of them map one file, so its pages are in memory once. No worker writes to memory that
+ * another reads. SIGTERM or SIGINT ends them all.
  *
- * A request is a u32 k and dim f32, one after the other, in the machine's byte order. The answer is a u32 count, then
- * so many u64 ids and as many f32 scores, best first. A count of 2^32 - 1 says that the request was refused, and is the
- * last thing on the connection. A worker serves a connection until the other side closes it.
+ * A request is a u32 k and dim f32 in the machine's byte order. The answer is a u32 count, then that many u64 ids and
+ * f32 scores, best first. A count of 2^32 - 1 means that the worker refused the request and closes the connection. A
+ * worker serves a connection until the other side closes it.
  *
  * numactl chooses where the kernel places the pages. `numactl --interleave=all query_worker ...` spreads them over the
  * nodes, which is best if workers of several nodes share one index. */
@@ -31,7 +31,7 @@ enum { MOST_WORKERS = 1024, MOST_K = 1000, EF = 100 };
  * Cores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Tells whether this CPU is the first of those that are one physical core; so it is where the system does not tell. */
+/* Whether this CPU is the first of its physical core. Says yes if the system doesn't show the cores. */
 static int is_first_of_core(size_t cpu) {
     char path[96];
     size_t first = cpu;
@@ -43,7 +43,7 @@ static int is_first_of_core(size_t cpu) {
     return first == cpu;
 }
 
-/* The cores this process may use, each by its first CPU. */
+/* Lists the cores this process may use, each by its first CPU. Returns how many. */
 static size_t find_cores(size_t *cores) {
     cpu_set_t allowed;
     size_t count = 0;
@@ -53,7 +53,7 @@ static size_t find_cores(size_t *cores) {
     return count;
 }
 
-static void pin(size_t cpu) {
+static void pin_to_cpu(size_t cpu) {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
@@ -93,8 +93,8 @@ static int write_all(int socket, const void *data, size_t size) {
     return 1;
 }
 
-/* 1: answered; 0: the connection is over. */
-static int answer(struct worker *worker, int socket, uint32_t k) {
+/* Returns 1 after an answer, 0 if the connection is over. */
+static int answer_request(struct worker *worker, int socket, uint32_t k) {
     sl_search_params params;
     sl_search_params_init(&params);
     params.ef = EF > k ? EF : k;
@@ -111,10 +111,10 @@ static int answer(struct worker *worker, int socket, uint32_t k) {
            write_all(socket, worker->scores, count * sizeof *worker->scores);
 }
 
-static void serve(struct worker *worker, int socket) {
+static void serve_connection(struct worker *worker, int socket) {
     uint32_t k;
     while (read_all(socket, &k, sizeof k) && read_all(socket, worker->query, worker->dim * sizeof *worker->query) &&
-           answer(worker, socket, k)) {
+           answer_request(worker, socket, k)) {
     }
     close(socket);
 }
@@ -131,16 +131,16 @@ static int open_index(struct worker *worker, const char *path) {
     return worker->query != NULL;
 }
 
-/* The life of a worker. A worker ends with its parent. */
-static int work(const char *path, int listener, size_t cpu) {
+/* Runs a worker, which ends with its parent. */
+static int run_worker(const char *path, int listener, size_t cpu) {
     static struct worker worker;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    pin(cpu);
+    pin_to_cpu(cpu);
     if (!open_index(&worker, path)) return 1;
     for (;;) {
         int socket = accept(listener, NULL, NULL);
         if (socket >= 0)
-            serve(&worker, socket);
+            serve_connection(&worker, socket);
         else if (errno != EINTR && errno != ECONNABORTED)
             return 1;
     }
@@ -189,11 +189,11 @@ int main(int argc, char **argv) {
         workers[count] = fork();
         if (workers[count] == 0) {
             sigprocmask(SIG_UNBLOCK, &signals, NULL);
-            _exit(work(argv[1], listener, cores[count]));
+            _exit(run_worker(argv[1], listener, cores[count]));
         }
         if (workers[count] < 0) break;
     }
-    /* A worker ends by itself only where it could not open the index. */
+    /* A worker ends by itself only if it can't open the index. */
     int came = SIGCHLD;
     if (count == (size_t)wanted) sigwait(&signals, &came);
     for (size_t i = 0; i < count; i++)

@@ -31,7 +31,7 @@ static void make_data(void) {
         queries[i] = centres[i % (CLUSTERS * DIM)] + 0.5f * number();
 }
 
-/* The share of the true neighbours that were found. */
+/* Returns the share of the true neighbours that were found. */
 static double recall(void) {
     size_t hits = 0;
     for (size_t i = 0; i < QUERIES * K; i++)

@@ -1,6 +1,6 @@
 /* From a user to ranked items in one process. The parts are an index over item vectors, a wide & deep model trained on
- * clicks, and one call that uses both. The clicks are made up: people click what is near their taste, and the young
- * click what is new. The vectors know of the taste alone; what ranking adds is measured at the end, and checked. */
+ * clicks, and one call that uses both. The clicks are made up: people click items near their taste, and the young click
+ * new items. The vectors know the taste alone. The end measures and checks what ranking adds. */
 #include <shortlist_rank.h>
 
 #include <math.h>
@@ -24,7 +24,7 @@ static const char spec[] =
 static void must(sl_status status) {
     if (status == SL_OK) return;
     fprintf(stderr, "%s: %s\n", sl_status_name(status), sl_last_error());
-    /* A build without oneDNN does not train: nothing to show, nothing wrong. */
+    /* A build without oneDNN can't train: skip the example. */
     exit(status == SL_EUNSUPPORTED ? 77 : 1);
 }
 
@@ -39,7 +39,7 @@ static float inner(const float *a, const float *b) {
     return sum;
 }
 
-/* The chance of a click, as the made-up world has it. */
+/* The chance of a click in the made-up world. */
 static float chance(int user, int item) {
     float fresh = (year[item] - 0.5f) * (age[user] < 0.5f ? 6.0f : -6.0f);
     return 1 / (1 + expf(-(2 * inner(user_vectors[user], item_vectors[item]) + fresh - 1)));
@@ -66,7 +66,7 @@ static void make_world(void) {
     }
 }
 
-/* A table as a source of rows; rows.ctx is the cursor, to be freed. */
+/* Makes a table a source of rows. The caller frees the cursor, rows.ctx. */
 static sl_rows rows_of(const sl_table *table) {
     sl_rows rows = {.struct_size = sizeof rows};
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(table->column_count));
@@ -100,7 +100,7 @@ static sl_index *build(void) {
     return index;
 }
 
-/* Mean chance of a click on the items shown. With a ranker or, to compare, without. */
+/* Returns the mean chance of a click on the items shown, with a ranker or, to compare, without one. */
 static double clicks_shown(sl_index *index, sl_ranker *ranker, sl_items *items) {
     const sl_column column = {.name = "age", .type = SL_COLUMN_F32, .values = age};
     const sl_table users = {.struct_size = sizeof users, .rows = USERS, .column_count = 1, .columns = &column};

@@ -2,8 +2,8 @@
 /*
  * words INDEX WORDS.txt word...: the time to open an index, and the nearest words of each word.
  *
- * A whole client of the library: open an index by mapping it, take a vector out, search with it. Line i of WORDS.txt
- * is the word whose vector has the id i. An index that is built from one file without --ids has such ids.
+ * A whole client of the library: it opens an index by mapping it, reads a vector, and searches with it. Line i of
+ * WORDS.txt is the word whose vector has the id i. An index built from one file without --ids has such ids.
  */
 #include <shortlist.h>
 
@@ -62,7 +62,7 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* The search asks for one more than is shown, since the word itself is its own nearest. */
+/* Asks for one more word than it shows, since each word is its own nearest. */
 static sl_status print_neighbours(sl_index *index, sl_searcher *searcher, const struct words *words, uint64_t id,
                                   float *vector) {
     uint64_t ids[NEIGHBOURS + 1];

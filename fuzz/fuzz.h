@@ -1,4 +1,4 @@
-/* Common parts of the fuzz targets. The folder's other files are programs, so that all of this is in a header. */
+/* Common parts of the fuzz targets. All of it is in a header, because each other file of the folder is a program. */
 #ifndef SL_FUZZ_H
 #define SL_FUZZ_H
 
@@ -22,7 +22,7 @@ static inline void demand(int holds, const char *what) {
     abort();
 }
 
-/* Calls use(path, size) with the bytes as a file without a name. The path is that of the file's descriptor. */
+/* Calls use(path, size) with the bytes as a file without a name; the path is its descriptor's. */
 static inline void with_file(const void *bytes, size_t size, void (*use)(const char *path, size_t size)) {
     char path[64];
     int fd = memfd_create("fuzz", MFD_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Opens any bytes as an item table's file, as they are and with the checksums put right, and uses what opens. */
+/* Opens any bytes as an item table's file, first as they are, then with the checksums put right, and uses the table. */
 #include "fuzz/fuzz.h"
 #include "recommend/items.h"
 #include "tests/support/faults.h"
@@ -21,7 +21,7 @@ static void read_texts(const sl_items *items) {
 }
 
 /* Items are grouped by the first column, if it has single values. */
-static void serve(sl_items *items) {
+static void serve_items(sl_items *items) {
     sl_index *index;
     sl_index_params index_params;
     sl_recommender *recommender;
@@ -38,8 +38,8 @@ static void serve(sl_items *items) {
     sl_index_free(index);
 }
 
-/* A row of an id alone; then all rows go through the writing of a part. */
-static void change(sl_items *items) {
+/* Adds a row of an id alone, then compacts all rows, which writes a part. */
+static void change_rows(sl_items *items) {
     const sl_item_column *id = &items->schema.columns[items->schema.id];
     static const int64_t offsets[] = {0, 1};
     const int64_t number = 7;
@@ -58,7 +58,7 @@ static void change(sl_items *items) {
     sl_items_part_free(&items->allocator, &items->schema, compacted);
 }
 
-static void use(const char *path, size_t size) {
+static void use_file(const char *path, size_t size) {
     fault_allocator memory;
     sl_items_params params;
     sl_items *items;
@@ -72,20 +72,20 @@ static void use(const char *path, size_t size) {
     demand(status == SL_OK ? items != NULL : !items && *sl_last_error(), "a failure has a message and no handle");
     if (items) {
         read_texts(items);
-        serve(items);
-        change(items);
+        serve_items(items);
+        change_rows(items);
     }
     sl_items_free(items);
     demand(memory.live_blocks == 0, "a freed table gives back its memory");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    with_file(data, size, use);
+    with_file(data, size, use_file);
     unsigned char *sealed = malloc(size + 1);
     if (!sealed) abort();
     memcpy(sealed, data, size);
     hostile_seal_as(sealed, size, &sl_items_file);
-    with_file(sealed, size, use);
+    with_file(sealed, size, use_file);
     free(sealed);
     return 0;
 }

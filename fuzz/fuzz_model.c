@@ -1,4 +1,4 @@
-/* Opens any bytes as a model file and predicts by what opens. The checksums are put right first, so that the fuzzer's
+/* Opens any bytes as a model file and predicts with the model. Puts the checksums right first, so that the fuzzer's
  * changes reach everything behind them. */
 #include "fuzz/fuzz.h"
 #include "ranker/features/encode.h"
@@ -6,7 +6,7 @@
 #include "tests/support/faults.h"
 #include "tests/support/hostile.h"
 
-/* Scores of rows without any value. */
+/* Scores rows without any value. */
 static void predict(const sl_ranker *ranker, const sl_allocator *allocator) {
     enum { ROWS = 3 };
     sl_encoder *encoder;
@@ -33,7 +33,7 @@ static void predict(const sl_ranker *ranker, const sl_allocator *allocator) {
     sl_predictor_free(predictor);
 }
 
-static void use(const char *path, size_t file_size) {
+static void use_file(const char *path, size_t file_size) {
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
     sl_ranker_open_params params;
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!sealed) abort();
     memcpy(sealed, data, size);
     hostile_seal_as(sealed, size, &sl_ranker_file);
-    with_file(sealed, size, use);
+    with_file(sealed, size, use_file);
     free(sealed);
     return 0;
 }

@@ -10,7 +10,7 @@ enum { ROWS = 4, KINDS = 3 };
 
 static const char *const losses[KINDS] = {"logistic", "multiclass", "squared"};
 
-/* Every type of feature, both parts. */
+/* A spec with every type of feature and both parts. */
 static const char spec_format[] =
     "{\"label\": {\"column\": \"y\", \"loss\": \"%s\"}, \"features\": ["
     "{\"name\": \"n\", \"type\": \"numeric\", \"indicator\": true}, {\"name\": \"a\", \"type\": \"categorical\"},"
@@ -26,8 +26,8 @@ static int report(sl_status status) {
     return 1;
 }
 
-/* Replaces a model by one with its tables in codes, of both widths by turns, and its layers. */
-static sl_status code(const sl_rows *rows, sl_ranker **ranker) {
+/* Replaces a model by one with coded tables, of both widths in turn, and quantised layers. */
+static sl_status code_model(const sl_rows *rows, sl_ranker **ranker) {
     sl_table_type types[16];
     sl_ranker *layers, *coded = NULL;
     sl_quantize_params params;
@@ -68,7 +68,7 @@ static int write_model(const char *loss, int coded, const char *path) {
     snprintf(spec, sizeof spec, spec_format, loss);
     sl_status status = sl_table_rows(&table, &at.cursor, &rows);
     if (status == SL_OK) status = sl_ranker_create(spec, &rows, NULL, &ranker);
-    if (status == SL_OK && coded) status = code(&rows, &ranker);
+    if (status == SL_OK && coded) status = code_model(&rows, &ranker);
     if (status == SL_OK) status = sl_ranker_save(ranker, path, NULL);
     sl_ranker_free(ranker);
     return report(status);

@@ -1,4 +1,4 @@
-/* Any bytes as a spec, a CSV file, or a model's fitted features: the first byte says which, '{', any other and 'F'.
+/* Reads any bytes as a spec, a CSV file, or a model's fitted features. The first byte chooses: '{', any other, or 'F'.
  * Accepted input is used. */
 #include "fuzz/fuzz.h"
 #include "ranker/features/encode.h"
@@ -11,8 +11,8 @@ static const char spec_text[] =
     "{\"name\": \"x\", \"type\": \"cross\", \"of\": [\"a\", \"g\"], \"hash\": 9},"
     "{\"name\": \"v\", \"type\": \"vector\", \"dim\": 2}]}";
 
-/* A model that opened encodes a row without values. */
-static void use(const sl_features *features) {
+/* Encodes rows without values. */
+static void use_features(const sl_features *features) {
     sl_encoder *encoder;
     sl_rows_buffer rows = {.allocator = sl_allocator_of(NULL)};
     demand(sl_encoder_create(features, SL_ALL_SIDES, 0, NULL, NULL, NULL, &encoder) == SL_OK, "an encoder is made");
@@ -69,7 +69,7 @@ static void read_features(const void *bytes, size_t size) {
     demand(sl_spec_read(spec_text, NULL, &spec) == SL_OK, "the spec is one");
     sl_status status = sl_features_read(spec, bytes, size, &features);
     demand(status == SL_OK || status == SL_ECORRUPT || status == SL_ELIMIT, "damaged features are called so");
-    if (features) use(features);
+    if (features) use_features(features);
     sl_features_free(features);
 }
 

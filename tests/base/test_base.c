@@ -1,4 +1,4 @@
-/* The base of every room: statuses, growing structs, checksums, memory, progress, the machine. */
+/* The base room: statuses, growing structs, checksums, memory, progress, the machine. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/crc32c.h"
@@ -26,7 +26,7 @@
  * Statuses and names
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Written out again on purpose: a number that changes in the header must be noticed. */
+/* Written out again on purpose, so that a changed number in the header fails. */
 static const struct {
     const char *name;
     int number;
@@ -206,7 +206,7 @@ END_TEST
  * CRC-32C
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Bit by bit, from the definition. */
+/* Computes the CRC bit by bit, from the definition. */
 static uint32_t crc_by_definition(const unsigned char *data, size_t size) {
     uint32_t crc = ~0u;
     for (size_t i = 0; i < size; i++) {
@@ -261,7 +261,7 @@ START_TEST(crc_of_every_short_length) {
 }
 END_TEST
 
-/* Around multiples of what the interleaved streams take at once, and any way of cutting the data in two. */
+/* Sizes around multiples of what the interleaved streams take at once, and every cut of the data in two. */
 START_TEST(crc_of_large_blocks) {
     unsigned char *data = random_bytes(CRC_LARGE);
     for (size_t blocks = 1; blocks <= 4; blocks++)
@@ -319,7 +319,7 @@ END_TEST
 
 typedef struct company {
     size_t there; /* atomic */
-    size_t deaf;  /* atomic: whom the program's signals do not reach, and those of a failing read do */
+    size_t deaf;  /* atomic: threads that the program's signals do not reach, though those of a failing read do */
 } company;
 
 static void wait_for_company(void *ctx, size_t from, size_t to) {
@@ -333,7 +333,7 @@ static void wait_for_company(void *ctx, size_t from, size_t to) {
         sched_yield();
 }
 
-/* Three that wait for one another would wait for ever, were they fewer at a time. */
+/* Three threads that wait for one another. With fewer at a time they would wait for ever. */
 START_TEST(crews_work_at_the_same_time) {
     company all = {0};
     sl_crew_run(3, 3, 1, wait_for_company, &all);
@@ -342,7 +342,7 @@ START_TEST(crews_work_at_the_same_time) {
 }
 END_TEST
 
-/* Every third number fails, but none below 10; the threads come upon them in any order. */
+/* Every third number fails, but none below 10. Threads reach the numbers in any order. */
 static void fail_some(void *ctx, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         size_t at = (i * 7919 + 5) % WORK;
@@ -424,7 +424,7 @@ START_TEST(failed_allocations_change_nothing) {
 }
 END_TEST
 
-/* A child of fork() takes over a lock that a thread of its parent holds, and nobody else does. */
+/* A forked child takes over a lock that a thread of its parent holds. Nobody else does. */
 START_TEST(a_child_takes_a_lock_over) {
     static sl_spin lock;
     int status;
@@ -501,7 +501,7 @@ START_TEST(progress_is_told_and_cancels) {
 }
 END_TEST
 
-/* SplitMix64's published first outputs for seed 1234567: files and graphs depend on the sequence staying as it is. */
+/* SplitMix64's published first outputs for seed 1234567. Files and graphs depend on this sequence. */
 START_TEST(random_numbers_are_pinned) {
     ck_assert_uint_eq(sl_random_at(1234567, 0), UINT64_C(6457827717110365317));
     ck_assert_uint_eq(sl_random_at(1234567, 1), UINT64_C(3203168211198807973));
@@ -543,7 +543,7 @@ START_TEST(the_machine_is_described) {
 }
 END_TEST
 
-/* CPUs that numactl or a container allows, which may be fewer than the machine's. */
+/* Counts CPUs that numactl or a container allows, which may be fewer than the machine's. */
 START_TEST(pinned_processors_are_counted) {
     cpu_set_t all, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);

@@ -1,5 +1,6 @@
-/* Hazard pointers: what a reader announces stays, whatever the writer does at which moment; what nobody announces is
- * freed. The linker wraps sl_hazard_announce, so that a test can replace the object just before and just after it. */
+/* Hazard pointers: an announced object stays, whatever the writer does at any moment; an object that nobody announces
+ * is freed. The linker wraps sl_hazard_announce, so that a test can replace the object just before and just after
+ * it. */
 #include "base/hazard.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -19,7 +20,7 @@ static fault_allocator memory;
 static sl_hazards hazards;
 static int made, freed; /* how many objects */
 
-/* The context is the allocator. */
+/* ctx is the allocator. */
 static void free_thing(const void *ctx, sl_guarded *object) {
     thing *t = (thing *)object;
     ck_assert_int_eq(t->state, SOUND);
@@ -28,7 +29,7 @@ static void free_thing(const void *ctx, sl_guarded *object) {
     sl_mem_free(ctx, t, sizeof *t);
 }
 
-static thing *make(void) {
+static thing *make_thing(void) {
     void *block;
     ck_assert_int_eq(sl_mem_alloc(&memory.allocator, sizeof(thing), &block), SL_OK);
     thing *t = block;
@@ -38,10 +39,10 @@ static thing *make(void) {
 }
 
 static void replace(void) {
-    sl_hazards_replace(&hazards, &make()->guarded);
+    sl_hazards_replace(&hazards, &make_thing()->guarded);
 }
 
-static sl_hazard *take(void) {
+static sl_hazard *take_hazard(void) {
     sl_hazard *hazard;
     ck_assert_int_eq(sl_hazards_take(&hazards, &hazard), SL_OK);
     return hazard;
@@ -65,7 +66,7 @@ static void tear_down(void) {
     ck_assert_uint_eq(memory.live_blocks, 0);
 }
 
-/* How many of the next announcements get a replacement and a collection just before them, and how many just after. */
+/* How many of the next announcements get a replacement and a collection just before them, or just after. */
 static struct { int before, after; } between;
 
 void __real_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object);
@@ -89,7 +90,7 @@ void __wrap_sl_hazard_announce(sl_hazard *hazard, const sl_guarded *object) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(what_is_announced_stays) {
-    sl_hazard *hazard = take();
+    sl_hazard *hazard = take_hazard();
     ck_assert_int_eq(protect(hazard), 0);
     for (int i = 1; i < 5; i++) {
         replace();
@@ -109,11 +110,11 @@ START_TEST(what_is_announced_stays) {
 }
 END_TEST
 
-/* Each reader keeps its own object, until the last of an object's readers is done. */
+/* Each reader keeps its own object. The object goes with its last reader. */
 START_TEST(each_reader_keeps_its_own) {
     sl_hazard *readers[6];
     for (int i = 0; i < 6; i++) {
-        readers[i] = take();
+        readers[i] = take_hazard();
         ck_assert_int_eq(protect(readers[i]), i / 2);
         if (i % 2) replace();
     }
@@ -131,11 +132,11 @@ START_TEST(each_reader_keeps_its_own) {
 }
 END_TEST
 
-/* A replacement between a reader's load and its announcement frees what the reader found: the reader must look again. A
- * replacement after the announcement must leave the object, and the reader may not go on with it either. */
+/* A replacement between a reader's load and its announcement frees the object that the reader loaded, so the reader
+ * must look again. A replacement after the announcement must leave the object, and the reader must look again too. */
 START_TEST(a_reader_looks_again) {
     int times = _i / 2, after = _i % 2;
-    sl_hazard *hazard = take();
+    sl_hazard *hazard = take_hazard();
     between.before = after ? 0 : times;
     between.after = after ? times : 0;
     ck_assert_int_eq(protect(hazard), times);
@@ -149,17 +150,17 @@ START_TEST(a_reader_looks_again) {
 }
 END_TEST
 
-/* As many hazards as there are readers at once, each of which has one alone. */
+/* There are as many hazards as readers at once, and each reader has one alone. */
 START_TEST(hazards_are_reused) {
-    sl_hazard *a = take(), *b = take();
+    sl_hazard *a = take_hazard(), *b = take_hazard();
     size_t blocks = memory.live_blocks;
     ck_assert_ptr_ne(a, b);
     ck_assert_uint_eq((uintptr_t)a % SL_CACHE_LINE, 0);
     for (int i = 0; i < 10; i++) {
         sl_hazard_give_back(a);
-        ck_assert_ptr_eq(take(), a);
+        ck_assert_ptr_eq(take_hazard(), a);
         sl_hazard_give_back(b);
-        ck_assert_ptr_eq(take(), b);
+        ck_assert_ptr_eq(take_hazard(), b);
     }
     ck_assert_uint_eq(memory.live_blocks, blocks);
     size_t calls = memory.calls;
@@ -170,7 +171,7 @@ START_TEST(hazards_are_reused) {
 END_TEST
 
 START_TEST(a_failing_allocation_is_passed_on) {
-    sl_hazard *first = take(), *second;
+    sl_hazard *first = take_hazard(), *second;
     memory.fail_at = memory.calls + 1;
     ck_assert_int_eq(sl_hazards_take(&hazards, &second), SL_ENOMEM);
     ck_assert_int_eq(protect(first), 0);
@@ -178,7 +179,7 @@ START_TEST(a_failing_allocation_is_passed_on) {
 }
 END_TEST
 
-/* Nothing was ever put in use. */
+/* No object was ever current. */
 START_TEST(an_empty_one_is_freed) {
     sl_hazards empty;
     sl_hazards_init(&empty, &memory.allocator, free_thing, &memory.allocator);
@@ -204,7 +205,7 @@ static int is_sound(const thing *t) {
     return __atomic_load_n(&t->state, __ATOMIC_RELAXED) == SOUND;
 }
 
-/* Uses objects until it is told to stop, and counts those that were freed under it and those older than the last. */
+/* Uses objects until it is stopped. Counts objects that were freed meanwhile, and objects older than the one before. */
 static void *read_on(void *ctx) {
     reader *me = ctx;
     sl_hazard *hazard = NULL;
@@ -259,7 +260,8 @@ START_TEST(readers_meet_no_freed_object) {
 }
 END_TEST
 
-/* A reader and a writer meet at one moment, over and over: the reader announces what the writer is replacing. */
+/* A reader and a writer meet at one moment, over and over: the reader announces the object that the writer is
+ * replacing. */
 typedef struct meeting {
     sl_hazards hazards;
     sl_hazard *hazard;
@@ -285,7 +287,7 @@ static void *meet(void *ctx) {
     }
 }
 
-/* The objects stay, so that nothing but the two loads and the two stores takes time. */
+/* The objects stay, so that only the two loads and the two stores take time. */
 static void keep(const void *ctx, sl_guarded *object) {
     (void)ctx;
     (void)object;
@@ -297,7 +299,7 @@ static int seconds_since(const struct timespec *start) {
     return (int)(now.tv_sec - start->tv_sec);
 }
 
-/* Runs one round. Returns whether the writer would have freed what the reader got. */
+/* Runs one round. Returns whether the writer would have freed the reader's object. */
 static int overlooks(meeting *m, long round, sl_guarded *objects) {
     sl_hazard_release(m->hazard);
     m->hazards.retired = NULL;
@@ -311,8 +313,8 @@ static int overlooks(meeting *m, long round, sl_guarded *objects) {
     return !kept && m->got != &objects[round % 2];
 }
 
-/* Holds only if the announcement and the second look keep their order. A processor whose reader's load overtakes
- * its store overlooks the announcement in a few rounds of a hundred thousand. */
+/* Holds only if the announcement and the second look keep their order. If a processor's load overtakes its store, the
+ * writer misses the announcement in a few rounds of a hundred thousand. */
 START_TEST(no_announcement_is_overlooked) {
     sl_guarded objects[2];
     meeting m = {.begun = 0};

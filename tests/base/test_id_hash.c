@@ -1,5 +1,5 @@
-/* The seed of ids' places: one in a process and its children, another in the next process, and drawn without the
- * system's random numbers too. */
+/* The seed of hashed ids: one for a process and its children, another in the next process, drawn without the system's
+ * random numbers too. */
 #define _GNU_SOURCE
 #include "base/id_hash.h"
 #include "tests/support/check_main.h"
@@ -20,7 +20,7 @@ ssize_t __wrap_getrandom(void *out, size_t size, unsigned flags) {
     return -1;
 }
 
-/* The seed of a child of this process. */
+/* Returns the seed that a child of this process sees. */
 static uint64_t seed_of_child(void) {
     uint64_t seed = 0;
     int ends[2], status;
@@ -41,7 +41,7 @@ static uint64_t seed_of_child(void) {
 
 START_TEST(each_process_has_a_seed) {
     refuses = _i;
-    /* Children that draw are processes of their own: this one has not drawn. */
+    /* Children that draw have seeds of their own, since this process has not drawn. */
     const uint64_t first = seed_of_child(), second = seed_of_child();
     ck_assert(first && second && first != second);
     const uint64_t mine = sl_id_seed();

@@ -1,5 +1,5 @@
-/* Large arrays are asked for in huge pages, in memory and in mapped files, and a caller's allocator is left alone. The
- * tests look at the advice that is given. The system decides what it grants. */
+/* The library asks for huge pages for large arrays, in memory and in mapped files, and leaves a caller's allocator
+ * alone. The tests look at the advice it gives. The system decides what it grants. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/system.h"
@@ -17,7 +17,7 @@
 #define LARGE (3 * SL_HUGE_PAGE + 12345)
 
 /* Returns the flags of the mapping that holds the address, as /proc/self/smaps writes them: " rd wr mr hg ". Returns 0
- * where the system does not tell. */
+ * if the system does not show them. */
 static int flags_of(const void *address, char *flags, size_t size) {
     char line[512];
     int within = 0, told = 0;
@@ -61,7 +61,7 @@ START_TEST(a_callers_memory_is_left_alone) {
 }
 END_TEST
 
-/* The file of so many bytes, mapped; whether its mapping has the flag. */
+/* Maps a file of this size, and returns whether its mapping has the flag. */
 static int mapped_with(size_t size, sl_place place, const char *flag) {
     sl_allocator allocator = sl_allocator_of(NULL);
     scratch s;
@@ -89,7 +89,7 @@ START_TEST(mapped_files) {
 }
 END_TEST
 
-/* How a save writes, as its file operations see it. */
+/* Counts how a save writes, seen from its file operations. */
 typedef struct writes {
     uint64_t at;
     size_t whole, across; /* aligned huge pages written at once; writes that touch two */

@@ -1,4 +1,4 @@
-/* The mounts of this process, and its control groups in made trees of files. */
+/* The mounts of this process, and its control groups, in made trees of files. */
 #define _GNU_SOURCE
 #include "base/cgroup.h"
 #include "base/mounts.h"
@@ -57,7 +57,7 @@ END_TEST
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Writes a file of the tree, and makes its folders. */
-static void put(const char *name, const char *text) {
+static void put_file(const char *name, const char *text) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s%s", place.folder, name);
     for (char *at = path + strlen(place.folder) + 1; (at = strchr(at, '/')); at++) {
@@ -71,7 +71,7 @@ static void put(const char *name, const char *text) {
 static void limit(const char *folder, const char *file, const char *text) {
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s/%s", folder, file);
-    put(name, text);
+    put_file(name, text);
 }
 
 static void limit2(const char *folder, const char *text) {
@@ -83,11 +83,11 @@ static void limit1(const char *folder, const char *text) {
 }
 
 static void mounts(const char *text) {
-    put("/proc/self/mountinfo", text);
+    put_file("/proc/self/mountinfo", text);
 }
 
 static void groups(const char *text) {
-    put("/proc/self/cgroup", text);
+    put_file("/proc/self/cgroup", text);
 }
 
 static void expect(uint64_t memory) {
@@ -110,7 +110,7 @@ START_TEST(no_groups_no_limit) {
 }
 END_TEST
 
-/* systemd's MemoryMax= of a service or a scope, and of the slices that hold it: the smallest counts, at any height. */
+/* systemd's MemoryMax= of a service or a scope, and of the slices around it: the smallest counts, at any height. */
 START_TEST(the_smallest_limit_on_the_path) {
     static const char *const folders[] = {"/sys/fs/cgroup/user.slice/user-1000.slice/run-5.scope",
                                           "/sys/fs/cgroup/user.slice/user-1000.slice", "/sys/fs/cgroup/user.slice",
@@ -147,7 +147,7 @@ START_TEST(version_1_has_a_tree_for_memory) {
 }
 END_TEST
 
-/* A container without a namespace of groups sees the host's path, and a mount of its own group. */
+/* In a container with a namespace of groups, paths start at its own group, and its process may be outside. */
 START_TEST(the_mount_shows_a_part_of_the_tree) {
     groups("4:memory:/docker/5a/inner/most\n");
     mounts("33 31 0:32 /docker/5a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
@@ -157,13 +157,13 @@ START_TEST(the_mount_shows_a_part_of_the_tree) {
     expect(400000000);
     groups("4:memory:/docker/5a\n");
     expect(500000000);
-    /* Not a group of that name's beginning. */
+    /* A name that begins with the group's name is another group. */
     groups("4:memory:/docker/5ab/inner\n");
     expect(NONE);
 }
 END_TEST
 
-/* A mount of other groups has their limits, wherever it is. Below it, a folder may have the name of this group. */
+/* A mount of other groups shows their limits, wherever it is. A folder below it may have this group's name. */
 START_TEST(mounts_of_other_groups_do_not_count) {
     static const char *const others[] = {"/other", "/own/below", "/ow", "/own.slice", "/..own"};
     char text[512];
@@ -211,7 +211,7 @@ START_TEST(what_is_there_counts) {
     expect(600000000);
     limit1("/sys/fs/cgroup/memory/a", "500000000\n");
     expect(500000000);
-    /* A group whose folder is gone, and one of a deep path. */
+    /* A group whose folder is gone, and a group with a deep path. */
     char deep[3000] = "0::";
     while (strlen(deep) < 2900)
         strcat(deep, "/group");

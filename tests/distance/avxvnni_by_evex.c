@@ -1,5 +1,5 @@
-/* The avxvnni tier by AVX-512VL's form of vpdpbusd and vpdpwssd, which mean the same. So machines that have AVX-512 and
- * not AVX-VNNI test the tier's logic. */
+/* The avxvnni tier with AVX-512VL's form of vpdpbusd and vpdpwssd, which means the same. So machines with AVX-512 and
+ * without AVX-VNNI test the tier's logic. */
 #define LANE_TABLE  kernels_avxvnni_by_evex
 #define LANE_DPBUSD _mm256_dpbusd_epi32
 #define LANE_DPWSSD _mm256_dpwssd_epi32

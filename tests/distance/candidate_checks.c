@@ -1,4 +1,5 @@
-/* The kernels of a walk's candidates, against a plain list of all that was offered; and the kernels of codes. */
+/* Compares the kernels of a walk's candidates with a plain list of all candidates offered, and checks the kernels of
+ * codes. */
 #include "distance/levels.h"
 #include "tests/distance/kernel_values.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From MANY on tiers look for the best in other ways. */
+/* With more than MANY candidates, tiers find the best in other ways. */
 enum { ROOM = 16000, MANY = 10000, BEHIND = 32 };
 
 typedef struct plain {
@@ -18,7 +19,7 @@ typedef struct plain {
     float near[SL_BEST_SCORES]; /* of all that was ever admitted */
 } plain;
 
-/* Arrays that end before a page that cannot be touched. */
+/* Arrays that end before a page that no one may touch. */
 typedef struct arrays {
     guarded memory[5];
     sl_candidates all;
@@ -28,7 +29,7 @@ static float *array_of(guarded *memory, size_t n) {
     *memory = guarded_new(n * sizeof(float));
     float *at = (float *)(void *)memory->end - n;
     for (size_t i = 0; i < n; i++)
-        at[i] = 7; /* what another walk has left */
+        at[i] = 7; /* left by another walk */
     return at;
 }
 
@@ -96,7 +97,7 @@ static void take_best(const sl_kernels *kernels, plain *want, sl_candidates *all
            want->count);
 }
 
-/* The best are left, in the order they were in; then the list follows what the kernel chose among equals. */
+/* The best stay, in their order. Then the list follows what the kernel chose among equals. */
 static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all, uint32_t wanted, check_count *count) {
     uint32_t most = wanted + (uint32_t)(random_bits() % 3 * wanted / 4);
     static float sorted[ROOM];
@@ -165,7 +166,7 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
         guarded_free(&a.memory[i]);
 }
 
-void check_take_byte(const sl_kernels *kernels, check_count *count) {
+void check_split_byte(const sl_kernels *kernels, check_count *count) {
     enum { MOST = 600 };
     static const float scales[] = {1, 1e-30f, 1e30f, 1e-44f, 0, INFINITY, NAN};
     for (size_t n = 1; n <= MOST; n += n < 70 ? 1 : 53)
@@ -194,7 +195,7 @@ void check_take_byte(const sl_kernels *kernels, check_count *count) {
         }
 }
 
-/* The bits are those of plain additions in sixteen lanes, on every tier. */
+/* Every tier has the bits of plain additions in sixteen lanes. */
 void check_level_sums(const sl_kernels *kernels, check_count *count) {
     enum { MOST = 600, LANES = 16, BLOCK = 256 };
     for (size_t n = 1; n <= MOST; n += n < 70 ? 1 : 53) {

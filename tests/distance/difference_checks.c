@@ -11,7 +11,7 @@ static const size_t dims[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17,  
                               32, 33, 47, 64, 65, 100, 127, 128, 129, 300, 2049};
 enum { DIMS = sizeof dims / sizeof *dims };
 
-/* Rows and queries that lie about one point. Behind the elements of a row lies anything that is finite. */
+/* Rows and queries near one point. Any finite numbers lie behind the elements of a row. */
 typedef struct scene {
     sl_codes codes;
     size_t dim, count;
@@ -24,7 +24,7 @@ static size_t element_of(sl_codes codes) {
     return codes == SL_CODES_F32 ? sizeof(float) : sizeof(int16_t);
 }
 
-/* An element near `about`; of I16 vectors anything, ends of the numbers now and then. */
+/* Draws an element near `about`; for I16 vectors any number, sometimes an extreme one. */
 static void put_element(const scene *s, uint8_t *at, float about) {
     if (s->codes == SL_CODES_F32) {
         float value = about + random_float();
@@ -119,8 +119,7 @@ typedef struct tiling {
     sl_scan scans[QUERIES];
 } tiling;
 
-/* Each row that scores above the least is found once, with its score; rows about the least may be rounded either way.
- */
+/* Finds each row that scores above the least once, with its score. Rounding decides about rows close to the least. */
 static size_t count_wrong(const scene *s, const sl_scan *scan, size_t q, uint32_t first) {
     size_t wrong = 0, at = 0;
     for (uint32_t row = first; row < first + scan->rows; row++) {

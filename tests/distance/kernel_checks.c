@@ -55,7 +55,7 @@ static int32_t get_integer(const integer_type *type, const uint8_t *at, size_t i
     return half;
 }
 
-/* Value patterns: what wraps, saturates or overflows where a kernel is wrong. */
+/* Value patterns that make wrong kernels wrap, saturate or overflow. */
 enum { RANDOM, BOTH_LEAST, BOTH_MOST, LEAST_MOST, MOST_LEAST, ALTERNATING, EXTREMES, PATTERNS };
 
 static int32_t pattern_value(const integer_type *type, int pattern, int second, size_t i) {
@@ -70,7 +70,7 @@ static int32_t pattern_value(const integer_type *type, int pattern, int second, 
         return second ? type->most : type->least;
     case MOST_LEAST:
         return second ? type->least : type->most;
-    /* Neighbouring products of one sign: what vpmaddubsw saturates. */
+    /* Neighbouring products of one sign, which make vpmaddubsw saturate. */
     case ALTERNATING:
         return i & 1 ? type->most : type->least;
     case EXTREMES: {
@@ -153,7 +153,7 @@ void check_pairs(const sl_kernels *kernels, check_count *count) {
 #define ROW_COUNT 23u
 #define MAX_IDS   40u
 
-/* An array of rows and its query. A guard page follows the rows, after the step that may be read behind them. */
+/* An array of rows and its query. A guard page follows the readable step behind the rows. */
 typedef struct scene {
     sl_codes codes;
     size_t dim, count;
@@ -162,7 +162,7 @@ typedef struct scene {
     guarded memory, query_memory, id_memory;
 } scene;
 
-/* Bytes of a row's codes. */
+/* Returns the bytes of a row's codes. */
 static size_t codes_size(sl_codes codes, size_t dim) {
     if (codes == SL_CODES_I4) return (dim + 1) / 2;
     return dim * (codes == SL_CODES_I8 ? 1 : codes == SL_CODES_I16 ? 2 : 4);
@@ -190,7 +190,7 @@ static float get_float(const uint8_t *at) {
     return value;
 }
 
-/* The first half of an I4 row's elements lies in the lower halves of the bytes, and twice each counts. */
+/* The first half of an I4 row's elements lies in the lower halves of the bytes. Each counts twice. */
 static int32_t row_value(const scene *s, const uint8_t *row, size_t i) {
     size_t half = (s->dim + 1) / 2;
     if (s->codes != SL_CODES_I4) return get_integer(row_type(s), row, i);
@@ -207,7 +207,7 @@ static void put_row_value(const scene *s, uint8_t *row, size_t i, int32_t value)
         row[i - half] = (uint8_t)((row[i - half] & 15) | value << 4);
 }
 
-/* Place of an element of the query. */
+/* Returns the place of an element of the query. */
 static size_t query_place(const scene *s, size_t i) {
     size_t half = (s->dim + 1) / 2;
     return s->codes != SL_CODES_I4 || i < half ? i : s->rows.width + i - half;
@@ -217,7 +217,7 @@ static int32_t query_value(const scene *s, size_t i) {
     return get_integer(query_type(s), s->query.code, query_place(s, i));
 }
 
-/* Behind the codes lies anything, but for F32 rows, where it is finite. */
+/* Any bytes lie behind the codes; F32 rows are finite there. */
 static void fill_rows(scene *s, int pattern) {
     uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
     s->rows.base = base;
@@ -279,7 +279,7 @@ static void scene_free(scene *s) {
     guarded_free(&s->id_memory);
 }
 
-/* The score and how far from it a float kernel may be. Integer codes: not at all. */
+/* The score, and how far a float kernel may be from it. Integer codes are exact. */
 static float reference_score(const scene *s, uint32_t id, double *bound) {
     const uint8_t *row = s->rows.base + (size_t)id * s->rows.pitch;
     float factor = get_float(row + s->rows.factor);
@@ -348,7 +348,7 @@ void check_scores(const sl_kernels *kernels, sl_codes codes, check_count *count)
 #define SCANS     35u
 #define SCAN_ROOM (2 * SL_TILE_ROWS + 16)
 
-/* Rows of a scene, and room for what its queries find among them. */
+/* Rows of a scene, and room for the hits of its queries. */
 typedef struct tiling {
     scene scene;
     sl_tile tile;
@@ -360,8 +360,7 @@ typedef struct tiling {
     uint32_t ids[SCANS][SCAN_ROOM];
 } tiling;
 
-/* A query of the scene, and its elements in a tile's order. The order's elements are zero behind the query's, up to a
- * multiple of 64. */
+/* Makes a query of the scene, and its elements in a tile's order, zero behind the query's up to a multiple of 64. */
 static void fill_query(tiling *t, size_t q) {
     scene *s = &t->scene;
     size_t bytes = 4 * sl_tile_steps(s->codes, s->dim), half = bytes / 2, room = (bytes + 63) / 64 * 64;
@@ -384,7 +383,7 @@ static void fill_query(tiling *t, size_t q) {
     t->scans[q].query.code = ordered;
 }
 
-/* Some factors and biases are no numbers, or endless, as in a damaged file. */
+/* Some factors and biases are NaN or infinite, as in a damaged file. */
 static void spoil_rows(const scene *s) {
     static const float bad[] = {NAN, INFINITY, -INFINITY, FLT_MAX, 0};
     uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
@@ -392,7 +391,7 @@ static void spoil_rows(const scene *s) {
         put_float(base + r * s->rows.pitch + (s->rows.bias && r % 2 ? s->rows.bias : s->rows.factor), bad[r % 5]);
 }
 
-/* Some rows are as large as they can be, so that sums are, beside the query that is as small as it can be. */
+/* Some rows are as large as they can be, and the query as small as it can be, so that sums are extreme. */
 static void raise_rows(const scene *s) {
     uint8_t *base = s->memory.end - SL_ROW_STEP - s->count * s->rows.pitch;
     for (size_t r = 0; r < s->count; r += 5)
@@ -426,7 +425,7 @@ static void tiling_free(tiling *t) {
     free(t);
 }
 
-/* Rows that one query found, of those that it looks at, are those of the tier's own scores, in order. */
+/* A query's hits, among the rows it scans, are those of the tier's own scores, in order. */
 static void check_found(const sl_kernels *kernels, const tiling *t, size_t q, uint32_t first, check_count *count) {
     const scene *s = &t->scene;
     const sl_scan *scan = &t->scans[q];
@@ -473,7 +472,7 @@ void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count) 
         return;
     }
     for (size_t d = 0; d < DIM_COUNT && dim_at(d) <= 2049; d++) {
-        /* Tiles of every size at some dims, full and ragged ones at all; the last rows of the array each time. */
+        /* Tiles of every size at some dims, full and ragged tiles at all dims; the last rows of the array each time. */
         size_t step = d % 16 == 3 ? 1 : 85;
         for (size_t rows = 1; rows <= SL_TILE_ROWS; rows += step) {
             tiling *t = tiling_new(codes, dim_at(d), rows + 3, (int)(rows % 3), (int)((d + rows / 3) % 2));
@@ -489,7 +488,7 @@ void check_tiles(const sl_kernels *kernels, sl_codes codes, check_count *count) 
     }
 }
 
-/* Scores that halving a range does not like: equal ones, two values, one far from the others, ends of the numbers. */
+/* Scores that are hard for halving a range: equal ones, two values, one far from the others, extreme numbers. */
 enum { ANY, EQUAL, TWO, ONE_FAR, LARGE, ENDLESS, ALL_ENDLESS, TINY, KINDS };
 
 static float score_of_kind(int kind, size_t i, size_t n) {
@@ -513,7 +512,7 @@ static float score_of_kind(int kind, size_t i, size_t n) {
     }
 }
 
-/* The `keep` best are left, each under its number. Later rows worse than the worst of these are not taken. */
+/* Keeps the `keep` best, each with its number. Later rows worse than the worst of these are not taken. */
 static void check_best_of(const sl_kernels *kernels, int kind, uint32_t n, uint32_t keep, int exact,
                           check_count *count) {
     enum { MOST = 4096 };
@@ -619,8 +618,8 @@ void check_far_rows(const sl_kernels *kernels, check_count *count) {
 
 #define MOST_LINKS 80u
 
-/* Lists: of different ids; ended; with an id that is too large, or many, before the end; with an id twice. Half are
- * seen already. */
+/* Lists of different ids; ended lists; with one id or many that are too large before the end; with an id twice. Half of
+ * the ids are seen already. */
 enum { FULL, ENDED, TOO_LARGE, LARGE_AND_ENDED, TWICE, LISTS };
 
 static void fill_links(uint32_t *links, size_t degree, uint32_t count, int kind) {
@@ -703,7 +702,7 @@ static void fill_refine(sl_refine type, uint8_t *row, float *query, size_t dim) 
     }
 }
 
-/* A sum over a vector, beside the true one and that of the terms' magnitudes. */
+/* A kernel's sum over a vector, the true sum, and the sum of the terms' magnitudes. */
 typedef struct float_sum {
     const char *name; /* of the kernel */
     float value;
@@ -754,7 +753,7 @@ void check_refine(const sl_kernels *kernels, sl_refine type, check_count *count)
  * Conversions
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A 16-bit float by its definition. */
+/* Returns a 16-bit float by its definition. */
 static double half_value(uint32_t half, int exponent_bits) {
     int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
     int exponent = (int)(half >> fraction_bits & ((1u << exponent_bits) - 1));
@@ -789,8 +788,8 @@ static void check_half(sl_dtype dtype, uint16_t half, check_count *count) {
            converted(dtype, value));
 }
 
-/* Half way between two neighbours goes to the even one, anything else to the nearer. The one above the largest finite
- * value stands where the next power of two would. */
+/* A value half way between two neighbours rounds to the even one, any other to the nearer. The neighbour above the
+ * largest finite value is the next power of two. */
 static void check_rounding(sl_dtype dtype, uint16_t half, check_count *count) {
     int exponent_bits = dtype == SL_F16 ? 5 : 8;
     uint16_t above = (uint16_t)(half + 1);

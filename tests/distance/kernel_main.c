@@ -1,11 +1,11 @@
-/* The checks of the kernels as a program of their own, for a machine (or an emulated one) without a test library.
- * Exit 0: all passed; 1: some failed; 77: the tier asked for is not there. */
+/* Runs the checks of the kernels as a program, for a real or emulated machine without a test library. Exit 0: all
+ * passed; 1: some failed; 77: the tier asked for is missing. */
 #include "tests/distance/kernel_checks.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void run(const sl_kernels *kernels, check_count *count) {
+static void run_checks(const sl_kernels *kernels, check_count *count) {
     check_pairs(kernels, count);
     for (int codes = SL_CODES_I8; codes <= SL_CODES_I4; codes++)
         check_scores(kernels, (sl_codes)codes, count);
@@ -16,7 +16,7 @@ static void run(const sl_kernels *kernels, check_count *count) {
     check_tiles(kernels, SL_CODES_I8, count);
     check_tiles(kernels, SL_CODES_I4, count);
     check_best(kernels, count);
-    check_take_byte(kernels, count);
+    check_split_byte(kernels, count);
     check_level_sums(kernels, count);
     check_sign_bytes(kernels, count);
     check_refine(kernels, SL_REFINE_F32, count);
@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
         const sl_kernels *kernels = sl_kernels_of((sl_isa)isa);
         if (!kernels || (argc > 1 && strcmp(argv[1], sl_isa_name(kernels->isa)) != 0)) continue;
         printf("%s\n", sl_isa_name(kernels->isa));
-        run(kernels, &count);
+        run_checks(kernels, &count);
         seen++;
     }
     if (!seen) {

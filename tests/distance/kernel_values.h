@@ -4,19 +4,19 @@
 
 #include "tests/distance/kernel_checks.h"
 
-/* Counts what holds and what does not; of the latter the first is written down. */
+/* Counts checks that hold and checks that fail, and notes the first failure. */
 void expect(check_count *count, int holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 uint64_t random_bits(void);
 /* From -1 to 1. */
 float random_float(void);
-/* Now and then an end of the numbers, or none. */
+/* Returns a number, sometimes an extreme one or none at all. */
 float any_score(void);
 
 /* For qsort: the greatest first. */
 int falling(const void *a, const void *b);
 
-/* Memory whose last byte lies before a page that cannot be touched. */
+/* Allocates memory whose last byte lies before a page that no one may touch. */
 typedef struct guarded {
     uint8_t *base, *end;
     size_t mapped;

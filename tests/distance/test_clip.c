@@ -19,7 +19,7 @@ static const size_t dims[] = {1, 2, 3, 16, 65, 100, 112, 257, 300};
 
 static uint64_t counter;
 
-/* About normal, with some elements that are much larger. */
+/* Draws roughly normal elements, some of them much larger. */
 static void heavy_vector(size_t dim, float *x) {
     for (size_t i = 0; i < dim; i++) {
         double sum = -6;
@@ -74,7 +74,7 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* The magnitude that round(share * n) others exceed. */
+/* Returns the magnitude that round(share * n) others exceed. */
 static float sorted_quantile(const float *x, size_t n, double share) {
     float magnitudes[MAX_DIM];
     for (size_t i = 0; i < n; i++)
@@ -120,7 +120,7 @@ static double error_of(sl_codes codes, const float *x, size_t n, const void *out
     return sum;
 }
 
-/* The codes of a unit, by their definition. */
+/* Returns the codes of a unit, by their definition. */
 static double error_at(const float *x, size_t n, float unit, double levels) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -153,7 +153,7 @@ START_TEST(clipped_codes_are_near_and_within) {
 }
 END_TEST
 
-/* The least of the ten errors; never above that of the largest magnitude, and below for one vector in ten. */
+/* The least of the ten errors is never above the largest magnitude's, and below it for one vector in ten. */
 START_TEST(mse_takes_the_least_of_ten) {
     static const sl_codes kinds[] = {SL_CODES_I8, SL_CODES_I16};
     float x[MAX_DIM];
@@ -195,7 +195,7 @@ static double error4(const sl_codec *codec, const float *x, float *factor) {
     return sum;
 }
 
-/* The own clip has the least error. A share beyond makes the step finer. */
+/* The codes' own clip has the least error. A share beyond makes the step finer. */
 START_TEST(clips_of_four_bits) {
     float x[MAX_DIM], factor;
     size_t finer = 0;
@@ -231,7 +231,7 @@ static float own_distance(const sl_codec *codec, const float *x) {
     return codec->metric == SL_METRIC_L2 ? (norm2 - 2 * score) / norm2 : 1 - score;
 }
 
-/* Row and query are clipped alike. */
+/* Rows and queries are clipped alike. */
 START_TEST(a_vector_is_at_its_own_row) {
     static const sl_codes kinds[] = {SL_CODES_I8, SL_CODES_I16};
     float x[MAX_DIM];

@@ -1,4 +1,4 @@
-/* Coarse rows: the projection they come from, what their scores are, and which true neighbours they put in front. */
+/* Coarse rows: their projection, their scores, and the true neighbours they put in front. */
 #include "base/cpu.h"
 #include "distance/codec/coarse.h"
 #include "distance/codec/encode.h"
@@ -13,7 +13,7 @@
 
 enum { MOST = 3000 };
 
-/* Vectors as they are learned from, and a projection of them. */
+/* Vectors to learn from, and a projection of them. */
 typedef struct learned {
     sl_coarse coarse;
     const float *vectors;
@@ -65,7 +65,7 @@ static double dot(const float *a, const float *b, size_t dim) {
     return sum;
 }
 
-/* But for what 8 bits take away. */
+/* Equal but for what 8 bits lose. */
 static void check_orthonormal(const learned *l) {
     size_t dim = l->coarse.matrix.dim;
     float *rows = matrix_of(l);
@@ -99,8 +99,7 @@ START_TEST(geometry_of_rows) {
 }
 END_TEST
 
-/* Whatever there is to learn from: one vector, copies, zero, elements that never change, the longest and the shortest.
- */
+/* Learns from any vectors: one, copies, zero, elements that never change, the longest and the shortest. */
 START_TEST(every_projection_is_orthonormal) {
     static const size_t dims[] = {1, 2, 9, 112, 130, 250}, counts[] = {1, 2, 60, 700};
     static const double scales[] = {1, 0, 1e16, 1e-17};
@@ -121,7 +120,7 @@ START_TEST(every_projection_is_orthonormal) {
 }
 END_TEST
 
-/* Longer than products of elements are made for: fewer vectors than the projection has rows, and more. */
+/* Vectors too long for products of elements: fewer vectors than the projection has rows, and more. */
 START_TEST(long_vectors) {
     enum { LONG = 2100 };
     static const size_t counts[] = {40, 500};
@@ -129,7 +128,7 @@ START_TEST(long_vectors) {
     learned l = learned_make(LONG, SL_METRIC_L2, x, counts[_i], 2);
     check_orthonormal(&l);
     float *rows = matrix_of(&l), *own = malloc(LONG * sizeof *own);
-    /* Vectors of few directions are all in it. */
+    /* The projection holds vectors of few directions whole. */
     double kept = 0, all = 0;
     for (size_t i = 0; i < counts[_i]; i++) {
         for (size_t k = 0; k < LONG; k++)
@@ -158,7 +157,7 @@ START_TEST(threads_change_nothing) {
 }
 END_TEST
 
-/* Rows of n vectors, and what a query scores them; true scores too. */
+/* Rows of n vectors, and a query's scores of them; true scores too. */
 typedef struct ground {
     learned l;
     uint8_t *rows;
@@ -212,7 +211,7 @@ static void check_scores(size_t dim, sl_metric metric) {
         double mean = 0;
         double wanted[N];
         for (size_t i = 0; i < N; i++) {
-            /* In the terms of a walk's scores, moved to where the origin is. */
+            /* Scores in the terms of a walk, moved to the origin. */
             ck_ok(sl_score(metric, SL_F32, query, x + i * dim, dim, &wanted[i]));
             if (metric == SL_METRIC_L2) wanted[i] *= -0.5;
             if (metric == SL_METRIC_COSINE) wanted[i] -= 1;
@@ -242,7 +241,7 @@ START_TEST(scores_are_near_the_true_ones) {
 }
 END_TEST
 
-/* Rows and queries are finite whatever the lengths, and where a damaged file brings what is not a number. */
+/* Rows and queries are finite at any lengths, and for a damaged file that brings NaN. */
 START_TEST(extremes_stay_finite) {
     static const float values[] = {0, 1e-17f, 1e-3f, 1e18f, -1e18f, INFINITY, NAN};
     enum { DIM = 130, N = 50 };
@@ -269,7 +268,7 @@ START_TEST(extremes_stay_finite) {
 }
 END_TEST
 
-static int run(void) {
+static int run_suite(void) {
     TCase *projections = tcase_create("projections");
     tcase_add_test(projections, geometry_of_rows);
     tcase_add_loop_test(projections, every_projection_is_orthonormal, 0, 6);
@@ -287,5 +286,5 @@ int main(void) {
         printf("skipped: this machine lacks %s\n", sl_isa_name(sl_cpu_cap()));
         return 77;
     }
-    return run();
+    return run_suite();
 }

@@ -75,7 +75,7 @@ static void set_free(set *s) {
     free(s);
 }
 
-/* The kernels' score in the public terms of its metric. */
+/* Returns the kernels' score in the public terms of its metric. */
 static double score_of(const set *s, const sl_query_code *query, float norm2, uint32_t row) {
     float score;
     sl_kernels_best()->score[s->codec.codes](&s->codec.rows, query, &row, 1, 0, &score);
@@ -90,7 +90,7 @@ static double double_dot(const float *a, const float *b, size_t dim) {
     return sum;
 }
 
-/* The metric's score of two decoded vectors, and the size of the terms it is made of. */
+/* Returns the metric's score of two decoded vectors, and the size of its terms. */
 static double true_score(sl_metric metric, const float *a, const float *b, size_t dim, double *size) {
     double ab = double_dot(a, b, dim), aa = double_dot(a, a, dim), bb = double_dot(b, b, dim);
     *size = metric == SL_METRIC_COSINE ? 1 : metric == SL_METRIC_IP ? sqrt(aa * bb) : aa + bb;
@@ -243,7 +243,7 @@ START_TEST(native_elements_come_back) {
 }
 END_TEST
 
-/* Off by at most half a unit, max|x| / 127 / 2, in each element, whatever the others' lengths. */
+/* Each element is off by at most half a unit, max|x| / 127 / 2, whatever the others' lengths. */
 static void check_precision(sl_codes codes, sl_metric metric, double norm) {
     sl_codec c;
     ck_assert_int_eq(sl_codec_init(&c, 100, metric, SL_F32, codes), SL_OK);
@@ -261,7 +261,7 @@ static void check_precision(sl_codes codes, sl_metric metric, double norm) {
         off2 += off * off;
     }
     double levels = codes == SL_CODES_I8 ? 127 : 32767;
-    /* Under cosine the row keeps the vector's length, for which all its elements give way a little. */
+    /* Under cosine the row keeps the vector's length, and all its elements change a little for that. */
     double slack = metric == SL_METRIC_COSINE ? 1.5 : 1.01;
     ck_assert_double_le(largest_off, slack * most / levels / 2);
     double relative = sqrt(off2 / double_dot(x, x, 100));
@@ -295,7 +295,7 @@ START_TEST(f32_rows_are_the_vectors) {
 }
 END_TEST
 
-/* A residual is at most some half a unit, of which BF16 keeps 8 bits. */
+/* A residual is at most about half a unit, and BF16 keeps 8 bits of it. */
 START_TEST(residuals_add_eight_bits) {
     for (int kind = 0; kind < 2; kind++)
         for (int metric = 0; metric < 3; metric++)
@@ -333,14 +333,14 @@ END_TEST
  * Scores over rows
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* The kernels see decoded rows and a decoded query: their score is the metric of those two. */
+/* The kernels see decoded rows and a decoded query, so their score is the metric of those two. */
 static void check_query(const set *s, const float *decoded_query, const sl_query_code *query, float norm2) {
     float decoded[MAX_DIM];
     for (uint32_t r = 0; r < ROW_COUNT; r++) {
         double size;
         sl_decode_row(&s->codec, s->rows + r * s->codec.rows.pitch, decoded);
         double wanted = true_score(s->codec.metric, decoded, decoded_query, s->dim, &size);
-        /* U8 is scored in terms of x - 128, which may be longer than x. */
+        /* U8 is scored as x - 128, which may be longer than x. */
         if (s->dtype == SL_U8) size = s->codec.metric == SL_METRIC_COSINE ? 4 : 40000.0 * (double)s->dim;
         double bound = ((double)s->dim + 8) * 0x1p-22 * size;
         if (s->codec.metric == SL_METRIC_COSINE && s->dtype == SL_U8) bound *= 128;
@@ -357,7 +357,7 @@ static void check_scores_of(int kind, sl_metric metric, size_t dim) {
         const uint8_t *row = s->rows + q * s->codec.rows.pitch;
         sl_decode_row(&s->codec, row, decoded);
 
-        /* A vector as a query and its own row as a query are the same query. */
+        /* A vector encoded as a query equals its own row made a query. */
         sl_encode_query(&s->codec, s->vectors[q], s->dtype, buffer, floats, &query, &norm2);
         check_query(s, decoded, &query, norm2);
         float given[MAX_DIM];
@@ -372,7 +372,7 @@ static void check_scores_of(int kind, sl_metric metric, size_t dim) {
         true_score(metric, decoded, decoded, dim, &size);
         if (s->dtype == SL_U8) size = 40000.0 * (double)dim;
         ck_assert_double_eq_tol(self, first, 1e-5 * size);
-        /* A vector's score against itself is known. */
+        /* A vector's score with itself is known. */
         double known = metric == SL_METRIC_L2 ? 0 : (double)norm2;
         ck_assert_double_eq_tol(self, known, 1e-5 * size);
     }
@@ -387,7 +387,7 @@ START_TEST(scores_are_those_of_the_decoded_vectors) {
 }
 END_TEST
 
-/* Sums below 2^24 are exact in a float, so that 8-bit scores of short vectors are, integers and all. */
+/* Sums below 2^24 are exact in a float, so 8-bit scores of short vectors are exact too. */
 START_TEST(native_scores_are_exact_integers) {
     static const sl_metric metrics[] = {SL_METRIC_IP, SL_METRIC_L2};
     for (int kind = 5; kind < 7; kind++)
@@ -438,7 +438,7 @@ START_TEST(extreme_lengths_stay_finite) {
 }
 END_TEST
 
-static int run(void) {
+static int run_suite(void) {
     TCase *rows = tcase_create("rows");
     tcase_add_test(rows, geometry_of_rows);
     tcase_add_test(rows, init_refuses);
@@ -463,5 +463,5 @@ int main(void) {
         printf("skipped: this machine lacks %s\n", sl_isa_name(sl_cpu_cap()));
         return 77;
     }
-    return run();
+    return run_suite();
 }

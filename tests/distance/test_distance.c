@@ -1,4 +1,4 @@
-/* Kernels of every tier against plain loops, the choice of a tier, conversions, and the public score. */
+/* Every tier's kernels against plain loops, the choice of a tier, conversions, and the public score. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 #include "base/random.h"
@@ -16,7 +16,7 @@
 
 static const char *program;
 
-/* The tiers under test: all this machine has, or scalar and the one that SHORTLIST_MAX_ISA names. */
+/* The tiers under test: all that this machine has, or scalar and the one that SHORTLIST_MAX_ISA names. */
 static const sl_kernels *tiers[SL_ISA_COUNT + 1];
 static int tier_count;
 
@@ -95,7 +95,7 @@ END_TEST
 
 START_TEST(queries_become_bytes) {
     check_count count = {0};
-    check_take_byte(tiers[_i], &count);
+    check_split_byte(tiers[_i], &count);
     ck_assert_passed(&count);
 }
 END_TEST
@@ -164,7 +164,7 @@ START_TEST(tables_are_complete) {
 }
 END_TEST
 
-/* The variable is read once, so that each word needs a process of its own. */
+/* The library reads the variable once, so each word needs a process of its own. */
 static void tier_under(const char *word, const char *mode, char *tier, size_t size) {
     char command[512];
     snprintf(command, sizeof command, "SHORTLIST_MAX_ISA='%s' '%s' %s", word, program, mode);
@@ -186,11 +186,11 @@ START_TEST(environment_caps_the_tier) {
         if (isa == SL_ISA_NEON) continue;
         if (sl_cpu_tiers() >> isa & 1) best = isa;
         tier_under(sl_isa_name((sl_isa)isa), "tier", tier, sizeof tier);
-        /* AMX is not looked for under a cap of this process's own. */
+        /* Under a cap of this process's own, AMX is not looked for. */
         if (isa == SL_ISA_AMXINT8 && sl_cpu_cap() != SL_ISA_COUNT) continue;
         ck_assert_str_eq(tier, sl_isa_name((sl_isa)best));
     }
-    /* NEON stands on another ladder: on x86 it allows nothing but scalar. */
+    /* NEON is on another ladder: on x86 it allows only scalar. */
     int neon = sl_cpu_tiers() >> SL_ISA_NEON & 1;
     tier_under("neon", "tier", tier, sizeof tier);
     ck_assert_str_eq(tier, neon ? "neon" : "scalar");
@@ -201,7 +201,7 @@ START_TEST(environment_caps_the_tier) {
 }
 END_TEST
 
-/* Linux allows no matrices to a process whose signal stack is too small for them. */
+/* Linux refuses matrices to a process whose signal stack is too small for them. */
 START_TEST(small_signal_stacks_keep_their_process_from_matrices) {
     char tier[64], usual[64];
     tier_under("", "tier", usual, sizeof usual);
@@ -340,7 +340,7 @@ START_TEST(score_refuses) {
 }
 END_TEST
 
-static int run(void) {
+static int run_suite(void) {
     TCase *kernels = tcase_create("kernels");
     tcase_add_loop_test(kernels, pairs_are_exact, 0, tier_count);
     tcase_add_loop_test(kernels, i8_scores_are_exact, 0, tier_count);
@@ -386,5 +386,5 @@ int main(int argc, char **argv) {
         return 77;
     }
     find_tiers();
-    return run();
+    return run_suite();
 }

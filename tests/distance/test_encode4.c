@@ -1,4 +1,4 @@
-/* Codes of 4 bits and the 8 bits beside them: geometry, round trips, and what the kernels make of both rows. */
+/* Codes of 4 bits and the 8 bits beside them: geometry, round trips, and the kernels' scores of both rows. */
 #include "base/cpu.h"
 #include "base/random.h"
 #include "distance/codec/encode.h"
@@ -18,7 +18,7 @@
 
 static uint64_t counter;
 
-/* About normal. */
+/* Draws roughly normal elements. */
 static float bell(void) {
     double sum = -6;
     for (int i = 0; i < 12; i++)
@@ -29,7 +29,7 @@ static float bell(void) {
 static const size_t dims[] = {1, 2, 3, 7, 16, 31, 64, 65, 100, 127, 128, 129, 200, 257};
 #define DIMS ((int)(sizeof dims / sizeof *dims))
 
-/* Vectors, and their two rows each. */
+/* Vectors and their two rows. */
 typedef struct set {
     sl_codec codec;
     float vectors[ROW_COUNT][MAX_DIM];
@@ -95,7 +95,7 @@ static void decode(const set *s, size_t r, float *out) {
     sl_decode_row4(&s->codec, row_of(s, r), rest_of(s, r), out);
 }
 
-/* By the definition of the two rows: the part of 4 bits, and what both make; before the length, where it is apart. */
+/* Decodes by the definition of the two rows: the part of 4 bits, and both together, before any separate length. */
 static void decode_plainly(const set *s, size_t r, double *four, double *both) {
     size_t dim = s->codec.dim, half = (dim + 1) / 2;
     const uint8_t *row = row_of(s, r), *rest = rest_of(s, r);
@@ -136,7 +136,7 @@ START_TEST(geometry_of_both_rows) {
 }
 END_TEST
 
-/* Off by half a unit of the second row at most, which is a thousandth of the largest element's magnitude at most. */
+/* Each element is off by at most half a unit of the second row: at most a thousandth of the largest magnitude. */
 static void check_round_trip(const set *s, size_t r) {
     size_t dim = s->codec.dim;
     float decoded[MAX_DIM], unit = float_at(rest_of(s, r), s->codec.rest.factor);
@@ -167,7 +167,7 @@ START_TEST(both_rows_make_the_vector) {
 }
 END_TEST
 
-/* Some 12 bits of an element: more than a tier of fewer bits would give, and not more than these can. */
+/* Some 12 bits of an element: more than fewer bits would give, and not more than these can. */
 START_TEST(precision_is_that_of_twelve_bits) {
     static const size_t some[] = {32, 100, 257};
     for (int metric = 0; metric < 3; metric++)
@@ -238,7 +238,7 @@ START_TEST(vectors_without_spread) {
 }
 END_TEST
 
-/* Whatever lay where the rows are put, and the half byte that no element uses is zero. */
+/* The row's old bytes don't matter, and the half byte that no element uses is zero. */
 START_TEST(copies_have_equal_rows) {
     for (int metric = 0; metric < 3; metric++)
         for (int d = 0; d < DIMS; d++) {
@@ -260,7 +260,7 @@ END_TEST
  * Scores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Queries keep 8 bits of each element for the walk and 16 for the ranking; rows are what they decode to. */
+/* Queries keep 8 bits of each element for the walk and 16 for the ranking; rows count as decoded. */
 static void check_query(const set *s, const float *q, const sl_query4 *query) {
     size_t dim = s->codec.dim;
     double most = 0, scale = s->codec.norm ? 1 / sqrt(double_dot(q, q, dim)) : 1;
@@ -332,7 +332,7 @@ START_TEST(extreme_queries_stay_finite) {
 }
 END_TEST
 
-/* Rows compared with one another by their 4 bits, nearer being larger: under L2 by how far apart they are. */
+/* Rows compared with one another by their 4 bits, larger is nearer: under L2 by their distance. */
 START_TEST(rows_are_queries) {
     for (int metric = 0; metric < 3; metric++)
         for (int d = 0; d < DIMS; d++) {
@@ -366,7 +366,7 @@ START_TEST(rows_are_queries) {
 }
 END_TEST
 
-static int run(void) {
+static int run_suite(void) {
     TCase *rows = tcase_create("rows");
     tcase_add_test(rows, geometry_of_both_rows);
     tcase_add_test(rows, both_rows_make_the_vector);
@@ -387,5 +387,5 @@ int main(void) {
         printf("skipped: this machine lacks %s\n", sl_isa_name(sl_cpu_cap()));
         return 77;
     }
-    return run();
+    return run_suite();
 }

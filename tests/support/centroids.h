@@ -1,4 +1,4 @@
-/* The nearest of some centroids the plain way, for tests to compare choices with. */
+/* The nearest of some centroids, found one by one, for tests to compare choices with. */
 #ifndef SL_TESTS_CENTROIDS_H
 #define SL_TESTS_CENTROIDS_H
 
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Returns the one with the best score in a range of the index's partitions or groups, one by one on the scalar tier. */
+/* Returns the partition or group with the best score in a range of the index's, one by one on the scalar tier. */
 static inline size_t centroids_nearest(const sl_index *index, const sl_partitions *parts, sl_range range,
                                        const float *query) {
     uint8_t *buffer = aligned_alloc(64, sl_round_up(sl_query_size(&parts->codec), 64));

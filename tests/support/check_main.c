@@ -10,9 +10,9 @@ static atomic_uchar marked[MARKS];
 void __real__mark_point(const char *file, int line);
 void __wrap__mark_point(const char *file, int line);
 
-/* Check writes down the place of each passed check, to name the last one where a test crashes. In loops of checks that
- * takes most of a test's time. So a place is written down once: a crash names the last new one. Two places of one slot
- * may count as one. */
+/* Check writes down the place of each passed check, to name the last one if a test crashes. In loops, that takes most
+ * of a test's time. So a place is written once, and a crash names the last new one. Two places of one slot may count as
+ * one. */
 void __wrap__mark_point(const char *file, int line) {
     size_t slot = ((uintptr_t)file + (unsigned)line) % MARKS;
     if (atomic_load_explicit(&marked[slot], memory_order_relaxed)) return;

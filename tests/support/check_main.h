@@ -4,8 +4,8 @@
 
 #include <check.h>
 
-/* Runs the cases as one suite; the process's exit status. Each test of a case may take a little less time than ctest
- * gives the whole, so that a test that hangs is named. */
+/* Runs the cases as one suite and returns the process's exit status. Each test gets a little less time than ctest gives
+ * the whole, so that a test that hangs is named. */
 int check_main(const char *name, TCase *const *cases, size_t count);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From -1 to 1. */
+/* Returns a random number from -1 to 1. */
 static inline float cities_draw(uint64_t seed, uint64_t i) {
     return (float)(sl_random_at(seed, i) >> 40) * 0x1p-23f - 1;
 }
@@ -39,7 +39,7 @@ static inline sl_index_params cities_params(size_t dim, sl_codes codes) {
     return params;
 }
 
-/* Makes a filter that allows every seventh of rows [0, n) of x, and the truth of the queries among those. */
+/* Makes a filter that allows every seventh of rows [0, n) of x, and the true neighbours of the queries among these. */
 static inline sl_filter *cities_filter(sl_index *index, const float *x, size_t dim, size_t n,
                                        const vector_rows *queries, size_t k, uint64_t *truth) {
     const size_t step = 7;

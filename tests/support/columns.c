@@ -11,7 +11,7 @@ void columns_start(columns *c) {
     c->table = (sl_table){.struct_size = sizeof c->table, .columns = c->list, .origin = "rows.csv"};
 }
 
-static sl_column *add(columns *c, const char *name, sl_column_type type, size_t rows) {
+static sl_column *add_column(columns *c, const char *name, sl_column_type type, size_t rows) {
     size_t number = c->table.column_count++;
     ck_assert_uint_lt(number, COLUMNS);
     if (number == 0) c->table.rows = rows;
@@ -36,7 +36,7 @@ static size_t put_words(columns *c, size_t number, const char *words, const char
 
 void columns_text(columns *c, const char *name, const char *values) {
     size_t number = c->table.column_count, rows = put_words(c, number, values, " ", 0);
-    sl_column *column = add(c, name, SL_COLUMN_TEXT, rows);
+    sl_column *column = add_column(c, name, SL_COLUMN_TEXT, rows);
     column->values = c->bytes[number];
     column->offsets = c->offsets[number];
 }
@@ -52,14 +52,14 @@ void columns_texts(columns *c, const char *name, const char *given) {
         c->lists[number][++rows] = (int64_t)texts;
         given += size + (given[size] != 0);
     }
-    sl_column *column = add(c, name, SL_COLUMN_TEXTS, rows);
+    sl_column *column = add_column(c, name, SL_COLUMN_TEXTS, rows);
     column->values = c->bytes[number];
     column->offsets = c->offsets[number];
     column->lists = c->lists[number];
 }
 
 void columns_values(columns *c, const char *name, sl_column_type type, const void *values, size_t rows) {
-    add(c, name, type, rows)->values = values;
+    add_column(c, name, type, rows)->values = values;
 }
 
 sl_spec *columns_spec(const char *features, const sl_allocator *allocator) {

@@ -1,4 +1,4 @@
-/* Small tables for tests of features, and their way through fitting and encoding. Failures end the test. */
+/* Small tables for tests of features; fits and encodes them. Failures end the test. */
 #ifndef SL_TESTS_COLUMNS_H
 #define SL_TESTS_COLUMNS_H
 
@@ -16,20 +16,20 @@ typedef struct columns {
 } columns;
 
 void columns_start(columns *c);
-/* Values separated by spaces; "-" is an empty one. */
+/* Adds a column of values separated by spaces; "-" is an empty one. */
 void columns_text(columns *c, const char *name, const char *values);
-/* Lists of texts: rows separated by spaces, texts by commas; "-" is an empty list. */
+/* Adds a column of lists: rows separated by spaces, texts by commas; "-" is an empty list. */
 void columns_texts(columns *c, const char *name, const char *rows);
-/* The caller's arrays, of as many values as there are rows. */
+/* Adds a column of the caller's arrays, with a value for each row. */
 void columns_values(columns *c, const char *name, sl_column_type type, const void *values, size_t rows);
 
-/* A spec with these features and a label "y" of 0 and 1. */
+/* Returns a spec with these features and a label "y" of 0 and 1. */
 sl_spec *columns_spec(const char *features, const sl_allocator *allocator);
-/* Features fitted to the table, asked for in blocks of `block` rows. */
+/* Returns features fitted to the table, read in blocks of `block` rows. */
 sl_features *columns_fit(const char *features, const columns *c, size_t block);
-/* The table's rows, encoded. */
+/* Encodes the table's rows. */
 void columns_encode(const sl_features *features, const columns *c, sl_rows_buffer *out);
-/* Fits, encodes, and gives the table's ids of the first id column, or its first dense column. */
+/* Fits, encodes, and returns the table's ids of the first id column, or its first dense column. */
 void columns_ids(const char *features, const columns *c, uint32_t *out);
 void columns_floats(const char *features, const columns *c, float *out);
 

@@ -200,7 +200,7 @@ static void resize(image *file, size_t size) {
     file->size = size;
 }
 
-static void put(image *file, const crash_op *op, uint64_t from, uint64_t size) {
+static void put_bytes(image *file, const crash_op *op, uint64_t from, uint64_t size) {
     if (file->size < op->offset + from + size) resize(file, (size_t)(op->offset + from + size));
     memcpy(file->bytes + op->offset + from, op->data + from, (size_t)size);
 }
@@ -210,7 +210,7 @@ static void put_torn(image *file, const crash_op *op, uint64_t whole, uint64_t s
     for (uint64_t from = 0, part = 0; from < op->size; part++) {
         uint64_t size = whole - (op->offset + from) % whole;
         if (size > op->size - from) size = op->size - from;
-        if (sl_random_at(seed, part) & 1) put(file, op, from, size);
+        if (sl_random_at(seed, part) & 1) put_bytes(file, op, from, size);
         from += size;
     }
 }
@@ -218,7 +218,7 @@ static void put_torn(image *file, const crash_op *op, uint64_t whole, uint64_t s
 static void apply(image *file, const crash_op *op) {
     switch (op->kind) {
     case OP_WRITE:
-        put(file, op, 0, op->size);
+        put_bytes(file, op, 0, op->size);
         break;
     case OP_TRUNCATE:
         resize(file, (size_t)op->offset);
@@ -229,11 +229,11 @@ static void apply(image *file, const crash_op *op) {
     }
 }
 
-/* Fate of writes that a device has not been made to keep, and of names in a file system. */
+/* Fate of writes and names that no sync has made safe. */
 typedef enum fate { FATE_NONE, FATE_ALL, FATE_FIRST, FATE_ANY, FATE_TORN, FATES } fate;
 
-/* Fate of the ops on one file, or on the names. Ops before `synced` are kept. The first so many of the others are kept,
- * or a draw says which. */
+/* Fate of the ops on one file, or on the names. Ops before `synced` are kept. Of the others, the first few are kept, or
+ * a draw decides. */
 typedef struct survival {
     fate how;
     size_t synced, first;
@@ -302,12 +302,12 @@ static void path_of(const char *folder, const char *name, char path[SCRATCH_PATH
  * The workload
  * ------------------------------------------------------------------------------------------------------------- */
 
-static void find(const crash_record *record, const sl_index *index, uint64_t *ids) {
+static void find_neighbours(const crash_record *record, const sl_index *index, uint64_t *ids) {
     const float *queries = record->vectors + (record->vector_count - CRASH_QUERIES) * CRASH_DIM;
     indexes_search(index, (vector_rows){queries, SL_F32, CRASH_QUERIES}, CRASH_K, 40, ids, NULL);
 }
 
-static void mark(crash_record *record, sl_index *index, size_t begun) {
+static void add_mark(crash_record *record, sl_index *index, size_t begun) {
     crash_mark *here = &record->marks[record->mark_count++];
     sl_index_stats stats = indexes_stats(index);
     *here = (crash_mark){begun, record->count, stats.n + stats.deleted, stats.deleted, {0}, NULL};
@@ -315,7 +315,7 @@ static void mark(crash_record *record, sl_index *index, size_t begun) {
     ck_assert_ptr_nonnull(here->tags);
     for (uint64_t id = here->deleted; id < here->nodes; id++)
         ck_ok(sl_index_get_tags(index, &id, 1, &here->tags[id]));
-    find(record, index, here->ids);
+    find_neighbours(record, index, here->ids);
 }
 
 static void set_initial(crash_record *record, int name, const char *path) {
@@ -382,7 +382,7 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
     open_params.log_bytes = 150000;
     sl_index *index;
     ck_ok(sl_index_open(path, &open_params, &index));
-    mark(record, index, 0);
+    add_mark(record, index, 0);
     record->marks[0].ended = 0;
     for (size_t step = 0; step < steps; step++) {
         const crash_mark *last = &record->marks[record->mark_count - 1];
@@ -397,20 +397,20 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
         if (record->way != CRASH_DIRECT) indexes_sound(index);
         size_t begun = record->count;
         ck_ok(sl_index_sync(index));
-        mark(record, index, begun);
+        add_mark(record, index, begun);
     }
     sl_index_free(index);
 }
 
 static void save_again_and_again(crash_record *record, sl_index *index, const char *path, size_t steps) {
     sl_file_ops ops = recording(record);
-    mark(record, index, 0);
+    add_mark(record, index, 0);
     for (size_t step = 0; step < steps; step++) {
         set_some(record, index);
         add_some(record, index, step);
         size_t begun = record->count;
         save(record, index, path, &ops);
-        mark(record, index, begun);
+        add_mark(record, index, begun);
     }
 }
 
@@ -624,7 +624,7 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     size_t at = mark_of(record, nodes, stats.deleted, &maybe);
     if (at == record->mark_count) WRONG("has %zu vectors, %zu deleted, as no sync left it", nodes, stats.deleted);
     /* Before the check: the check lets a writer link what is not reached. */
-    find(record, index, ids);
+    find_neighbours(record, index, ids);
     sl_check_params check;
     sl_check_params_init(&check);
     check.sample = 0;

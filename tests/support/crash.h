@@ -1,8 +1,7 @@
-/* Power failures, by replay. A workload's calls to the system are recorded. From the record the files are made as a
- * crash could have left them. Writes before a file's last sync are there. Later writes are there in any part: none,
- * all, the first so many, or any of them. Each of these may be torn at sectors of 512 bytes, in any order. Names are
- * the folder's. A file that was made, renamed or removed is so for sure once the folder was synced. Any part of later
- * changes of names may be there. */
+/* Power failures, by replay. Records a workload's calls to the system, and makes from the record the files that a crash
+ * could have left. These hold all writes before a file's last sync. Of later writes they hold none, all, the first few,
+ * or any; each may be torn at sectors of 512 bytes, in any order. Names belong to the folder: once the folder is
+ * synced, files are surely made, renamed or removed. Of later changes of names, any may be there. */
 #ifndef SL_TESTS_CRASH_H
 #define SL_TESTS_CRASH_H
 
@@ -15,12 +14,12 @@ typedef enum crash_way {
     CRASH_LOGGED, /* in place, by way of the log */
     CRASH_DIRECT, /* in place, word by word as in persistent memory, where a crash keeps any of the aligned words of 8
                      bytes that were flushed since the last drain */
-    CRASH_RECOVERED, /* in place, what a power failure has left: the log alone has what was acknowledged */
+    CRASH_RECOVERED, /* in place, from the files of a power failure: only the log has the acknowledged changes */
     CRASH_SAVED,     /* whole, by saves over it */
     CRASH_WAYS
 } crash_way;
 
-/* Calls recorded as if they had not been done, for a check that the checks would notice. */
+/* Calls recorded as if they had not happened, to check that the checks notice. */
 typedef enum crash_lie {
     CRASH_HONEST,
     CRASH_LOG_NOT_SYNCED,

@@ -1,12 +1,12 @@
-/* Faults on demand, through the hooks every user of the library has. An allocator and file operations fail at the call
- * they are told to, and count the calls. */
+/* Faults on demand, through the hooks that every user of the library has. An allocator and file operations count their
+ * calls and fail at the call they are told to. */
 #ifndef SL_TESTS_FAULTS_H
 #define SL_TESTS_FAULTS_H
 
 #include <shortlist.h>
 
-/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many. Without one, aborts where bytes behind
- * a block were written to. Aborts where a block is given back with another size or alignment than it was asked for
+/* Hands out blocks of the exact size, so that a sanitizer sees a byte too many. Without a sanitizer, aborts if
+ * something wrote behind a block. Aborts if a block comes back with another size or alignment than it was allocated
  * with. Safe for several threads. */
 typedef struct fault_allocator {
     sl_allocator allocator; /* what to pass to the library */
@@ -14,8 +14,8 @@ typedef struct fault_allocator {
     size_t calls;
     size_t live_blocks;
     size_t live_bytes;
-    size_t most_bytes; /* that were live at once */
-    size_t largest;    /* block asked for, whether or not it was given */
+    size_t most_bytes; /* the peak of live_bytes */
+    size_t largest;    /* largest block asked for, given or not */
 } fault_allocator;
 
 /* fail_at may be changed, and calls reset, at any time. */
@@ -40,13 +40,13 @@ typedef struct fault_files {
     size_t calls[FAULT_KINDS];
     size_t fail_at[FAULT_KINDS]; /* the call of that kind, counted from 1, that fails; 0: none */
     int error;                   /* errno of a failing call */
-    size_t write_limit;          /* bytes one write takes at most; 0: any number */
-    size_t interrupt_every;      /* every so manieth open, write and fsync fails with EINTR first; 0: none */
+    size_t write_limit;          /* the most bytes that one write takes; 0: any number */
+    size_t interrupt_every;      /* every n-th open, write and fsync fails with EINTR first; 0: none */
     size_t kill_at;              /* the call of any kind, counted from 1, before which the process kills itself */
     size_t all_calls;
 } fault_files;
 
-/* Every call goes to the system until told otherwise. A failing close closes nevertheless, as the system's does. */
+/* Every call goes to the system until a fault is set. A failing close closes nevertheless, as the system's does. */
 void fault_files_init(fault_files *faults);
 
 const char *fault_kind_name(fault_kind kind);

@@ -15,7 +15,8 @@ typedef struct grid {
     size_t block_count;
 } grid;
 void grid_free(grid *g);
-/* Appends to `to`, of n rows, the columns of `from`. Row i is row rows[i]; SIZE_MAX: all values are missing. */
+/* Appends to `to`, of n rows, the columns of `from`: row i is row rows[i], and SIZE_MAX means that all values are
+ * missing. */
 void grid_gather(grid *to, const sl_table *from, const size_t *rows, size_t n);
 void grid_vectors(grid *to, const char *name, size_t dim, const float *values, size_t n);
 void grid_floats(grid *to, const char *name, const float *values, size_t n);
@@ -54,7 +55,7 @@ enum {
 sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_allocator *allocator);
 /* Makes a ranker of a spec. Features are fitted to pairs; weights are those before the first step. */
 sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allocator, sl_ranker **out);
-/* Tells whether the model needs the item table. */
+/* Whether the model needs the item table. */
 int funnel_needs_items(int model);
 
 /* Returns a recommendation's sizes, and makes a session of such sizes. */

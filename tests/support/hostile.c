@@ -116,7 +116,7 @@ void hostile_build(int number, const char *path) {
     sl_index_free(index);
 }
 
-/* The sums of the pages, where the sections they need lie inside the file. */
+/* Puts the sums of pages right, if the sections they need lie inside the file. */
 static void seal_pages(unsigned char *bytes, size_t size, const sl_file_header *header) {
     const sl_file_section *sums = NULL, *live = NULL;
     for (uint32_t i = 0; i < header->section_count && i < SL_MAX_SECTIONS; i++) {
@@ -157,7 +157,7 @@ void hostile_seal(unsigned char *bytes, size_t size) {
     hostile_seal_as(bytes, size, &sl_index_file);
 }
 
-/* A vector that is valid as any type: as halves and floats these are small positive numbers. */
+/* A vector valid as any type: as halves and floats these are small positive numbers. */
 static const void *some_vector(void) {
     static uint16_t words[2 * SL_MAX_DIM];
     for (size_t i = 0; i < 2 * SL_MAX_DIM && !words[0]; i++)
@@ -165,7 +165,7 @@ static const void *some_vector(void) {
     return words;
 }
 
-/* Many at once, which scan an index with partitions: some partitions, those of some groups, and all. */
+/* Searches many at once, which scan an index with partitions: some partitions, those of some groups, and all. */
 static void search_many(sl_index *index, const sl_index_stats *stats) {
     enum { QUERIES = 20, K = 7, MOST_DIM = SL_MAX_DIM / QUERIES };
     static uint64_t ids[QUERIES * K];
@@ -211,7 +211,7 @@ static void search(sl_index *index, const sl_index_stats *stats) {
     search_many(index, stats);
 }
 
-static void check(sl_index *index) {
+static void check_index(sl_index *index) {
     sl_check_params params;
     sl_check_params_init(&params);
     params.sample = 5;
@@ -235,8 +235,8 @@ static int at_once(void *ctx, uint64_t done, uint64_t total) {
     return 1;
 }
 
-/* Some, and some that are taken back. */
-static void add(sl_index *index, const sl_index_stats *stats) {
+/* Adds some vectors and deletes some of these. */
+static void add_vectors(sl_index *index, const sl_index_stats *stats) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = 1;
@@ -255,13 +255,13 @@ static void delete_some(sl_index *index) {
         size_t before = sl_index_size(index);
         sl_status status = sl_index_delete(index, &id, 1);
         demand(status == SL_OK || (status == SL_ENOTFOUND && *sl_last_error()), "an id is deleted or not there");
-        /* A mapped file that lies may say that any number are deleted. */
+        /* A lying mapped file may say that any number are deleted. */
         demand(!before || sl_index_size(index) == before - (status == SL_OK), "what is deleted is not counted");
     }
 }
 
 static void add_and_save(sl_index *index, const sl_index_stats *stats, const char *save_path) {
-    add(index, stats);
+    add_vectors(index, stats);
     delete_some(index);
     sl_file_ops ops = {.fsync = no_sync};
     sl_save_params save;
@@ -304,7 +304,7 @@ static void filter_and_set(sl_index *index, const sl_index_stats *stats) {
     demand(status == SL_OK || *sl_last_error(), "tags that are not set are refused with a reason");
 }
 
-/* Again, with what the walk reads in DRAM: from the first search on or from one of them, and then by all. */
+/* Searches again with the walk's data in DRAM: from the first search on or from one of them, and then all of it. */
 static void use_tier(const char *path) {
     sl_open_params params;
     sl_open_params_init(&params);
@@ -324,7 +324,7 @@ static void use_tier(const char *path) {
     sl_index_free(index);
 }
 
-/* A file with room, by one who writes into it: nothing is copied, so that little was checked. */
+/* Opens a file with room to write. Opening copies nothing, so it checked little. */
 static void use_to_write(const char *path) {
     sl_file_ops ops = {.fsync = no_sync};
     sl_open_params params;
@@ -340,7 +340,7 @@ static void use_to_write(const char *path) {
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what opened can be described");
     search(index, &stats);
     filter_and_set(index, &stats);
-    add(index, &stats);
+    add_vectors(index, &stats);
     delete_some(index);
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");
     search(index, &stats);
@@ -348,12 +348,12 @@ static void use_to_write(const char *path) {
     demand(status == SL_OK || *sl_last_error(), "what cannot be dropped is said");
     status = sl_index_sync(index);
     demand(status == SL_OK || *sl_last_error(), "a sync that fails says why");
-    check(index);
+    check_index(index);
     search(index, &stats);
     sl_index_free(index);
 }
 
-/* Vectors taken over into a new index are sound, or refused. */
+/* Vectors merged into a new index are sound, or refused. */
 static void merge(sl_index *index, const sl_index_stats *stats) {
     sl_index *merged;
     if (stats->n > MANY) return;
@@ -389,7 +389,7 @@ sl_status hostile_use(const char *path, size_t file_size, sl_place place, const 
     demand(stats.n == sl_index_size(index), "its size is the number of its vectors");
     search(index, &stats);
     filter_and_set(index, &stats);
-    check(index);
+    check_index(index);
     merge(index, &stats);
     if (place == SL_PLACE_DRAM) add_and_save(index, &stats, save_path);
     demand(sl_index_get_stats(index, &stats) == SL_OK, "what was changed can be described");

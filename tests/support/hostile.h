@@ -1,4 +1,4 @@
-/* Files made to do harm: how they are made to pass the checks of opening, and everything a program may do with one. */
+/* Files made to do harm: makes them pass the checks of opening, and does everything with them that a program may do. */
 #ifndef SL_TESTS_HOSTILE_H
 #define SL_TESTS_HOSTILE_H
 
@@ -13,18 +13,17 @@
 #define HOSTILE_VECTORS 120u
 void hostile_build(int kind, const char *path);
 
-/* Puts right, in an index or in any type of file, what opening checks first and what would stop every other change
- * there. That is magic, version, byte order, sizes, the CRC of each section inside the file, that of the header, and
- * the sums of pages. Files shorter than a header stay as they are. */
+/* Puts right, in an index or any type of file, the values that opening checks first, which would hide every other
+ * change: magic, version, byte order, sizes, the CRC of each section inside the file, that of the header, and the sums
+ * of pages. Files shorter than a header stay as they are. */
 void hostile_seal(unsigned char *bytes, size_t size);
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type);
 
-/* Opens the file and, on success, describes, searches (by walks, scans, batches and under a filter), reads, checks
- * and merges it. In DRAM, also adds, deletes, and saves to save_path, which may be NULL. Mapped, also searches with a
- * DRAM copy; a file with room is opened once more to write, which changes it. Returns what opening gave. Ends the
- * process where the library breaks a promise that holds for any file. Such breaks are a status it may not give, more
- * results than vectors, a failure without a message, a block not given back, or a block out of proportion to the file.
- */
+/* Opens the file and, on success, describes, searches (by walks, scans, batches and under a filter), reads, checks and
+ * merges it. In DRAM, also adds, deletes, and saves to save_path, which may be NULL. Mapped, also searches with a DRAM
+ * copy; opens a file with room once more to write, which changes it. Returns the status of opening. Ends the process if
+ * the library breaks a promise that holds for any file: a status it may not give, more results than vectors, a failure
+ * without a message, a block not given back, or a block out of proportion to the file. */
 sl_status hostile_use(const char *path, size_t file_size, sl_place place, const char *save_path);
 
 #endif

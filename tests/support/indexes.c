@@ -168,7 +168,7 @@ void indexes_await_tier(const sl_index *index) {
 }
 
 void indexes_equal(const sl_index_stats *a, const sl_index_stats *b) {
-    /* Field by field: there is padding between some. */
+    /* Compares field by field: there is padding between some. */
 #define SAME(field) ck_assert_msg(a->field == b->field, "of the statistics, " #field " differs")
     SAME(struct_size);
     SAME(n);
@@ -208,7 +208,7 @@ sl_tuned indexes_tuned(const sl_index *index, size_t i) {
     return tuned;
 }
 
-/* Field by field: what lies between them is nobody's. */
+/* Compares field by field, since padding may differ. */
 void ck_same_tuned(const sl_tuned *a, const sl_tuned *b) {
     ck_assert_double_eq(a->target, b->target);
     ck_assert_double_eq(a->stop, b->stop);

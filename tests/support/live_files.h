@@ -1,4 +1,4 @@
-/* An index in a file that is written in place, for the tests of its writers: who they are, and what is left of them. */
+/* An index in a file that is written in place, for tests of its writers and of writers that died. */
 #ifndef SL_TESTS_LIVE_FILES_H
 #define SL_TESTS_LIVE_FILES_H
 
@@ -35,9 +35,9 @@ void save_with_room(sl_index *index, size_t room);
 void make_live(size_t n, size_t room);
 sl_status open_as(sl_place where, int writable, const sl_file_ops *ops, sl_index **out);
 sl_index *opened(sl_place where, int writable);
-/* A process that adds 100 vectors, syncs, adds 100 more, and is gone before it syncs. */
+/* Forks a process that adds 100 vectors, syncs, adds 100 more, and dies before it syncs. */
 void write_and_die(void);
-/* Results of QUERIES queries. The queries follow rows of this type. */
+/* Returns the results of QUERIES queries, which follow rows of this type. */
 answers ask(const sl_index *index, const void *rows, sl_dtype dtype);
 
 #endif

@@ -1,4 +1,4 @@
-/* Counts what the library's objects ask for of locks: POSIX's, OpenMP's, and their own. A test that links this is
+/* Counts the calls for locks by the library's objects: POSIX's, OpenMP's, and their own. A test that links this is
  * linked with --wrap for each of these functions (tests/CMakeLists.txt). */
 #ifndef SL_TESTS_LOCK_CALLS_H
 #define SL_TESTS_LOCK_CALLS_H

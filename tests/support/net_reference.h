@@ -1,13 +1,13 @@
-/* The net in plain double arithmetic: what the ranker's nets are compared with. */
+/* The net in plain double arithmetic, for tests to compare the ranker's nets with. */
 #ifndef SL_TESTS_NET_REFERENCE_H
 #define SL_TESTS_NET_REFERENCE_H
 
 #include "ranker/net/net.h"
 
-/* count numbers in (-scale, scale], of a seed. Freed by free(). */
+/* Returns `count` numbers in (-scale, scale], of a seed, in a new block to free(). */
 float *reference_numbers(size_t count, double scale, uint64_t seed);
 
-/* Weights of a net that keeps values of about 1 about 1. */
+/* Returns weights of a net that keeps values of about 1 about 1. */
 float *reference_weights(const sl_net_shape *shape, uint64_t seed);
 
 double reference_act(double z, sl_activation activation);

@@ -5,7 +5,7 @@
 #include "storage/store.h"
 
 #define SAMPLE_SECTIONS 4
-/* A kind this version does not know, which a reader may pass over. */
+/* A kind that this version doesn't know and a reader may skip. */
 #define SAMPLE_UNKNOWN 200u
 
 typedef struct sample_file {
@@ -20,10 +20,10 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
 void sample_free(sample_file *sample);
 sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops);
 
-/* Tells whether the file opens as one of the sample's type, verifies and holds what the sample does. */
+/* Whether the file opens as one of the sample's type, verifies, and equals the sample. */
 int sample_holds(const sample_file *sample, const char *path);
 
-/* The version of an index that opens, verifies and holds what sample_init gives for its version; 0 otherwise. */
+/* Returns the version of an index that opens, verifies and equals what sample_init gives for it; 0 otherwise. */
 uint64_t sample_version(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tells whether a sanitizer watches: it makes system calls of its own, and all takes some ten times as long. */
+/* Whether a sanitizer watches. It makes system calls of its own, and everything takes some ten times as long. */
 #ifndef SL_TESTS_SANITIZED_H
 #define SL_TESTS_SANITIZED_H
 

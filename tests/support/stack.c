@@ -21,7 +21,7 @@ static struct taken {
 static size_t names;
 static _Thread_local volatile uint64_t *lowest, *painted_to;
 
-static void *run(void *calls) {
+static void *run_calls(void *calls) {
     pthread_attr_t attributes;
     void *stack;
     size_t size, guard;
@@ -39,7 +39,7 @@ void stack_run(void (*calls)(void), size_t size) {
     pthread_attr_t attributes;
     ck_assert_int_eq(pthread_attr_init(&attributes), 0);
     ck_assert_int_eq(pthread_attr_setstacksize(&attributes, size), 0);
-    ck_assert_int_eq(pthread_create(&thread, &attributes, run, &calls), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, run_calls, &calls), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&attributes);
 }
@@ -50,7 +50,7 @@ __attribute__((noinline)) void stack_paint(void) {
         *at = PAINT;
 }
 
-static struct taken *find(const char *call) {
+static struct taken *find_call(const char *call) {
     if (strncmp(call, "(void)", 6) == 0) call += 6;
     const size_t length = strcspn(call, "(");
     ck_assert_uint_lt(length, NAME);
@@ -66,7 +66,7 @@ __attribute__((noinline)) void stack_tell(const char *call) {
     while (at < painted_to && *at == PAINT)
         at++;
     const size_t bytes = (size_t)(painted_to - at) * sizeof *at;
-    struct taken *of = find(call);
+    struct taken *of = find_call(call);
     if (bytes <= of->most && of->by) return;
     of->most = bytes;
     of->by = call;

@@ -1,5 +1,5 @@
-/* How many bytes of its thread's stack a call takes: the stack below the call is painted, and what is no longer paint
- * afterwards was taken. */
+/* Measures how many bytes of its thread's stack a call takes: paints the stack below the call, and counts the paint
+ * that is gone afterwards. */
 #ifndef SL_TESTS_STACK_H
 #define SL_TESTS_STACK_H
 
@@ -54,8 +54,8 @@ typedef struct stack_suite {
     size_t *threads; /* that the parts' calls take; set before they run */
 } stack_suite;
 
-/* Runs the parts in a large stack, and reports, and again in a stack of STACK_THREAD bytes on two threads: the test's
- * environment gives the threads of a team such stacks too. Returns a program's status: 77 where the stack cannot be
+/* Runs the parts in a large stack, reports, and runs them again in a stack of STACK_THREAD bytes on two threads. The
+ * test's environment gives OpenMP's threads such stacks too. Returns a program's status: 77 if the stack can't be
  * measured. */
 int stack_main(const stack_suite *suite);
 

@@ -1,5 +1,5 @@
-/* Counts what the library's objects ask of the C library's allocator. A test that links this is linked with
- * WRAP ${SL_ALLOCATIONS} (tests/CMakeLists.txt). */
+/* Counts the calls of the C library's allocator by the library's objects. A test that links this is linked with WRAP
+ * ${SL_ALLOCATIONS} (tests/CMakeLists.txt). */
 #ifndef SL_TESTS_SYSTEM_CALLS_H
 #define SL_TESTS_SYSTEM_CALLS_H
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Every entry begins so. */
-static topology *enter(void *ctx) {
+static topology *lock_machine(void *ctx) {
     topology *machine = ctx;
     sl_spin_lock(&machine->lock);
     machine->calls++;
@@ -22,7 +22,7 @@ static void set_cpus_of(const topology *machine, size_t first, size_t count, sl_
         cpus->words[cpu / 64] |= (uint64_t)1 << (cpu % 64);
 }
 
-/* The calling thread's CPUs: all of the machine's, until it is told otherwise. */
+/* Returns the CPUs of the calling thread: all of the machine's, until a test sets others. */
 static sl_cpu_set *own_cpus(topology *machine) {
     pid_t self = (pid_t)syscall(SYS_gettid);
     for (size_t i = 0; i < machine->thread_count; i++)
@@ -45,19 +45,19 @@ static size_t first_cpu(const sl_cpu_set *cpus, size_t *count) {
 }
 
 static size_t nodes(void *ctx) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     sl_spin_unlock(&machine->lock);
     return machine->nodes;
 }
 
 static uint64_t node_memory(void *ctx, size_t node) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     sl_spin_unlock(&machine->lock);
     return node < machine->nodes && node != machine->bare ? (uint64_t)1 << 34 : 0;
 }
 
 static int node_cpus(void *ctx, size_t node, sl_cpu_set *cpus) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     set_cpus_of(machine, node, 1, cpus);
     sl_spin_unlock(&machine->lock);
     return 0;
@@ -69,7 +69,7 @@ static size_t here(topology *machine) {
 }
 
 static int node_here(void *ctx) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     int node = (int)here(machine);
     sl_spin_unlock(&machine->lock);
     return node;
@@ -82,7 +82,7 @@ const topology_range *topology_find(const topology *machine, const void *at) {
 }
 
 static int set_policy(void *ctx, void *at, size_t size, sl_numa_policy policy, size_t node) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     ck_assert_uint_eq((uintptr_t)at % sl_page_size(), 0);
     ck_assert_uint_eq(size % sl_page_size(), 0);
     const topology_range *known = topology_find(machine, at);
@@ -90,7 +90,7 @@ static int set_policy(void *ctx, void *at, size_t size, sl_numa_policy policy, s
     if (error) {
         errno = error;
     } else if (policy == SL_NUMA_DEFAULT) {
-        /* A block is given back as it was taken. */
+        /* A block comes back as it was given. */
         ck_assert(known && known->at == (uintptr_t)at && known->size == size);
         machine->ranges[known - machine->ranges] = machine->ranges[--machine->range_count];
     } else {
@@ -118,7 +118,7 @@ static int node_of(const topology *machine, const void *page) {
 }
 
 static int move_pages(void *ctx, void **pages, size_t count, const int *to, int *status) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     int error = machine->move_error;
     if (error) errno = error;
     for (size_t i = 0; i < count && !error; i++) {
@@ -138,14 +138,14 @@ static int move_pages(void *ctx, void **pages, size_t count, const int *to, int 
 }
 
 static int get_cpus(void *ctx, sl_cpu_set *cpus) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     *cpus = *own_cpus(machine);
     sl_spin_unlock(&machine->lock);
     return 0;
 }
 
 static int set_cpus(void *ctx, const sl_cpu_set *cpus) {
-    topology *machine = enter(ctx);
+    topology *machine = lock_machine(ctx);
     ck_assert_uint_lt(machine->pin_count, TOPOLOGY_PINS);
     *own_cpus(machine) = *cpus;
     size_t i = machine->pin_count++;

@@ -1,6 +1,5 @@
-/* A machine of several memory nodes for a machine that has one: the table that an index with a NUMA policy asks.
- * Nothing is done; what was asked is written down, and where pages would lie follows from it. Safe for several threads.
- */
+/* Imitates a machine of several memory nodes: the table that an index with a NUMA policy calls. It does nothing but
+ * record the calls and derive where pages would lie. Safe for several threads. */
 #ifndef SL_TESTS_TOPOLOGY_H
 #define SL_TESTS_TOPOLOGY_H
 
@@ -16,22 +15,22 @@ typedef struct topology_range {
     uintptr_t at;
     size_t size;
     sl_numa_policy policy;
-    size_t node; /* of BIND; of LOCAL that of the thread which asked */
-    int touched; /* its first byte was not what the allocator had left there */
+    size_t node; /* of BIND; under LOCAL the node of the calling thread */
+    int touched; /* its first byte differed from what the allocator had left there */
 } topology_range;
 
 typedef struct topology {
     sl_numa_ops ops;              /* what to pass to the library */
-    size_t nodes;                 /* each of TOPOLOGY_CPUS CPUs: node n has those from n * TOPOLOGY_CPUS on */
+    size_t nodes;                 /* each has TOPOLOGY_CPUS CPUs: node n has those from n * TOPOLOGY_CPUS on */
     size_t bare;                  /* a node without memory; SIZE_MAX: none */
-    int policy_error, move_error; /* errno that these calls fail with; 0: they do not */
-    size_t stuck;                 /* every so manieth page that is to be moved stays; 0: none */
+    int policy_error, move_error; /* errno with which these calls fail; 0: they succeed */
+    size_t stuck;                 /* every n-th page to move stays; 0: none */
     uint8_t left;                 /* what the allocator leaves in its blocks */
 
     sl_spin lock;
     size_t calls; /* of any entry */
     topology_range ranges[TOPOLOGY_RANGES];
-    size_t range_count, policies; /* policies: ranges that ever were */
+    size_t range_count, policies; /* policies: ranges ever made */
     struct {
         uintptr_t at;
         int node;
@@ -51,10 +50,10 @@ typedef struct topology {
 
 void topology_init(topology *machine, size_t nodes);
 
-/* The calling thread may run on the CPUs of nodes [first, first + count) alone, and runs on the first. */
+/* Lets the calling thread run on the CPUs of nodes [first, first + count) alone, and puts it on the first. */
 void topology_stand_on(topology *machine, size_t first, size_t count);
 
-/* The range that the address lies in, or NULL. */
+/* Returns the range that the address lies in, or NULL. */
 const topology_range *topology_find(const topology *machine, const void *at);
 
 #endif
