@@ -12,7 +12,7 @@ typedef struct layer_offsets {
     size_t floats, codes, end; /* floats: weights or scales, then biases; codes: INT8 codes or bf16 numbers */
 } layer_offsets;
 
-static size_t aligned(size_t bytes) {
+static size_t align_to_line(size_t bytes) {
     return sl_round_up(bytes, SL_CACHE_LINE);
 }
 
@@ -23,8 +23,8 @@ static layer_offsets offsets_from(const sl_net_shape *shape, size_t layer, sl_la
     layer_offsets p = {.floats = at};
     size_t floats = type == SL_LAYER_F32 ? in * out + out : type == SL_LAYER_BF16 ? out : 2 * out;
     size_t element = type == SL_LAYER_F32 ? 0 : type == SL_LAYER_BF16 ? sizeof(uint16_t) : sizeof(int8_t);
-    p.codes = at + aligned(floats * sizeof(float));
-    p.end = p.codes + aligned(in * out * element);
+    p.codes = at + align_to_line(floats * sizeof(float));
+    p.end = p.codes + align_to_line(in * out * element);
     return p;
 }
 
@@ -37,7 +37,7 @@ static sl_layer_type type_of(const sl_coded_layers *coded, size_t layer) {
 }
 
 static layer_offsets offsets_of(const sl_coded_layers *coded, const sl_net_shape *shape, size_t layer) {
-    layer_offsets p = {.end = aligned(shape->layers * sizeof(sl_coded_layer_record))};
+    layer_offsets p = {.end = align_to_line(shape->layers * sizeof(sl_coded_layer_record))};
     for (size_t l = 0; l <= layer; l++)
         p = offsets_from(shape, l, type_of(coded, l), p.end);
     return p;
@@ -70,7 +70,7 @@ static void set_layers(sl_coded_layers *coded, const sl_net_shape *shape) {
 sl_status sl_coded_layers_create(const sl_net_shape *shape, const sl_layer_type *types, const sl_int8_range *inputs,
                                  const sl_allocator *allocator, sl_coded_layers *out) {
     void *block;
-    layer_offsets p = {.end = aligned(shape->layers * sizeof(sl_coded_layer_record))};
+    layer_offsets p = {.end = align_to_line(shape->layers * sizeof(sl_coded_layer_record))};
     *out = (sl_coded_layers){.block = NULL};
     for (size_t l = 0; l < shape->layers; l++)
         p = offsets_from(shape, l, types[l], p.end);

@@ -303,7 +303,7 @@ sl_status sl_metrics_compute(sl_loss loss, size_t outputs, const float *scores, 
 
 /* ---- Lists ---- */
 
-static int contains(const uint64_t *ids, size_t count, uint64_t id) {
+static int contains_id(const uint64_t *ids, size_t count, uint64_t id) {
     for (size_t i = 0; i < count; i++)
         if (ids[i] == id) return 1;
     return 0;
@@ -314,7 +314,7 @@ static double list_gain(const uint64_t *ids, size_t k, const uint64_t *relevant,
     double sum = 0;
     *hits = 0;
     for (size_t i = 0; i < k && ids[i] != SL_NO_ID; i++) {
-        if (!contains(relevant, count, ids[i]) || contains(ids, i, ids[i])) continue;
+        if (!contains_id(relevant, count, ids[i]) || contains_id(ids, i, ids[i])) continue;
         sum += 1 / log2((double)i + 2);
         ++*hits;
     }

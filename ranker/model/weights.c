@@ -18,8 +18,9 @@ void sl_shape_of(const sl_features *features, sl_net_shape *out) {
     out->width[out->layers] = features->outputs;
 }
 
-/* Adds rows * columns floats to *total, from a cache line on. *at gets their offset. Returns 0 on overflow. */
-static int add_part(size_t rows, size_t columns, size_t *at, size_t *size, size_t *total) {
+/* Places rows * columns floats at the next cache line after *total, and adds them to it. *at gets their offset. Returns
+ * 0 on overflow. */
+static int place_part(size_t rows, size_t columns, size_t *at, size_t *size, size_t *total) {
     size_t end;
     *at = *total;
     if (!sl_mul(rows, columns, size) || !sl_add(*total, *size, &end) || end > SIZE_MAX / sizeof(float) - LINE) return 0;
@@ -46,19 +47,19 @@ sl_status sl_weights_layout_coded(const sl_features *features, const sl_net_shap
                                   sl_weights_layout *out) {
     sl_weights_layout layout = {0};
     size_t at, size;
-    int fits = add_part(features->wide_size + 1, features->outputs, &at, &layout.wide_size, &layout.total);
+    int fits = place_part(features->wide_size + 1, features->outputs, &at, &layout.wide_size, &layout.total);
     layout.embeddings_at = layout.total;
     for (size_t i = 0; i < features->table_count && fits; i++) {
         const sl_table_shape *table = &features->tables[i];
         if (is_coded(codes, i))
             fits = add_coded_rows(table, (sl_table_type)codes[i].type, &layout);
         else
-            fits = add_part(table->size, table->dim, &at, &size, &layout.total);
+            fits = place_part(table->size, table->dim, &at, &size, &layout.total);
     }
     if (layout.rows_size) layout.codes_size = features->table_count * sizeof *codes;
     layout.embeddings_size = layout.total - layout.embeddings_at;
     fits = fits &&
-           add_part(1, shape->layers ? sl_net_size(shape) : 0, &layout.dense_at, &layout.dense_size, &layout.total);
+           place_part(1, shape->layers ? sl_net_size(shape) : 0, &layout.dense_at, &layout.dense_size, &layout.total);
     if (!fits) return sl_fail(SL_ENOMEM, "the model's weights do not fit the address space; use smaller features");
     *out = layout;
     return SL_OK;

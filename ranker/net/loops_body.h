@@ -8,7 +8,7 @@
 #include "ranker/net/loops.h"
 
 /* Returns the bits of `a` where mask is set, and of `b` elsewhere. */
-static AI F choose(I mask, F a, F b) {
+static AI F lane_choose(I mask, F a, F b) {
     return (F)(((I)a & mask) | ((I)b & ~mask));
 }
 
@@ -30,7 +30,7 @@ static AI F lane_abs(F a) {
 /* Returns e^x for x <= 0, within 2 ulp, and e^-87 for x below -87. With x = n ln 2 + r and |r| <= ln 2 / 2, a
  * polynomial gives e^r, and the exponent's bits give 2^n. NaN gives NaN. */
 static AI F lane_exp(F x) {
-    F low = choose(x < -87.0f, lane_splat(-87.0f), x);
+    F low = lane_choose(x < -87.0f, lane_splat(-87.0f), x);
     const float round = 12582912.0f; /* 1.5 * 2^23: a sum with it has the whole number in its lowest bits */
     F shifted = lane_fma(low, lane_splat(1.44269504f), lane_splat(round));
     F n = shifted - round;
@@ -44,7 +44,7 @@ static AI F lane_exp(F x) {
     p = lane_fma(p, r, lane_splat(1.0f));
     p = lane_fma(p, r, lane_splat(1.0f));
     F scaled = (F)((I)p + ((I)shifted << 23));
-    return choose(x == x, scaled, x);
+    return lane_choose(x == x, scaled, x);
 }
 
 static AI F lane_tanh(F z) {
@@ -66,14 +66,14 @@ static AI F lane_normal(F z, F *density) {
     p = lane_fma(p, t, lane_splat(0.254829592f));
     F upper = p * t * e * 0.5f;
     *density = e * 0.398942280f;
-    return choose(z < 0.0f, upper, 1.0f - upper);
+    return lane_choose(z < 0.0f, upper, 1.0f - upper);
 }
 
 static AI F lane_act(F z, sl_activation activation) {
     F density;
     switch (activation) {
     case SL_RELU:
-        return choose(z < 0.0f, lane_splat(0), z);
+        return lane_choose(z < 0.0f, lane_splat(0), z);
     case SL_GELU:
         return z * lane_normal(z, &density);
     case SL_TANH:
@@ -89,7 +89,7 @@ static AI F lane_slope(F out, sl_activation activation, F unscale) {
     F density, t;
     switch (activation) {
     case SL_RELU:
-        return choose(out > 0.0f, lane_splat(1), lane_splat(0));
+        return lane_choose(out > 0.0f, lane_splat(1), lane_splat(0));
     case SL_GELU:
         t = lane_normal(out, &density);
         return lane_fma(out, density, t);
@@ -170,9 +170,9 @@ static void activate(const float *z, size_t n, sl_activation activation, float *
 
 /* It takes the exponential of a negative number, which cannot overflow. */
 static AI F lane_sigmoid(F z) {
-    F e = choose(z < -87.0f, lane_splat(0), lane_exp(-lane_abs(z)));
+    F e = lane_choose(z < -87.0f, lane_splat(0), lane_exp(-lane_abs(z)));
     F upper = 1.0f / (1.0f + e);
-    return choose(z < 0.0f, e * upper, upper);
+    return lane_choose(z < 0.0f, e * upper, upper);
 }
 
 static void sigmoid(float *values, size_t n) {
@@ -244,7 +244,7 @@ static AI F decode_lanes(F codes, F scale, F offset, const float *out, size_t n,
     if (how == SL_DECODE_ADD) return lane_f32(out, n) + x;
     if (how == SL_DECODE_SET) return x;
     F before = lane_f32(out, n);
-    return choose(x > before, x, before);
+    return lane_choose(x > before, x, before);
 }
 
 /* `bits` and `how` are compile-time constants. */
@@ -383,18 +383,18 @@ static void dropout(float *values, size_t rows, size_t n, const sl_dropout *drop
  * a float between 0.5 and 1. */
 static AI F f16_magnitude(F magnitude) {
     U bits = (U)magnitude, rounded = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
-    F value = choose(magnitude < F16_LEAST, (magnitude + 0.5f) - 0.5f, (F)rounded);
-    value = choose(magnitude >= 65520.0f, lane_splat(INFINITY), value);
-    return choose(magnitude == magnitude, value, magnitude);
+    F value = lane_choose(magnitude < F16_LEAST, (magnitude + 0.5f) - 0.5f, (F)rounded);
+    value = lane_choose(magnitude >= 65520.0f, lane_splat(INFINITY), value);
+    return lane_choose(magnitude == magnitude, value, magnitude);
 }
 
 /* Returns F16 bits in the lower half of each lane. */
 static AI U f16_lanes(F x) {
     F value = f16_magnitude(lane_abs(x));
     U tiny = (U)(value + 0.5f) - (U)lane_splat(0.5f), all = ((U)value - F16_REBIAS) >> 13;
-    F bits = choose(value < F16_LEAST, (F)tiny, (F)all);
-    bits = choose(value <= 65504.0f, bits, (F)((U){0} + F16_INFINITY));
-    bits = choose(value == value, bits, (F)((U){0} + F16_NAN));
+    F bits = lane_choose(value < F16_LEAST, (F)tiny, (F)all);
+    bits = lane_choose(value <= 65504.0f, bits, (F)((U){0} + F16_INFINITY));
+    bits = lane_choose(value == value, bits, (F)((U){0} + F16_NAN));
     return (U)bits | ((U)x >> 16 & 0x8000u);
 }
 
@@ -449,8 +449,8 @@ static AI F lane_round(F x) {
 }
 
 static AI F lane_clip(F x, float low, float high) {
-    F cut = choose(x < low, lane_splat(low), x);
-    return choose(cut > high, lane_splat(high), cut);
+    F cut = lane_choose(x < low, lane_splat(low), x);
+    return lane_choose(cut > high, lane_splat(high), cut);
 }
 
 /* Returns a code, rounded and clamped; NaN if `of`, which it was made from, is not finite. */
@@ -480,10 +480,10 @@ typedef struct lane_sums_of_fake {
 static AI F lane_fake_slope(F value, F gradient, F unit, F zero, lane_sums_of_fake *sums) {
     F scaled = value * unit, code = scaled + zero;
     I below = code<-0.5f, above = code> 255.5f;
-    F kept = choose(below | above, lane_splat(0), gradient);
+    F kept = lane_choose(below | above, lane_splat(0), gradient);
     sums->inside += kept * (lane_round(lane_clip(code, 0, 255)) - lane_clip(code, -0.5f, 255.5f));
-    sums->below += choose(below, gradient, lane_splat(0));
-    sums->above += choose(above, gradient, lane_splat(0));
+    sums->below += lane_choose(below, gradient, lane_splat(0));
+    sums->above += lane_choose(above, gradient, lane_splat(0));
     return kept * unit;
 }
 
@@ -526,8 +526,8 @@ static void fake_weights(const float *weights, size_t rows, size_t n, size_t str
 static AI F lane_weight_slope(F weight, F gradient, F unit, F *by_log_scale) {
     F steps = weight * unit, code = lane_round(lane_clip(steps, -127, 127));
     I outside = (steps < -127.5f) | (steps > 127.5f);
-    *by_log_scale += gradient * choose(outside, code, code - steps);
-    return choose(outside, lane_splat(0), gradient * unit);
+    *by_log_scale += gradient * lane_choose(outside, code, code - steps);
+    return lane_choose(outside, lane_splat(0), gradient * unit);
 }
 
 static void fake_weights_backward(const float *weights, float *gradient, size_t rows, size_t n, size_t stride,
@@ -551,7 +551,7 @@ static void fake_weights_backward(const float *weights, float *gradient, size_t 
 
 static AI F lane_peak(F weight, F peak) {
     F magnitude = lane_abs(weight);
-    return choose(magnitude > peak, magnitude, peak);
+    return lane_choose(magnitude > peak, magnitude, peak);
 }
 
 static void column_peaks(const float *weights, size_t rows, size_t n, size_t stride, float *peaks) {

@@ -189,14 +189,14 @@ static void add_taint(const sl_net *net, const float *taint, size_t rows, float 
 
 /* Whether a product costs less than a call of oneDNN: it has one column, or one row and a matrix that fits a near
  * cache. */
-static int is_small(const sl_product_shape *product) {
+static int is_small_product(const sl_product_shape *product) {
     return product->out == 1 || (product->rows == 1 && product->in * product->out <= SMALL_MATRIX);
 }
 
 static sl_status multiply(sl_net_run *run, const sl_product_shape *shape, const float *x, const float *weights,
                           float *y) {
     const float *bias = weights + shape->in * shape->out;
-    if (!is_small(shape)) return sl_products_run(run->products, shape, x, weights, bias, y);
+    if (!is_small_product(shape)) return sl_products_run(run->products, shape, x, weights, bias, y);
     const sl_loops *loops = run->net->loops;
     sl_plain_product plain = {.src = x,
                               .weights = weights,
@@ -296,7 +296,7 @@ sl_status sl_net_run_forward(sl_net_run *run, size_t rows, float *out) {
 }
 
 /* Writes sums without terms, which oneDNN does not support. */
-static void fill_empty(const sl_first_part *part, const float *bias, size_t width, size_t rows, float *out) {
+static void fill_empty_part(const sl_first_part *part, const float *bias, size_t width, size_t rows, float *out) {
     for (size_t r = 0; r < rows; r++) {
         if (part->with_bias)
             memcpy(out + r * width, bias, width * sizeof *out);
@@ -329,7 +329,7 @@ sl_status sl_net_run_first(sl_net_run *run, const sl_first_part *part, const flo
         return sl_fail(SL_EINVAL, "inputs %zu to %zu of a layer of %zu", part->from, part->from + part->count,
                        shape->width[0]);
     if (part->count == 0) {
-        fill_empty(part, bias, width, rows, out);
+        fill_empty_part(part, bias, width, rows, out);
         return SL_OK;
     }
     if (coded) {
@@ -371,7 +371,7 @@ static void prefetch_item(const first_sums *sums, size_t r) {
     sl_prefetch(row - into_line, sums->item_bytes + into_line);
 }
 
-static sl_first_row row_of(const first_sums *sums, size_t r) {
+static sl_first_row first_row_of(const first_sums *sums, size_t r) {
     const sl_item_rows *items = sums->items;
     return (sl_first_row){.user = sums->user,
                           .item = items->rows[r],
@@ -405,7 +405,7 @@ static void join_tile(sl_net_run *run, const first_sums *sums, size_t at, size_t
     const sl_activation activation = activation_of(&run->net->shape, 0);
     size_t ahead = rows_ahead(sums);
     for (size_t r = at; r < at + tile; r++) {
-        const sl_first_row row = row_of(sums, r);
+        const sl_first_row row = first_row_of(sums, r);
         if (r + ahead < sums->rows) prefetch_item(sums, r + ahead);
         float *y = next ? out : out + (r - at) * sums->width;
         loops->join(&row, sums->width, activation, y);
