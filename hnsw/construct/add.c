@@ -122,13 +122,14 @@ static void encode_rows(sl_build *build) {
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
 }
 
-/* A batch of a sixteenth or more gets the whole proof. However vectors come, such proofs read each link a bounded
- * number of times. */
+/* Whether the batch is less than a sixteenth of the nodes before it. After a larger batch the whole graph is proved.
+ * However vectors come, these proofs read each link a bounded number of times. */
 static int is_small(const sl_build *build) {
     return build->n < build->first / 16;
 }
 
-/* Watches the links that lists drop, while few nodes are inserted and all nodes of the index were reachable before. */
+/* Makes inserts look for other paths to the ends of dropped links (detours.h), if few nodes are inserted and all nodes
+ * of the index were reachable before. */
 static void watch_lists(sl_build *build) {
     const sl_index *index = build->index;
     if (index->unverified || !is_small(build)) return;
@@ -142,9 +143,10 @@ static void stop_watching(sl_build *build) {
         build->inserts[t].detours.watches = 0;
 }
 
-/* Proves that all nodes are reachable, if the lists were watched. Otherwise the whole proof is owed. `before`: the
- * entry point before the add. */
-static void prove_watched(sl_build *build, sl_entry before) {
+/* Links open ends, so that all nodes are reachable. If inserts didn't look for other paths, or an end stays open, the
+ * new nodes count as unverified, and sl_reach_settle proves the whole graph. `before`: the entry point before the add,
+ * which a new entry point must reach. */
+static void close_open_ends(sl_build *build, sl_entry before) {
     sl_index *index = build->index;
     sl_insert *insert = &build->inserts[0];
     const uint32_t entry = sl_entry_get(&index->graph).node;
@@ -188,13 +190,14 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
         index->graph.quant_error = error;
         sl_publish_nodes(index);
     }
-    prove_watched(build, entry);
+    close_open_ends(build, entry);
     sl_publish_linked(index, index->graph.n);
     return status;
 }
 
-/* Proves reachability if a proof is owed. If that fails, sl_index_sync, sl_index_save and sl_index_check try again. */
-static void settle_if_owed(sl_index *index) {
+/* Proves reachability if a proof is pending. If that fails, sl_index_sync, sl_index_save and sl_index_check try
+ * again. */
+static void prove_if_pending(sl_index *index) {
     if (sl_reach_settle(index) == SL_OK) return;
     if (index->log) index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; save will");
 }
@@ -251,8 +254,9 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
     sl_status status = check_and_build(build, ids);
     const int64_t linked = sl_now_ns();
-    if (status == SL_OK || status == SL_ECANCELED) settle_if_owed(index);
-    /* Renumbers if half of the nodes are new. However vectors come, each is moved a bounded number of times. */
+    if (status == SL_OK || status == SL_ECANCELED) prove_if_pending(index);
+    /* Renumbers if more than half of the nodes are new. However vectors come, each is moved a bounded number of
+     * times. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
     if (status == SL_OK) report_times(build, start, linked, params->times);

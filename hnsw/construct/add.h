@@ -4,7 +4,8 @@
 
 #include "hnsw/construct/build.h"
 
-/* The most bytes that adding takes beside the index: before its nodes are numbered by partition, and after. */
+/* The most bytes that an add takes beside the index itself. `before`: until the nodes are numbered by partition;
+ * `after`: from then on, 0 if nodes are inserted. */
 typedef struct sl_build_bytes {
     size_t before, after;
 } sl_build_bytes;
@@ -12,8 +13,8 @@ typedef struct sl_build_bytes {
 /* Adds n rows of other graphs, all or nothing, as sl_index_add adds vectors. Errors: those of sl_index_add. */
 sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, const uint64_t *ids,
                         const sl_add_params *params);
-/* Counts the bytes that adding all nodes of an index at once takes. The index has the counts of its nodes, and needs no
- * arrays. `alike`: see sl_from_leaves_bytes. Threads: no other call on the index meanwhile. Errors: SL_ENOMEM. */
+/* Sets *bytes for adding as many vectors as `index` counts, all at once. The index needs its counts, but no arrays.
+ * `alike`: see sl_from_leaves_bytes. Threads: no other call on the index meanwhile. Errors: SL_ENOMEM. */
 sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes);
 
 #endif

@@ -6,15 +6,16 @@
 
 #include <string.h>
 
-/* Centres of a group, and groups that a row probes. A row is compared with all heads, up to FLAT_HEADS of them. */
+/* GROUP_CENTRES: mean centres of a group. PROBED: groups whose centres a row is compared with. FLAT_HEADS: so many
+ * heads aren't grouped; a row is compared with all of them. */
 enum { GROUP_CENTRES = 48, PROBED = 12, FLAT_HEADS = 2048 };
 
-/* Returns 0 for heads that each row is compared with. */
+/* Returns the number of groups of these centres or heads. 0: a row is compared with all of them. */
 static size_t group_count(size_t centres, int are_heads) {
     return are_heads && centres <= FLAT_HEADS ? 0 : centres / GROUP_CENTRES + 1;
 }
 
-/* The last tile of a group is partly empty. */
+/* Columns of all groups at most. The last tile of a group may be partly empty. */
 static size_t columns_room(size_t centres, size_t groups) {
     return centres + groups * SL_COLUMNS_TILE;
 }
@@ -146,7 +147,7 @@ static sl_status assign_centres(sl_centre_groups *groups) {
     return sl_failure_pass(&failed);
 }
 
-/* Packs the centres of a group. group_of then holds their rows. */
+/* Packs the centres of a group as columns. group_of, read by now, is overwritten with their rows. */
 static void append_group(sl_centre_groups *groups, size_t first, size_t end) {
     for (size_t i = first; i < end && groups->rows; i++)
         groups->group_of[i] = row_of(groups, groups->order[i]);

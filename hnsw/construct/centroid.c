@@ -11,7 +11,7 @@ enum { REUSED = 3, REUSED_OF = 4 };
 enum { PREFETCH_AHEAD = 4 };
 
 /* Writes the mean of the rows whose squared length is at least `least` into learner->floats. Returns the mean of their
- * squared lengths. Nodes have length 1 under COSINE, and their lengths don't matter under L2; they count as 1. */
+ * squared lengths. A node's length counts as 1 under COSINE, where it is 1, and under L2, where it doesn't matter. */
 static double mean_of(const sl_kmeans *kmeans, const sl_learner *learner, const uint32_t *cell, size_t count,
                       double least) {
     const int measured = kmeans->grouped || kmeans->graph->codec.metric == SL_METRIC_IP;
@@ -75,14 +75,15 @@ static double mean_reach(const sl_kmeans *centroids, const uint32_t *cell, size_
     return sum / (double)count;
 }
 
-/* Returns how far the best vectors score above their mean, which learner->floats holds. That's three standard
- * deviations in one direction, if the vectors spread alike in all. */
+/* Returns how far the best vectors score above their mean, which learner->floats holds: three standard deviations in
+ * one direction, if the vectors spread alike in all directions. */
 static double deviation(const sl_learner *learner, size_t dim, double norm2) {
     double variance = norm2 - sl_dot_double(learner->floats, learner->floats, dim);
     return variance > 0 ? 3 * sqrt(variance / (double)dim) : 0;
 }
 
-/* Encodes the likely best score of a partition: that of a vector in its directions, as long as its longest. */
+/* Encodes a centroid whose score estimates the best score among a partition's vectors. The best vector is taken to be
+ * as long as the longest, and to lie in the directions of the partition. */
 static void encode_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
                          size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -97,8 +98,8 @@ static void encode_reach(const sl_kmeans *kmeans, const sl_learner *learner, siz
     sl_field_put(row, codec->rows.bias, reach);
 }
 
-/* Encodes the likely best score of a group. The best of a group are among its longest centroids, and score above them
- * too. */
+/* Encodes a centroid whose score estimates the best score among a group's vectors. The best vectors are in the
+ * partitions with the longest centroids, and score above these centroids too. */
 static void encode_group_reach(const sl_kmeans *kmeans, const sl_learner *learner, size_t p, const uint32_t *cell,
                                size_t count) {
     const sl_codec *codec = &kmeans->codec;
@@ -150,8 +151,8 @@ int sl_centroids_reusable(const sl_kmeans *kmeans) {
     return !kmeans->grouped && REUSED_OF * had->count >= REUSED * kmeans->count;
 }
 
-/* Starts from a centroid of the index's partitions. Under IP it's longer than a mean direction, so it's scaled. Returns
- * 0 if no vectors can have such a centroid, as in a damaged file. */
+/* Starts from a centroid of the index's partitions. Under IP that centroid is longer than a mean direction, so it's
+ * scaled. Returns 0 if no vectors can have such a centroid, as in a damaged file. */
 static int begin_at_centroid(const sl_kmeans *kmeans, size_t p, size_t had) {
     const sl_learner *learner = &kmeans->learners[0];
     const sl_codec *codec = &kmeans->codec, *from = &kmeans->graph->partitions.codec;

@@ -39,7 +39,8 @@ void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to) {
         detours->open[detours->open_count++] = (sl_open_end){from, to};
 }
 
-/* A node replaces another in its place. The replaced node then counts as far away. */
+/* Returns a node's place in the table. Nodes may share a place: the later then replaces the earlier, which counts as
+ * far away. */
 static uint32_t *place_of(const sl_detours *detours, uint32_t node) {
     return &detours->near[node * 2654435761u >> (32 - PLACES_LOG2)];
 }
@@ -70,7 +71,7 @@ static void fill_near(const sl_detours *detours, uint32_t node) {
         *place_of(detours, detours->own[i]) = detours->own[i];
 }
 
-/* Reads two words at a time: a list has an even number. */
+/* Reads two words at a time, since a list has an even number of words. */
 static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     const uint32_t *links = sl_links(graph, from);
     for (size_t i = 0; i < graph->m0; i += 2) {
@@ -80,8 +81,8 @@ static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     return 0;
 }
 
-/* Whether a node of the table leads to `to`, over up to `over` others. Only links of `to` are tried, since many nodes
- * that link to it are among them. */
+/* Whether a path leads from a node of the table to `to`, with `over` nodes in between. Goes backwards, and tries only
+ * nodes in the list of `to`, since many nodes that link to `to` are in its list. */
 static int is_linked_from_near(const sl_detours *detours, uint32_t to, unsigned over) {
     const sl_graph *graph = detours->graph;
     const uint32_t *links = sl_links(graph, to);
@@ -102,8 +103,8 @@ static int has_detour(const sl_detours *detours, uint32_t to) {
 void sl_detours_check(sl_detours *detours, uint32_t node) {
     size_t left = 0;
     if (!detours->dropped_count) return;
-    /* The list is written before other lists are read. If two threads each drop the other's path, at least one of them
-     * sees it. */
+    /* The list is written before other lists are read. If each of two threads drops a link of the other's path, at
+     * least one of the threads sees it. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     fill_near(detours, node);
     for (size_t i = 0; i < detours->dropped_count; i++)

@@ -1,13 +1,13 @@
 /*
  * Links that lists drop, and other paths to their ends.
  *
- * A list that's selected again drops links. The end of a dropped link stays reachable if another path leads there from
- * the list's node. The path's links were read after the link was dropped. A link of the path may be dropped later: it
- * then has a path of its own, read later still. At the end of an add, each dropped link has a path of links that exist.
- * That holds even if several threads drop links at the same time. All nodes that were reachable stay reachable.
+ * A full list that's selected again drops links. The end of a dropped link must stay reachable by another path from the
+ * list's node. That path is read after the drop. If one of its links is dropped later, a further path replaces that
+ * link. So at the end of an add, each dropped link has a path of links that exist, even if several threads drop links
+ * at the same time. All nodes that were reachable stay reachable.
  *
- * A new node needs a link from an old node. Nodes for which neither was found are open ends, and sl_reach_close links
- * them.
+ * A new node also needs a link from an old node. If such a link, or the path above, isn't found, the node is an open
+ * end. sl_reach_close links it.
  */
 #ifndef SL_HNSW_CONSTRUCT_DETOURS_H
 #define SL_HNSW_CONSTRUCT_DETOURS_H
@@ -22,24 +22,25 @@ typedef struct sl_open_end {
 /* One thread's scratch. */
 typedef struct sl_detours {
     const sl_graph *graph;
-    int watches;       /* 1: lists of layer 0 keep links without a detour; 0: a whole proof follows (reach.h) */
-    uint32_t first;    /* nodes below it were in the index before this add */
-    uint32_t *near;    /* hash table of nodes one or two links away from a list's node */
-    uint32_t *own;     /* a copy of that node's list */
+    int watches; /* 1: a list of layer 0 takes a dropped link back if its end has no other path; 0: not checked, since
+                    the whole graph is proved later (reach.h) */
+    uint32_t first;    /* nodes with smaller numbers were in the index before this add */
+    uint32_t *near;    /* hash table of the nodes that are one or two links away from the node of the list */
+    uint32_t *own;     /* a copy of that list */
     uint32_t *dropped; /* ends of the links that the list dropped, best first; m0 entries */
     size_t dropped_count;
     sl_open_end *open; /* see sl_reach_close */
     size_t open_count;
-    int too_many; /* `open` was full */
+    int too_many; /* 1: `open` was full when another open end came */
 } sl_detours;
 
 sl_status sl_detours_init(sl_detours *detours, const sl_graph *graph);
 void sl_detours_free(sl_detours *detours);
 
-/* Watches the lists from here on. `first`: the number of nodes before the add. */
+/* Sets `watches`: from here on, lists are checked. `first`: the number of nodes before the add. */
 void sl_detours_watch(sl_detours *detours, size_t first);
 
-/* Notes that `to` must be reached from `from`. */
+/* Adds an open end: sl_reach_close must make `to` reachable from `from`. */
 void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to);
 
 /* Removes from `dropped` the ends that another short path reaches. `dropped` holds the ends of links that a node's list

@@ -28,7 +28,7 @@ static uint64_t hash_row(const sl_graph *graph, uint32_t node) {
     return codec->rest.pitch ? hash_bytes(hash, sl_rest_row(graph, node), codec->rest.factor + sizeof(float)) : hash;
 }
 
-/* Finds the first of each set of duplicates. `table`: places by hash, SL_NONE if free. */
+/* Finds the first of each set of duplicates. `table`: places of firsts, by hash; SL_NONE: free. */
 static void find_firsts(sl_duplicates *duplicates, const sl_points *points, const uint64_t *hashes, uint32_t *table,
                         size_t places) {
     memset(table, 0xff, places * sizeof *table);
@@ -84,8 +84,8 @@ void sl_duplicates_free(sl_duplicates *duplicates) {
     *duplicates = (sl_duplicates){0};
 }
 
-/* Writes the list of a point: the links of its first, then its neighbours in the chain. chain: the duplicates before
- * and behind it. */
+/* Writes the list of a point: the links of its first duplicate, then the links of the chain. `chain`: the duplicates
+ * just before and just behind the point. */
 static void write_list(const sl_duplicates *duplicates, const uint32_t *own, size_t degree, const uint32_t *chain,
                        uint32_t *to) {
     const size_t before = chain[0] != SL_NONE, behind = chain[1] != SL_NONE, chained = before + behind;

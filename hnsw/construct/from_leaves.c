@@ -19,7 +19,7 @@
 
 /* The fan-out is ef_construction over this. */
 enum { EF_PER_LEAF = 50 };
-/* The largest sample has all nodes, halved this many times. */
+/* The largest sample has an eighth of the nodes: their number is halved this many times. */
 enum { FIRST_HALVINGS = 3 };
 enum { MIN_FAN_OUT = 4, MIN_M = 16, MAX_M = 24 };
 
@@ -40,7 +40,7 @@ static size_t fan_out_of(const sl_graph *graph) {
     return fan_out > SL_MAX_FAN_OUT ? SL_MAX_FAN_OUT : fan_out ? fan_out : 1;
 }
 
-/* Whether the lists of the graphs that the nodes come from are joined. */
+/* Whether the build joins the graphs that its nodes are copied from. */
 static int is_joined(const sl_build *build) {
     return build->copied && build->copied->joins != SL_JOIN_NONE && build->builder == SL_BUILDER_AUTO;
 }
@@ -48,7 +48,7 @@ static int is_joined(const sl_build *build) {
 const char *sl_from_leaves_lacks(const sl_index *index, size_t n) {
     const sl_graph *graph = &index->graph;
     if (n < SL_FROM_LEAVES_LEAST) return "4,096 vectors or more";
-    /* Places of leaves have 32 bits. */
+    /* A place in the leaves of a partitioning is a number of 32 bits. */
     if (n > (SL_NONE - 1) / fan_out_of(graph)) return "fewer vectors or a smaller ef_construction";
     return graph->place != SL_PLACE_DRAM || index->writer ? "an index in memory" : NULL;
 }
@@ -89,7 +89,7 @@ static sl_status compared_rows_init(compared_rows *c, const sl_build *build, sl_
     return graph->codec.codes == codes ? SL_OK : copy_rows(c, build, codes);
 }
 
-/* Ends a pass in I8 that can't tell `close` of n nodes from their neighbours. It sets no message, since the caller
+/* Fails if I8 can't tell too many nodes from their neighbours: `close` of n. Sets no message, since the caller then
  * links again in F32. */
 static sl_status check_close(compared_rows *c, size_t close, size_t n) {
     c->is_too_coarse = close > n / CLOSE_SHARE;
@@ -119,8 +119,8 @@ static size_t reverse_width(size_t degree) {
     return 3 * degree / 2;
 }
 
-/* Makes the lists of points without duplicates. `links`: `degree` places a point. *close: points of the build that I8
- * was already found to make alike; NULL: points that are too close aren't counted. */
+/* Makes the lists of points without duplicates. `links`: `degree` places per point. *close: the number of points that
+ * only I8 makes duplicates; NULL: the call doesn't check whether points are too close. */
 static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_points *points, size_t degree,
                                uint32_t *links, const size_t *close) {
     const sl_graph *graph = &build->index->graph;
@@ -141,7 +141,7 @@ static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_point
     return status;
 }
 
-/* Counts the points that their own codes tell apart, but that I8 makes alike with many others. */
+/* Counts the points that are duplicates of many others in I8, although their own codes tell them apart. */
 static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplicates, const sl_points *points,
                               size_t *merged) {
     sl_status status = SL_OK;
@@ -158,8 +158,8 @@ static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplic
     return SL_OK;
 }
 
-/* Makes the lists of points. Duplicates chain up behind their firsts. `is_counted`: points that I8 can't tell from
- * their neighbours are counted. */
+/* Makes the lists of points. Duplicates chain up behind their firsts. `is_counted`: checks also whether I8 tells points
+ * from their neighbours. */
 static sl_status link_points(sl_build *build, compared_rows *c, const sl_points *points, size_t degree, uint32_t *links,
                              int is_counted) {
     const sl_graph *graph = &build->index->graph;
@@ -240,14 +240,14 @@ static int in_sample(const sl_graph *graph, uint32_t node, unsigned halvings, un
     return sl_random_at(graph->seed ^ purpose, node) >> (64 - halvings) == 0;
 }
 
-/* Number of samples of one size. Samples lead out of a cluster only if few of its nodes are in them: larger clusters
- * need smaller samples. So small samples are drawn more often. Twice as many of a quarter the size take half the
- * time. */
+/* Number of samples of one size. The links of a sample lead out of a cluster only if few nodes of the cluster are in
+ * the sample, so larger clusters need smaller samples. Small samples are drawn more often, but take less time: twice as
+ * many of a quarter the size take half the time. */
 static unsigned draws_of(unsigned halvings) {
     return 1u << (halvings - FIRST_HALVINGS) / 2;
 }
 
-/* Links the nodes of a sample with each other. The links come behind those they have. */
+/* Links the nodes of a sample with each other. Appends these links to their lists while there is room. */
 static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes, size_t count) {
     const sl_graph *graph = &build->index->graph;
     const size_t degree = graph->m0;
@@ -263,7 +263,7 @@ static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes,
 }
 
 /* Gives layer 0 links that lead out of clusters: links ever smaller samples of the new nodes. Each sample is drawn
- * anew, so that more nodes get such links. When nodes are inserted, the first ones have them. */
+ * anew, so that more nodes get such links. In a graph of inserted nodes, the first nodes have such links. */
 static sl_status link_samples(sl_build *build, compared_rows *c) {
     const sl_graph *graph = &build->index->graph;
     sl_status status = SL_OK;
@@ -290,7 +290,8 @@ static sl_status link_samples_if_lost(sl_build *build, compared_rows *c, uint64_
     return many_lost ? link_samples(build, c) : SL_OK;
 }
 
-/* Makes the lists of layer 0 from those of the joined graphs. `first`: the build's first own node. */
+/* Makes the lists of layer 0 from those of the joined graphs. `own`: the graph with its own codes. `first`: the first
+ * node that the build adds. */
 static sl_status link_joined(compared_rows *c, const sl_points *points, const sl_copied *joined, const sl_graph *own,
                              size_t first) {
     const sl_graph *graph = &c->graph;
@@ -335,8 +336,8 @@ static sl_status link_all(sl_build *build, compared_rows *c) {
  * A batch beside the index's nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A batch beside nodes of the index. It keeps the lists from before the batch, as two graphs: of the old nodes and of
- * the new ones. */
+/* A batch beside nodes of the index. It has copies of the lists from before the join, as two graphs: of the old nodes
+ * and of the new ones. */
 typedef struct batch {
     sl_build *build;
     sl_graph old, added;
@@ -460,7 +461,7 @@ static void number_by_partition(sl_build *build) {
     build->numbering_ns += sl_now_ns() - start;
 }
 
-/* Links the new nodes, compared in these codes. *again: I8 can't tell them apart, and nothing was linked. */
+/* Links the new nodes, compared in these codes. Sets *again if I8 can't tell them apart; then nothing was linked. */
 static sl_status link_in_codes(sl_build *build, sl_codes codes, int *again) {
     compared_rows c;
     sl_status status = compared_rows_init(&c, build, codes);
@@ -482,7 +483,7 @@ sl_status sl_from_leaves_link(sl_build *build) {
     index->graph.bytes_are_coarse = 1;
     index->ordered = build->first ? index->ordered : 0;
     __atomic_store_n(&build->progress.done, done, __ATOMIC_RELAXED);
-    number_by_partition(build); /* the centroids become F32 too */
+    number_by_partition(build); /* centroids, too, then get codes F32 */
     return link_in_codes(build, SL_CODES_F32, &again);
 }
 

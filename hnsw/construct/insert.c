@@ -51,8 +51,7 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     }
 }
 
-/* Returns a node's id on a layer. The node came from that layer. Slots are in node order, so a binary search finds
- * one. */
+/* Returns the id of a node on a layer that has the node. Slots are in node order, so a binary search finds the slot. */
 static uint32_t id_on(const sl_layer *layer, uint32_t node) {
     return layer->level ? sl_slot_of(layer->graph, node) : node;
 }
@@ -71,7 +70,8 @@ static int is_selected(const sl_selection *selection, uint32_t node) {
     return 0;
 }
 
-/* Notes the links of layer 0 that a list's new selection drops. `node` wasn't a link before. */
+/* Lists the links of layer 0 that the new selection of a list drops. `node`: the new candidate, which wasn't in the
+ * list before. */
 static void note_dropped(sl_insert *insert, uint32_t node) {
     const sl_selection *selection = &insert->selection;
     sl_detours *detours = &insert->detours;
@@ -81,7 +81,7 @@ static void note_dropped(sl_insert *insert, uint32_t node) {
             detours->dropped[detours->dropped_count++] = selection->candidates[i];
 }
 
-/* Puts a link into a free place. Returns 0 if there is none. */
+/* Puts a link into a free place of a list, unless the list has the link. Returns 0 if there is no place. */
 static int append_link(const sl_insert *insert, const sl_layer *layer, uint32_t *links, uint32_t id) {
     size_t at = 0;
     while (at < layer->degree && sl_link_load(links + at) != SL_NONE && sl_link_load(links + at) != id)
@@ -92,8 +92,8 @@ static int append_link(const sl_insert *insert, const sl_layer *layer, uint32_t 
     return 1;
 }
 
-/* Puts back each dropped link whose end no other path reaches. A link that finds no place stays open. In persistent
- * memory a list never has a gap. */
+/* Puts back each dropped link whose end no other path reaches. If the list has no place left, the end becomes an open
+ * end. In persistent memory a fence after each link keeps gaps out of the list. */
 static void restore_unreached(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_detours *detours = &insert->detours;
     sl_detours_check(detours, node);
@@ -104,8 +104,8 @@ static void restore_unreached(sl_insert *insert, const sl_layer *layer, uint32_t
     }
 }
 
-/* Selects a full node's list again, among its links and one more. A file written in place wasn't checked before, so ids
- * outside the layer are left out. Returns whether the one more was selected. */
+/* Selects a full list again, among its links and a new one to `id`. Leaves out ids outside the layer, since nobody has
+ * checked a file that's written in place. Returns whether `id` was selected. */
 static int select_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links, uint32_t id) {
     sl_selection *selection = &insert->selection;
     const int watches = insert->detours.watches && layer->level == 0;
@@ -144,8 +144,8 @@ int sl_insert_reverse_link(sl_insert *insert, const sl_layer *layer, uint32_t to
     return has;
 }
 
-/* Writes a node's own list. A node that's linked anew is already in the graph, and other threads may write reverse
- * links into its list meanwhile. */
+/* Writes a node's own list. A node that's linked anew is already in the graph, so other threads may write reverse links
+ * into its list meanwhile. */
 static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_spin *lock = lock_of(insert, node);
     sl_spin_lock(lock);
@@ -153,8 +153,8 @@ static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t no
     sl_spin_unlock(lock);
 }
 
-/* Searches each level from the top down, starting at the best node of the level above. The candidates found there
- * become the node's list. */
+/* Walks over each level from the top down, starting at the best node of the level above. The candidates that a walk
+ * finds become the node's list on that level. */
 static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uint32_t top, sl_entry entry) {
     sl_index *index = insert->index;
     sl_walk *walk = &insert->walk;
@@ -174,8 +174,8 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
     }
 }
 
-/* Links to a node that no old node links to: takes a free place in the list of an old node among its own `count`
- * links. */
+/* Links an old node to a new one that has no link from an old node yet. Takes a free place in the list of an old node
+ * among the new node's `count` links. If there is none, the new node becomes an open end. */
 static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     for (size_t i = 0; i < count; i++) {

@@ -6,8 +6,8 @@
 #include "hnsw/construct/select_neighbours.h"
 #include "hnsw/search/walk.h"
 
-/* Locks that all threads of one build share. A thread that writes a node's list holds its lock. It holds one lock at a
- * time. */
+/* Locks that all threads of one build share. A thread holds the lock of a node while it writes the list of that node.
+ * It holds one lock at a time. */
 #define SL_LOCK_STRIPES 4096u
 typedef struct sl_build_locks {
     sl_spin nodes[SL_LOCK_STRIPES];
@@ -29,8 +29,8 @@ void sl_insert_free(sl_insert *insert);
  * the index meanwhile. Errors: SL_ENOMEM. */
 sl_status sl_insert_bytes(sl_index *index, size_t *bytes);
 
-/* Links a node whose row and slot are there. Other threads don't see a new node until its own lists are written. A node
- * that others already link to is linked anew. */
+/* Links a node that has its row and slot already. Other threads don't see a new node until its own lists are written. A
+ * node that others already link to is linked anew. */
 void sl_insert_node(sl_insert *insert, uint32_t node);
 
 /* Adds `id` to the list of `to` on a layer. A full list is selected again. Returns whether the list then has the id. */

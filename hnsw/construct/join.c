@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-/* MOST_HITS: neighbours that a node takes from a much larger graph. FEWER_HITS: it takes this many fewer from a graph
- * of its own size, since that graph's nodes find it too. POOL_FACTOR: candidates of a walk's pool for each hit. */
+/* MOST_HITS: hits that a node takes from a much larger graph. FEWER_HITS: it takes this many fewer from a graph of its
+ * own size, since nodes of that graph find it too. POOL_FACTOR: candidates that a walk keeps for each hit. */
 enum { MOST_HITS = 40, FEWER_HITS = 30, POOL_FACTOR = 2 };
 /* Nodes that a thread takes at once. */
 enum { NODES_AT_ONCE = 64 };
 
-/* Number of walks for joining graphs, of which copied_nodes[] nodes each are copied. */
+/* Number of walks of a join, if copied_nodes[g] nodes of graph g are copied. */
 static uint64_t walk_count(const size_t *copied_nodes, size_t count) {
     uint64_t walks = 0;
     for (size_t a = 0; a < count; a++)
@@ -170,7 +170,7 @@ static void walk_over(join_scratch *j, size_t from, uint32_t node, size_t over) 
     j->starts[over] = best ? sl_pool_id(best) : SL_NONE;
 }
 
-/* Offers the neighbours of links that weren't copied. */
+/* Offers the neighbours of linked nodes that weren't copied. */
 static void offer_behind_gaps(join_scratch *j, size_t g, uint32_t node) {
     const sl_graph *graph = j->join->copied->graphs[g];
     const sl_layer layer = sl_layer_at(graph, 0);
@@ -184,7 +184,7 @@ static void offer_behind_gaps(join_scratch *j, size_t g, uint32_t node) {
     }
 }
 
-/* Lists the nearest candidates. */
+/* Makes the neighbour list of a point, of its nearest candidates. */
 static void list_nearest(join_scratch *j, sl_neighbour_lists *neighbours, uint32_t point) {
     const sl_points *points = j->join->points;
     const float shift = sl_neighbour_shift(points->codec, sl_point_row(points, point));
@@ -217,7 +217,8 @@ static void join_chunk(join_scratch *j, sl_neighbour_lists *neighbours, size_t g
         join_node(j, neighbours, g, (uint32_t)node);
 }
 
-/* Lists the candidates of all graphs' nodes, chunk by chunk. So a walk's start doesn't depend on the threads. */
+/* Makes the neighbour lists of all nodes, chunk by chunk. A chunk's first walk starts at the entry point. So no walk's
+ * start depends on the threads. */
 static sl_status join_all(const sl_join *join, sl_neighbour_lists *neighbours) {
     const sl_points *points = join->points;
     sl_failure failed;
@@ -255,8 +256,8 @@ sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours
  * Old lists
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A list gets no longer than it was or already is. Otherwise an index that's merged again and again would have full
- * lists. */
+/* Appends old links to a list while it's shorter than the old list. If lists could grow, an index that's merged again
+ * and again would have full lists. */
 static void append_old_list(const sl_join *join, size_t point, uint32_t *links) {
     const size_t g = join->copied->of[point];
     const sl_graph *graph = join->copied->graphs[g];

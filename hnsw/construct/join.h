@@ -1,12 +1,12 @@
-/* Joins graphs: an index gets the nodes of several indexes, and their lists stay in use. Each node walks over the
- * larger graphs to its nearest there. Hits become candidates on both sides. */
+/* Joins graphs: makes one graph of several, whose lists stay in use. Each node walks over the larger graphs. The nodes
+ * that its walks find become candidates for its list, and it becomes a candidate for theirs. */
 #ifndef SL_HNSW_CONSTRUCT_JOIN_H
 #define SL_HNSW_CONSTRUCT_JOIN_H
 
 #include "hnsw/construct/build.h"
 #include "hnsw/construct/neighbour_lists.h"
 
-/* A join under way. */
+/* A join, and the numbers that the copied nodes have in the new index. */
 typedef struct sl_join {
     const sl_copied *copied;
     const sl_points *points; /* all nodes of the new index */
@@ -26,16 +26,17 @@ sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t 
 sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *points);
 void sl_join_free(sl_join *join);
 
-/* Lists each node's nearest in larger graphs, and among the neighbours of its links that weren't copied. The lists
- * don't depend on the number of threads. The caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED. */
+/* Lists each node's nearest among two kinds of candidates: hits of its walks over larger graphs, and neighbours of
+ * linked nodes that weren't copied. The lists don't depend on the number of threads. The caller frees, also on failure.
+ * Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_join_neighbours(const sl_join *join, sl_neighbour_lists *neighbours);
 
-/* Appends the links that each node had in its old graph to `links`, while a list is shorter than it was there. `degree`
- * places a node. */
+/* Appends links of a node's old list to its new list, until that is as long as the old one was. Links to nodes that
+ * weren't copied are left out. `links`: `degree` places per node. */
 void sl_join_append_old(const sl_join *join, size_t degree, uint32_t *links);
 
-/* Gives an index the partitions of the graphs whose rows it has. Numbering then starts from their centroids. Errors:
- * SL_ENOMEM. */
+/* Gives the new index the partitions of the graphs that it's made of. Numbering then starts from their centroids.
+ * Errors: SL_ENOMEM. */
 sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph);
 
 #endif

@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-    FIRST_ROWS = 16, /* training rows a centroid in the first iteration; each next iteration has twice as many */
-    MOST_ROWS = 256, /* training rows a centroid at most */
+    FIRST_ROWS = 16, /* training rows per centroid in the first iteration; each next iteration has twice as many */
+    MOST_ROWS = 256, /* most training rows per centroid */
     TURNS = 7,       /* iterations */
     REUSED_FROM = 2, /* iterations from here to REUSED_END, if centroids of the index's partitions are reused */
     REUSED_END = 4,
-    CHUNK = 64 /* rows a thread takes at once */
+    CHUNK = 64 /* rows that a thread takes at once */
 };
 _Static_assert(CHUNK % SL_TOP_QUERIES == 0, "a thread takes whole products");
 
@@ -137,7 +137,7 @@ static void encode_row_query(const sl_kmeans *kmeans, const sl_learner *learner,
                     query, &norm2);
 }
 
-/* The best result, and the first of equals. Returns 0 if all scores are NaN. */
+/* Returns the centroid that scores best, the first of equals; 0 if all scores are NaN. */
 static uint32_t best_centroid(const sl_scan *found) {
     sl_scored best = {-INFINITY, 0};
     sl_score_keep_best(found->ids, found->scores, found->count, &best);

@@ -14,7 +14,7 @@ uint32_t sl_kmeans_node(const sl_kmeans *kmeans, size_t i) {
     return (uint32_t)(first + sl_kmeans_random(kmeans, 0, i, end - first));
 }
 
-/* Under IP the bands see to lengths, so a partition may be narrow. */
+/* Under IP bands tell long vectors from short ones, so k-means compares directions alone. */
 double sl_kmeans_vector(const sl_kmeans *kmeans, size_t i, float *out) {
     size_t dim = kmeans->codec.dim;
     if (kmeans->grouped) {

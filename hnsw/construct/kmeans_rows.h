@@ -1,4 +1,4 @@
-/* A k-means under way, and the rows that it clusters. */
+/* A k-means, and the rows that it clusters. */
 #ifndef SL_HNSW_CONSTRUCT_KMEANS_ROWS_H
 #define SL_HNSW_CONSTRUCT_KMEANS_ROWS_H
 
@@ -13,35 +13,37 @@ typedef struct sl_learner {
     float *floats; /* a vector, and as much again for encoding it */
     double *sums;
     void *buffer;
-    sl_top_centres top; /* keeps one centroid a row */
+    sl_top_centres top; /* keeps the nearest centroid of each row */
 } sl_learner;
 
 typedef struct sl_kmeans sl_kmeans;
 struct sl_kmeans {
     const sl_graph *graph;
-    const sl_kmeans *grouped; /* k-means whose centroids are clustered here; NULL: the index's nodes are */
-    sl_codec codec;           /* of the centroids while they're learnt: Euclidean, but under COSINE by angle */
+    const sl_kmeans *grouped; /* the k-means whose centroids this one clusters; NULL: it clusters the index's nodes */
+    sl_codec codec;           /* of the centroids, set by sl_partition_codec */
     uint8_t *rows;
-    sl_centre_groups groups; /* of the centroids, while rows are compared with them */
-    int in_query_form;       /* centroids are encoded as queries are compared with them */
+    sl_centre_groups groups; /* groups of the centroids, so that a row is compared with some centroids, not all */
+    int in_query_form;       /* 1: centroids have the form that searches compare queries with, which differs under IP
+                                (sl_centroids_move) */
     size_t count, threads;
-    size_t sampled;        /* rows that take part: a sample, or all rows */
+    size_t sampled;        /* rows that the current iteration clusters: a sample, or all rows */
     uint32_t *nearest;     /* the centroid nearest to each row */
     uint32_t *by_centroid; /* rows of the sample, by centroid */
     uint32_t *ends;        /* end of each centroid's rows in `by_centroid` */
-    uint32_t *splits;      /* times that each centroid's rows were halved in this iteration */
+    uint32_t *splits;      /* for each centroid, how often sl_centroids_refill has halved its rows in this iteration */
     sl_learner *learners;
     sl_progress *progress;
 };
 
-/* Returns a number from 0 to below - 1, the same for the same seed, purpose and i. */
+/* Returns a random number from 0 to below - 1. It depends on the index's seed, `purpose` and `i` alone. Each use has a
+ * `purpose` of its own. */
 size_t sl_kmeans_random(const sl_kmeans *kmeans, uint64_t purpose, size_t i, size_t below);
 
 /* Returns the node of the sample's i-th row. */
 uint32_t sl_kmeans_node(const sl_kmeans *kmeans, size_t i);
 
-/* Writes the vector to be clustered into `out`: a centroid, or a node's own vector. A node's vector is scaled to unit
- * length except under L2. Returns its length before that, or 1. */
+/* Writes row i of the sample to `out` as a vector: a centroid of `grouped`, or a node's vector. A node's vector is
+ * scaled to unit length, except under L2. Returns its length before the scaling; 1 for a centroid and under L2. */
 double sl_kmeans_vector(const sl_kmeans *kmeans, size_t i, float *out);
 
 /* Prefetches the memory that sl_kmeans_vector reads. */

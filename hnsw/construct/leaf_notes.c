@@ -9,7 +9,8 @@ enum { NOTE_COUNTS = 1, NOTE_STARTS, NOTE_POINTS, NOTE_LEAF, NOTE_TARGETS };
 /* Bytes of an array in one note. */
 enum { PIECE = 1 << 18 };
 
-/* All that leaves and their comparisons depend on, except the rows. It has no padding, which the checksum would see. */
+/* All that leaves and their comparisons depend on, except the rows. The struct has no padding, since the checksum would
+ * read it. */
 typedef struct note_key {
     uint64_t n, fan_out, width, seed;
     uint32_t metric, dim, leaf_points, max_leaf_points, partitionings, method;
@@ -19,7 +20,7 @@ typedef struct note_key {
  * on from leaves of the old one. */
 enum { METHOD = 3 };
 
-/* The upper half is the checksum of odd rows, the lower half that of even rows. */
+/* Makes a key of the rows. Its upper half is the checksum of odd rows, its lower half that of even rows. */
 static uint64_t rows_key(const sl_points *points) {
     const sl_code_rows *rows = &points->codec->rows;
     uint32_t crc[2] = {0, 0};
@@ -55,7 +56,7 @@ static sl_status write_array(sl_work *work, uint32_t kind, const void *array, si
     return SL_OK;
 }
 
-/* Bytes of the targets. All places are used, if there are targets. */
+/* Bytes of the targets: of all places, since every leaf has its SL_LEAF_TARGETS of them. */
 static size_t targets_bytes(const sl_leaves *leaves) {
     return leaves->targets ? leaves->targets_room * sizeof *leaves->targets : 0;
 }
@@ -78,7 +79,7 @@ static int read_array(sl_work *work, uint32_t kind, void *array, size_t size) {
     return 1;
 }
 
-/* The file isn't trusted. */
+/* Whether leaves from a file, which isn't trusted, name points and places that exist. */
 static int leaves_are_sound(const sl_leaves *leaves) {
     if (leaves->starts[0] != 0 || leaves->starts[leaves->count] != leaves->places) return 0;
     for (size_t i = 0; i < leaves->count; i++)
@@ -133,7 +134,7 @@ sl_status sl_leaf_note_write(sl_work *work, size_t leaf, const sl_leaf_note *not
     return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
 }
 
-/* Whether the words are results of the leaf's points. */
+/* Whether the note has a top-k for each of the leaf's points, and names targets that exist. */
 static int note_fits(const sl_leaf_note *note, const sl_leaves *leaves, size_t leaf, size_t most) {
     const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
     size_t at = 0, targets;

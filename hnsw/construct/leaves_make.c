@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Training rows a centre. */
+/* Training points per centre. */
 enum { TRAIN_POINTS = 8 };
 /* Leaves that are too large are divided again, at most this many times. */
 enum { MAX_DEPTH = 3 };
@@ -23,7 +23,7 @@ typedef struct partitioning {
     uint64_t seed;
     sl_codec codec; /* of the centres */
     uint8_t *centres;
-    uint32_t *nearest; /* the nearest centres of each point, best first; fan_out entries a point, unused ones SL_NONE */
+    uint32_t *nearest;      /* the nearest centres of each point, best first: fan_out entries, unused ones SL_NONE */
     const sl_points *layer; /* all points of the layer */
     const uint32_t *which;  /* layer numbers of the points to divide; NULL: all */
     unsigned depth;
@@ -155,7 +155,7 @@ static sl_status begin_centres(partitioning *p) {
     return status;
 }
 
-/* Moves each centre to the mean of the training points nearest to it. A centre without any stays. */
+/* Moves each centre to the mean of the training points nearest to it. A centre without training points stays. */
 static sl_status move_centres(partitioning *p) {
     const size_t dim = p->codec.dim;
     sl_status status = SL_OK;
@@ -220,8 +220,8 @@ static sl_status divide_again(const partitioning *whole, const uint32_t *which, 
     return status;
 }
 
-/* Makes one leaf of some points, or several if there are too many. Duplicates can't be divided by centres, so they're
- * cut. */
+/* Makes one leaf of some points, or several if there are too many. Centres can't divide duplicates, so a leaf of these
+ * is cut. */
 static sl_status make_leaf(const partitioning *p, const uint32_t *which, size_t size) {
     if (p->leaves->targets) return sl_leaves_append(p->leaves, which, size);
     if (size > SL_MAX_LEAF_POINTS && p->depth < MAX_DEPTH) return divide_again(p, which, size);

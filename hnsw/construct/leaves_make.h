@@ -7,14 +7,14 @@
 /*
  * Makes the leaves of all SL_PARTITIONINGS partitionings, or reads them from points->work.
  *
- * Parameters: `fan_out`, the leaves of one partitioning that a point goes to, 1 to SL_MAX_FAN_OUT. The caller frees the
- * leaves, also on failure. The leaves depend on the rows and the graph's seed, not on the number of threads.
+ * Parameters: `fan_out`: the number of leaves that a point goes to in one partitioning, 1 to SL_MAX_FAN_OUT. The caller
+ * frees the leaves, also on failure. The leaves depend on the rows and the graph's seed, not on the number of threads.
  *
  * Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO.
  */
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_points *points, size_t fan_out);
-/* Bytes that leaves keep, and the most that making them takes. Dividing a large leaf again isn't counted, since later
- * steps take more. */
+/* Bytes. `kept`: of the leaves. `most`: while they are made. Bytes for dividing a large leaf again aren't counted,
+ * since later steps take more. */
 sl_bytes sl_leaves_bytes(const sl_points *points, size_t fan_out);
 /* Number of comparisons of points with centres. Under IP they grow with the square of n, since each centre is compared
  * with all points. */

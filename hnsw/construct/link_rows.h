@@ -4,15 +4,15 @@
 
 #include "hnsw/construct/build.h"
 
-/* Links the build's nodes, whose rows, ids and slots are there. AUTO inserts them if memory for leaves is lacking, but
- * not in bounded memory. After a failure the new nodes' lists are empty. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC,
- * SL_EIO. */
+/* Links the build's nodes, which have rows, ids and slots already. If memory for leaves is lacking, AUTO inserts the
+ * nodes instead; in bounded memory the call fails. After an error the new nodes have empty lists. An insertion that is
+ * cancelled returns SL_OK, and leaves nodes unlinked. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_build_link_rows(sl_build *build);
-/* Whether this builder links n nodes from `first` on from leaves. */
+/* Whether the builder would link n nodes, of which `first` is the first, from leaves. */
 int sl_build_is_from_leaves(const sl_index *index, sl_builder builder, size_t first, size_t n);
 /* Refuses an unknown builder, and one that can't link n more nodes. Errors: SL_EINVAL, SL_EUNSUPPORTED. */
 sl_status sl_build_check_builder(const sl_index *index, sl_builder builder, size_t n);
-/* Links nodes from `first` on, whose rows are there, as if they had just been added. Errors: SL_ENOMEM. */
+/* Links the nodes from `first` on as if they had just been added. They have their rows already. Errors: SL_ENOMEM. */
 sl_status sl_build_relink(sl_index *index, size_t first);
 
 #endif

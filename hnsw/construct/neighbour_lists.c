@@ -89,9 +89,9 @@ typedef struct sl_leaf_pairs {
     sl_neighbour_lists *lists;
     sl_spin *locks;
     /* The lowest score of each full list; -INFINITY for other lists. It only rises. A target that scores below it can't
-     * be in the final list, so it doesn't matter when a thread reads it. */
+     * be in the final list. So the result doesn't depend on when a thread reads it. */
     float *worst;
-    uint64_t *noted; /* a bit a leaf: its note is read, so it isn't compared */
+    uint64_t *noted; /* one bit per leaf, set if its note was read; the leaf then isn't compared */
 } sl_leaf_pairs;
 
 /* One thread's scratch. */
@@ -102,18 +102,18 @@ typedef struct pairing {
     sl_columns columns;
     sl_top_columns top;
     uint32_t *rows;      /* of the leaf's targets */
-    sl_neighbour *found; /* a point's top-k in one leaf: rank above the complement of the target's place */
-    sl_neighbour *candidates, *scratch; /* the same as entries of a list; as much again */
+    sl_neighbour *found; /* a point's top-k in one leaf: a score's rank above the complement of the target's place */
+    sl_neighbour *entries, *scratch; /* the top-k as entries of the neighbour list; scratch of the same size */
     sl_leaf_note note;
     int is_noted; /* the leaf being compared gets a note */
 } pairing;
 
-/* One more than the width, since a point finds itself. */
+/* Targets of a top-k: one more than the width, since a point finds itself. */
 static size_t most_found(size_t width) {
     return width + 1;
 }
 
-/* Equal scores may come too, up to a quarter more. */
+/* Room for what a scan finds: the top-k, and up to a quarter more that tie with the last. */
 static size_t found_room(size_t width) {
     return 2 * most_found(width);
 }
@@ -125,8 +125,8 @@ static sl_status pairing_init(pairing *p, const sl_leaf_pairs *pairs) {
     *p = (pairing){.points = points, .lists = lists, .pairs = pairs};
     p->rows = sl_mem_array(&lists->allocator, SL_MAX_LEAF_POINTS, sizeof *p->rows, &status);
     p->found = sl_mem_array(&lists->allocator, found_room(lists->width), sizeof *p->found, &status);
-    p->candidates = sl_mem_array(&lists->allocator, 2 * most_found(lists->width), sizeof *p->candidates, &status);
-    p->scratch = p->candidates ? p->candidates + most_found(lists->width) : NULL;
+    p->entries = sl_mem_array(&lists->allocator, 2 * most_found(lists->width), sizeof *p->entries, &status);
+    p->scratch = p->entries ? p->entries + most_found(lists->width) : NULL;
     if (points->work) {
         p->note.room = sl_leaf_note_room(pairs->leaves, most_found(lists->width));
         p->note.words = sl_mem_array(&lists->allocator, p->note.room, sizeof *p->note.words, &status);
@@ -139,21 +139,22 @@ static sl_status pairing_init(pairing *p, const sl_leaf_pairs *pairs) {
 static void pairing_free(pairing *p) {
     sl_mem_free(&p->lists->allocator, p->rows, SL_MAX_LEAF_POINTS * sizeof *p->rows);
     sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
-    sl_mem_free(&p->lists->allocator, p->candidates, 2 * most_found(p->lists->width) * sizeof *p->candidates);
+    sl_mem_free(&p->lists->allocator, p->entries, 2 * most_found(p->lists->width) * sizeof *p->entries);
     sl_mem_free(&p->lists->allocator, p->note.words, p->note.room * sizeof *p->note.words);
     if (p->columns.block) sl_columns_free(&p->columns);
     if (p->top.block) sl_top_columns_free(&p->top);
 }
 
-/* Lower bound of scores that can still enter the list. An entry that equals the worst, also 0, can still enter. */
+/* Lower bound of scores that can still enter the list. An entry equal to the worst can still enter, also if the worst
+ * is 0. */
 static float lower_bound(float worst, float shift) {
     const float rounded = 8 * FLT_EPSILON * (fabsf(worst) + fabsf(shift)) + FLT_MIN;
     return worst > -INFINITY ? worst - shift - rounded : worst;
 }
 
-/* Keeps the best results of a point; of equal scores the first in the leaf. Results must not depend on threads: more
- * equals come if a lower bound left out more targets, so equals behind the last are dropped. Returns the number
- * kept. */
+/* Makes a point's top-k in the leaf of what the scan found. Among equal scores, the first in the leaf win. Entries that
+ * tie with the last are cut, since their number depends on the threads: a scan keeps more of them if its lower bound
+ * left out more targets. Returns the number of targets. */
 static size_t keep_found(pairing *p, const sl_scan *found) {
     const size_t most = most_found(p->lists->width);
     for (size_t i = 0; i < found->count; i++)
@@ -163,10 +164,9 @@ static size_t keep_found(pairing *p, const sl_scan *found) {
     return most;
 }
 
-/* Turns a point's results in a leaf into candidates for its list, the nearest first. Results that can't enter the list
- * are left out. `found`: n results. Returns the number of candidates. */
-static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found,
-                              size_t n) {
+/* Turns a point's top-k in a leaf into entries of its neighbour list, the nearest first. Leaves out targets that can't
+ * enter the list. `found`: n targets. Returns the number of entries. */
+static size_t make_entries(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
     const float shift = sl_neighbour_shift(p->points->codec, sl_point_row(p->points, point));
     float worst;
     size_t count = 0;
@@ -174,24 +174,24 @@ static size_t make_candidates(pairing *p, const uint32_t *targets, uint32_t poin
     const sl_neighbour least = sl_neighbour_rank(worst);
     for (size_t i = 0; i < n; i++) {
         const uint32_t other = targets[~(uint32_t)found[i]];
-        p->candidates[count] = sl_neighbour_of(sl_neighbour_score(found[i]) + shift, other);
-        count += other != point && p->candidates[count] >= least;
+        p->entries[count] = sl_neighbour_of(sl_neighbour_score(found[i]) + shift, other);
+        count += other != point && p->entries[count] >= least;
     }
-    sl_neighbours_sort(p->candidates, count, p->scratch);
+    sl_neighbours_sort(p->entries, count, p->scratch);
     return count;
 }
 
-/* Merges a point's results in a leaf into its list. A pair has the same score in every leaf, so a point found again
- * gives an equal entry. */
+/* Merges a point's top-k in a leaf into its neighbour list. A pair has the same score in every leaf, so a point found
+ * again gives an equal entry. */
 static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
     sl_neighbour_lists *lists = p->lists;
-    const size_t fresh = make_candidates(p, targets, point, found, n);
+    const size_t fresh = make_entries(p, targets, point, found, n);
     if (!fresh) return;
     sl_neighbour *list = lists->entries + (size_t)point * lists->width;
     sl_spin *lock = &p->pairs->locks[point % LOCKS];
     sl_spin_lock(lock);
     memcpy(p->scratch, list, lists->count[point] * sizeof *list);
-    const size_t count = merge_runs(p->scratch, lists->count[point], p->candidates, fresh, list, lists->width);
+    const size_t count = merge_runs(p->scratch, lists->count[point], p->entries, fresh, list, lists->width);
     lists->count[point] = (uint16_t)count;
     if (count == lists->width) {
         float worst = sl_neighbour_score(list[count - 1]);
@@ -200,7 +200,7 @@ static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point,
     sl_spin_unlock(lock);
 }
 
-/* Merges the n results in p->found, and adds them to the note. */
+/* Merges the top-k in p->found, of n targets, and adds it to the note. */
 static void merge_found(pairing *p, const uint32_t *targets, uint32_t point, size_t n) {
     sl_leaf_note *note = &p->note;
     merge_into_list(p, targets, point, p->found, n);
@@ -272,7 +272,7 @@ static sl_status compare_leaves(const sl_leaf_pairs *pairs) {
     return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
 }
 
-/* Merges the results of noted leaves. */
+/* Merges the top-k of all leaves that have a note. */
 static sl_status merge_notes(const sl_leaf_pairs *pairs) {
     const sl_leaves *leaves = pairs->leaves;
     const sl_points *points = pairs->points;

@@ -1,4 +1,4 @@
-/* Neighbour lists: the nearest points of each point, found in its leaves. */
+/* Neighbour lists: the nearest points of each point, over all its leaves. */
 #ifndef SL_HNSW_CONSTRUCT_NEIGHBOUR_LISTS_H
 #define SL_HNSW_CONSTRUCT_NEIGHBOUR_LISTS_H
 
@@ -42,13 +42,13 @@ static inline uint32_t sl_neighbour_point(sl_neighbour neighbour) {
     return (uint32_t)neighbour * SL_POINT_UNHASH;
 }
 
-/* Returns the same score for another point: the reverse candidate. */
+/* Returns the same score for another point. So an entry becomes a reverse candidate. */
 static inline sl_neighbour sl_neighbour_reverse(sl_neighbour neighbour, uint32_t point) {
     return (neighbour >> 32 << 32) | (uint32_t)(point * SL_POINT_HASH);
 }
 
-/* Returns a number to add to a point's scores for others. It makes scores of different points comparable: products
- * under L2 lack the constant |q|^2 / 2. */
+/* Returns a number to add to a point's scores for others, so that scores of different points compare. Products under L2
+ * lack the constant |q|^2 / 2. */
 static inline float sl_neighbour_shift(const sl_codec *codec, uint32_t row) {
     if (codec->metric != SL_METRIC_L2 || codec->rows.differences) return 0;
     return sl_field_get(codec->rows.base + (size_t)row * codec->rows.pitch, codec->rows.bias);
@@ -64,13 +64,13 @@ void sl_neighbours_sort(sl_neighbour *entries, size_t n, sl_neighbour *scratch);
 typedef struct sl_neighbour_lists {
     sl_allocator allocator;
     size_t n, width;
-    sl_neighbour *entries; /* width entries a point; sl_neighbour_lists_make sorts them, the nearest first */
-    uint16_t *count;       /* entries of each point */
+    sl_neighbour *entries; /* `width` places per point; sl_neighbour_lists_make sorts the entries, the nearest first */
+    uint16_t *count;       /* number of entries of each point */
 } sl_neighbour_lists;
 
-/* Compares the points of each leaf with its targets, and lists the `width` nearest of each point. Leaves with a note
- * aren't compared again; the others are noted. The result depends on the leaves alone. The caller frees, also on
- * failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
+/* Compares the points of each leaf with its targets, and lists the `width` nearest of each point over all leaves. A
+ * leaf with a note isn't compared again; each other leaf gets a note. The result depends on the leaves alone. The
+ * caller frees, also on failure. Errors: SL_ENOMEM, SL_ECANCELED, SL_ENOSPC, SL_EIO. */
 sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
                                   size_t width);
 void sl_neighbour_lists_free(sl_neighbour_lists *lists);

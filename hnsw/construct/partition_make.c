@@ -54,7 +54,7 @@ static void drop_empty_partitions(sl_kmeans *groups) {
     }
 }
 
-/* Centroids in the order of their partitions. */
+/* Numbers of centroids, in the order that their partitions will have. */
 typedef struct sl_centroid_list {
     const uint32_t *centroids;
     size_t count;
@@ -83,8 +83,8 @@ static sl_status arrange_by_centroid(const sl_kmeans *kmeans, sl_centroid_list l
         place_of[list.centroids[i]] = (uint32_t)i + 1;
         memcpy(arranged.rows + i * pitch, kmeans->rows + list.centroids[i] * pitch, pitch);
     }
-    /* starts[] gets sizes, one place further on, then begins. Filling turns each begin into an end, which is the next
-     * begin. */
+    /* First starts[i + 2] gets the number of items of centroid i. The sums then make starts[i + 1] their begin. Filling
+     * moves that to their end, which is the begin of centroid i + 1. */
     for (size_t i = 0; i < n; i++)
         if (place_of[of[order[i]]] < listed) arranged.starts[place_of[of[order[i]]] + 1]++;
     for (size_t p = 1; p <= listed; p++) {
@@ -238,7 +238,7 @@ sl_codes sl_partition_codes_at_most(const sl_graph *graph) {
     return sl_is_finer_than_bytes(&graph->codec) ? SL_CODES_F32 : SL_CODES_I8;
 }
 
-/* encode_for_queries() has the centroids twice. order_nodes() and arrange_by_centroid() have five numbers a
+/* encode_for_queries() has the centroids twice. order_nodes() and arrange_by_centroid() have five numbers per
  * partition. */
 sl_status sl_partitions_bytes(const sl_graph *graph, size_t threads, sl_bytes *bytes) {
     const size_t count = sl_partition_count(graph->n), groups = sl_partition_groups(count);

@@ -13,15 +13,15 @@ typedef struct sl_points {
     const uint32_t *rows; /* point -> row, rising; NULL: point i is row i */
     size_t threads;
     sl_progress *progress;
-    uint64_t steps; /* steps of `progress` for linking all points; 0: none are counted */
-    sl_work *work;  /* file that notes leaves and their comparisons; NULL: none */
+    uint64_t steps; /* steps of `progress` that linking all points counts; 0: none */
+    sl_work *work;  /* the file for notes of leaves; NULL: none */
 } sl_points;
 
-/* Linking has SL_STEP_PARTS parts of progress. Comparing the pairs of leaves takes SL_PAIR_PARTS of them. The two
- * passes of selecting links take one each. */
+/* The progress of linking a layer has SL_STEP_PARTS parts. Comparing the pairs of leaves takes SL_PAIR_PARTS of them.
+ * Each of the two passes of selecting links takes one. */
 enum { SL_STEP_PARTS = 4, SL_PAIR_PARTS = 2 };
 
-/* Counts piece i of n equal pieces as done. All n together are `parts` parts of the progress. */
+/* Counts piece i of n equal pieces of work as done. All n pieces together are `parts` parts of the progress. */
 static inline void sl_points_step(const sl_points *points, uint64_t parts, uint64_t i, uint64_t n) {
     const uint64_t steps = points->steps * parts / SL_STEP_PARTS;
     sl_progress_step(points->progress, (i + 1) * steps / n - i * steps / n);

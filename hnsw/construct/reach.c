@@ -46,7 +46,7 @@ static void mark_tree(sl_reach *reach, size_t link) {
     reach->tree[link / 64] |= (uint64_t)1 << (link % 64);
 }
 
-/* Marks all nodes that links reach from those in the queue. */
+/* Marks all nodes that links reach from the nodes in the queue. */
 static void follow_links(sl_reach *reach) {
     const sl_graph *graph = reach->graph;
     while (reach->head < reach->tail) {
@@ -84,7 +84,7 @@ static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, ui
             place = i;
             break;
         }
-        /* The last such link is taken, since lists are written best first. */
+        /* The last such link is replaced, since lists are written best first. */
         if (replaces && !(reach->tree[(first + i) / 64] >> ((first + i) % 64) & 1)) place = i;
     }
     if (place == SIZE_MAX) return 0;
@@ -96,12 +96,12 @@ static int attach_to(sl_reach *reach, const sl_insert *insert, uint32_t from, ui
 }
 
 /*
- * Attaches an unreached node to a reached one near it, found by a search. The walk starts on a reached node and ends on
- * reached ones, unless it began below the upper layers. Failing that, any reached node with a spare place will do. A
- * tree has fewer edges than nodes, so there always is one.
+ * Links to an unreached node from a reached one near it, which a walk finds. The descent may end on a node that layer 0
+ * doesn't reach, so the pool may have unreached nodes. These are passed over. If no node of the pool has a place, any
+ * reached node with a place will do. There always is one, since a tree has fewer edges than nodes.
  *
- * Under IP many short vectors are in no list. The walk finds long vectors, whose links all searches use: links to short
- * vectors don't replace them.
+ * Under IP many short vectors are in no list. The walk finds long vectors, whose links all searches use. So a link to a
+ * short vector takes free places first, of any reached node, and replaces links only if there are none.
  */
 static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
     const sl_graph *graph = reach->graph;
@@ -136,8 +136,8 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
  * Open ends
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Appends a link to the first of `count` lists that has a free place. Nothing is appended if a list has the link
- * already, which a narrow walk may have missed. */
+/* Appends a link to the first of `count` lists that has a free place. If it meets a list with the link first, which a
+ * narrow walk may have missed, it appends nothing. Returns whether a list then has the link. */
 static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t count, uint32_t to) {
     const sl_graph *graph = &index->graph;
     for (size_t i = 0; i < count; i++) {
@@ -155,8 +155,8 @@ static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t co
     return 0;
 }
 
-/* Appends a link to the list of a node in the walk's pool, the nearest first. If they're all full, appends it to the
- * list of a node linked from one. */
+/* Appends a link to `to` to the nearest node of the pool whose list has room. If all are full, tries the nodes that
+ * these link to. */
 static int append_near(sl_insert *insert, uint32_t to) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     sl_pool *pool = &insert->walk.pool;
@@ -180,15 +180,17 @@ static int was_visited(const sl_walk *walk, uint32_t node) {
     return 0;
 }
 
-/* Walks towards a node. Returns whether the walk reached it; if not, the pool has the nodes it came to. */
+/* Walks towards a node. Returns whether the walk reached it. The pool then has the nodes that the walk found
+ * nearest. */
 static int walk_reaches(sl_walk *walk, uint32_t start, uint32_t node, size_t ef) {
     sl_walk_layer(walk, 0, sl_range_of_id(start), ef);
     sl_pool_finish(&walk->pool, ef);
     return was_visited(walk, node);
 }
 
-/* Walks towards the end from the node that must reach it, or from the entry point. A new node may be reached from any
- * old one. A narrow walk finds most ends. */
+/* Looks for a path to an open end, and appends a link to the end if there is no path. The walk starts at end.from. For
+ * a new node it starts at the end of a descent, or at the entry point if that end is new, since any old node may lead
+ * to a new one. A narrow walk finds most paths, so it is tried first. */
 static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
     const sl_graph *graph = &insert->index->graph;
     const size_t ef = graph->ef_construction;

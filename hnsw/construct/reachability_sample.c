@@ -9,7 +9,7 @@
 
 enum {
     SAMPLED = 1024,   /* nodes that walks look for */
-    LOST_SHARE = 512, /* more than one in this many is many */
+    LOST_SHARE = 512, /* more than one lost node in this many is too many */
     EF = 200,         /* of a walk */
     FIRST_LINKS = 8,  /* first links of a node that its walk should find */
     AT_ONCE = 16      /* nodes that a thread takes at once */

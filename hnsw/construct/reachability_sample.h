@@ -1,5 +1,5 @@
-/* Measures on a sample whether walks reach the nodes of a graph. Lists of nearest nodes don't lead out of a cluster: a
- * walk that comes down in the wrong cluster misses its query's neighbours. */
+/* Measures on a sample whether walks reach the nodes of a graph. Lists of nearest nodes don't lead out of a cluster. A
+ * walk that comes down in the wrong cluster then misses its query's neighbours. */
 #ifndef SL_HNSW_CONSTRUCT_REACHABILITY_SAMPLE_H
 #define SL_HNSW_CONSTRUCT_REACHABILITY_SAMPLE_H
 

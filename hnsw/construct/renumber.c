@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Everything needed before anything is changed. */
+/* All that renumbering needs, made before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
     sl_reach reach; /* its queue maps new numbers to old ones */
@@ -86,8 +86,8 @@ static sl_status order_alloc(sl_order *order) {
     return SL_OK;
 }
 
-/* Makes the new numbers: by partition, and within one in the order of a breadth-first pass from the entry point. Nodes
- * that the pass can't reach come last. */
+/* Makes the new numbers: by partition, and within a partition in the order of a breadth-first pass from the entry
+ * point. Nodes that the pass can't reach come last. */
 static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *progress) {
     const sl_index *index = order->index;
     sl_reach *reach = &order->reach;
@@ -166,7 +166,7 @@ static void copy_upper(sl_order *order) {
         }
 }
 
-/* Puts the new numbers into use, and leaves the old upper layers in `order` to be freed. */
+/* Puts the new numbers into use. Leaves the old arrays in `order`, to be freed. */
 static void adopt_order(sl_order *order) {
     sl_index *index = order->index;
     sl_entry entry = sl_entry_get(&index->graph);

@@ -14,15 +14,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors that are compared with all others, and the nearest of each that count. */
+/* Vectors of the sample, and neighbours of each that count. */
 enum { SAMPLE = 64, NEAREST = SL_CLOSE_NEIGHBOURS };
-/* Neighbours within this many steps of a code may come in any order, so a build compares in F32. Within half as many,
- * the codes themselves lose neighbours. */
+/* A build compares in F32 if neighbours are within this many code steps, since I8 may then put them in any order.
+ * Within half as many steps, the index's own codes lose neighbours. */
 #define CLOSE_STEPS 8.0
 /* One vector of the sample with such neighbours may be chance. Two aren't. */
 enum { TOO_MANY = 2 };
 
-/* One thread's nearest vectors of each vector of the sample. */
+/* The nearest vectors of each vector of the sample, among those that one thread compared. */
 typedef struct nearest {
     sl_top top[SAMPLE];
     sl_top_entry entries[SAMPLE][NEAREST];
@@ -35,7 +35,7 @@ typedef struct sample {
     sl_query_code queries[SAMPLE];
     float own[SAMPLE]; /* the score of each for itself, and so for its duplicates */
     uint8_t *codes;
-    nearest *nearest; /* one a thread */
+    nearest *nearest; /* one per thread */
     float *floats;
 } sample;
 
@@ -102,7 +102,7 @@ static sl_status compare_sample(const sample *s, sl_progress *progress) {
     return sl_progress_cancelled(progress) ? sl_progress_end(progress) : SL_OK;
 }
 
-/* Returns the distance from a vector of the sample to the farthest of its neighbours. */
+/* Returns the distance from a vector of the sample to the farthest of its NEAREST neighbours. */
 static double distance_of(const sample *s, size_t i) {
     const size_t dim = s->graph->codec.dim;
     sl_coded_floats(s->graph, s->nodes[i], s->floats);

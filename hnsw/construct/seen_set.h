@@ -4,13 +4,13 @@
 
 #include "base/memory.h"
 
-/* A hash table with linear probing. Clearing takes time in proportion to the points in it. */
+/* A hash table with linear probing. Clearing it takes time in proportion to the points in it. */
 typedef struct sl_seen {
     sl_allocator allocator;
-    uint32_t *table; /* point by hash; SL_NONE: free */
+    uint32_t *table; /* points, placed by hash; SL_NONE: free */
     uint32_t *used;  /* places of `table` that hold a point */
     size_t count, places;
-    unsigned shift; /* of the hash */
+    unsigned shift; /* the hash is shifted right by this */
 } sl_seen;
 
 /* Bytes that sl_seen_init allocates. */

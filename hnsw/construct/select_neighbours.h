@@ -12,9 +12,9 @@ typedef struct sl_selection {
     size_t candidate_count;
     float *scores;      /* similarity of each candidate to the base */
     float *units;       /* sl_similarity_unit of each of `selected` */
-    uint32_t *selected; /* best first, duplicates of the base last; selected[-1] is the base */
+    uint32_t *selected; /* nodes, best first, duplicates of the base last; selected[-1] is the base */
     size_t selected_count;
-    sl_similarity similarity; /* has the candidate being judged as its base */
+    sl_similarity similarity; /* its base is the candidate that is judged now */
 } sl_selection;
 
 size_t sl_selection_bytes(const sl_graph *graph, size_t most);
@@ -24,11 +24,13 @@ void sl_selection_free(sl_selection *selection);
 /*
  * Selects up to `limit` of the candidates as links of `base`, by Algorithm 4 of arXiv 1603.09320.
  *
- * Candidates come best first. One is skipped if it's nearer to a selected one than to the base. Under IP the best have
- * the largest inner product, and the angle decides which is nearer. So long vectors come first, in all directions.
+ * The call judges candidates best first. It skips a candidate that is nearer to a selected node than to the base. Under
+ * IP the best candidate has the largest inner product, but "nearer" compares angles. So long vectors come first, in all
+ * directions.
  *
  * Duplicates of the base would push out everything else under that rule, so they have a rule of their own. At most two
- * are linked, and at most half a list. They chain up all duplicates, and the rest of the list leads elsewhere.
+ * of them are linked, and at most half a list. Their links chain up all duplicates, and the rest of the list leads
+ * elsewhere.
  */
 void sl_select_neighbours(sl_selection *selection, uint32_t base, size_t limit);
 

@@ -1,5 +1,5 @@
 /*
- * The top-k of many rows (columns) for many others (queries), by products of tiles (distance/kernels.h).
+ * The top-k of stored rows (columns) for each of many other rows (queries), by products of tiles (distance/kernels.h).
  *
  * One thread packs the columns. Any number of threads then scan them for their own queries. All rows have one codec:
  * I8, or F32 scored by differences.
@@ -9,14 +9,14 @@
 
 #include "hnsw/graph/index.h"
 
-/* Queries of one scan, and columns of a tile. All columns of the first tile get into the result, since there is no
- * threshold yet. A small tile keeps them few. */
+/* Queries of one scan, and columns of a tile. There is no threshold for the first tile, so all its columns get into the
+ * result. A small tile keeps them few. */
 enum { SL_TOP_QUERIES = 32, SL_COLUMNS_TILE = 64 };
 
 /* Packed columns. Threads: one packs, any number read. */
 typedef struct sl_columns {
     const sl_kernels *kernels;
-    const sl_codec *codec; /* its base has the rows */
+    const sl_codec *codec; /* its base points to the rows */
     sl_allocator allocator;
     size_t room, n, tiles;
     sl_tile *tile;
@@ -30,8 +30,8 @@ typedef struct sl_top_columns {
     const sl_codec *codec;
     sl_allocator allocator;
     size_t keep;
-    sl_scan scans[SL_TOP_QUERIES]; /* ids are places of columns */
-    uint8_t *codes;                /* code_step bytes a query */
+    sl_scan scans[SL_TOP_QUERIES]; /* ids are numbers of columns */
+    uint8_t *codes;                /* code_step bytes per query */
     size_t code_step;
     void *buffer, *block;
     size_t size;
@@ -46,7 +46,7 @@ sl_status sl_columns_init(sl_columns *columns, const sl_graph *graph, const sl_c
 void sl_columns_free(sl_columns *columns);
 /* Packs rows as columns 0 to n - 1. `rows`: their numbers; NULL: rows 0 to n - 1. */
 void sl_columns_pack(sl_columns *columns, const uint32_t *rows, size_t n);
-/* Packs rows as further columns. They begin with a new tile. */
+/* Packs rows as further columns, which begin a new tile. */
 void sl_columns_append(sl_columns *columns, const uint32_t *rows, size_t n);
 
 /* Allocates room for SL_TOP_QUERIES queries that keep `keep` columns each. Errors: SL_ENOMEM. */
@@ -57,14 +57,14 @@ void sl_top_columns_query(sl_top_columns *top, size_t place, const sl_query_code
 /*
  * Finds the `keep` best columns of each of the first `count` queries, in no order.
  *
- * Columns that score as the last of them may come too, up to a quarter more; of equals the first come first. The result
- * depends on queries and columns alone.
+ * If columns tie with the last one kept, up to a quarter more are kept. Among equal scores, lower columns win. The
+ * result depends on queries and columns alone.
  *
- * `tile_queries`: for each tile a bit for each query that scans it; NULL: all queries scan all tiles.
+ * `tile_queries`: for each tile, one bit per query that scans it; NULL: all queries scan all tiles.
  */
 void sl_top_columns_scan(sl_top_columns *top, const sl_columns *columns, size_t count, const uint32_t *tile_queries);
-/* Finds the `keep` best columns of each of `count` rows, up to SL_TOP_QUERIES, in the same way. `least`: the score that
- * columns of each row must exceed; NULL: none. */
+/* Does the same for `count` stored rows as queries, up to SL_TOP_QUERIES. `least`: for each row, the score that columns
+ * must exceed; NULL: none. */
 void sl_top_columns_of_rows(sl_top_columns *top, const sl_columns *columns, const uint32_t *rows, size_t count,
                             const float *least);
 

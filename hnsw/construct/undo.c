@@ -41,7 +41,7 @@ static void link_anew(sl_build *build) {
     (void)sl_build_link_rows(build);
 }
 
-/* The lists of nodes from `first` on are scratch for numbers. Returns the place of the i-th. */
+/* The lists of the removed nodes, from `first` on, are scratch for numbers of nodes. Returns the place of number i. */
 static uint32_t *scratch_at(const sl_graph *graph, size_t first, size_t i) {
     return sl_links(graph, first + i / graph->m0) + i % graph->m0;
 }
