@@ -4,7 +4,8 @@
 #include "hnsw/graph/index.h"
 #include "hnsw/search/allowed.h"
 
-/* A filtered search's beam may be up to FURTHER times ef, or LEAST. The bound holds whatever the filter accepts. */
+/* A filtered search may widen its beam to FURTHER times ef, or to LEAST if that is more. This bound doesn't depend on
+ * what the filter accepts. */
 enum { FURTHER = 8, LEAST = 1024 };
 
 sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype) {

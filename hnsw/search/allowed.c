@@ -6,7 +6,7 @@ static sl_range clip_range(const sl_allowed *allowed, sl_range range) {
     return range;
 }
 
-/* Returns the allowed nodes of a word's 64 that lie in the range. */
+/* Returns the allowed nodes among the 64 of a word that lie in the range. */
 static inline uint64_t allowed_bits(const sl_allowed *allowed, size_t word, sl_range range) {
     uint64_t part = sl_allowed_word(allowed, word);
     if (word == range.first / 64) part &= ~(uint64_t)0 << (range.first % 64);
@@ -33,7 +33,7 @@ size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nod
     return count;
 }
 
-/* The range counts places in the list, if there is a list, else nodes. */
+/* The range counts places of the list if there is a list, and nodes otherwise. */
 sl_range sl_allowed_begin(const sl_allowed *allowed) {
     return (sl_range){0, allowed->nodes ? allowed->node_count : allowed->n};
 }
@@ -55,19 +55,19 @@ sl_status sl_accept_bits_check(const sl_search_params *params) {
     return SL_OK;
 }
 
-/* The bitmap goes first: it costs less. */
+/* Tests the bitmap first, because it costs less than the callback. */
 int sl_accepts_id(const sl_search_params *params, uint64_t id) {
     if (params->accept_bits && (id >= params->accept_bits_count || !(params->accept_bits[id / 64] >> (id % 64) & 1)))
         return 0;
     return !params->accept || params->accept(params->accept_ctx, id) != 0;
 }
 
-/* The filter goes first: it costs least. */
+/* Tests the filter first, because it costs least. */
 void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
                           sl_pool *pool) {
     const int by_id = sl_has_id_filter(params);
     size_t kept = 0;
-    /* One user's filter is seldom in the cache. */
+    /* Prefetches the bits, because a filter of one user is seldom in the cache. */
     for (size_t i = 0; allowed->bits && i < pool->size; i++)
         sl_prefetch(allowed->bits + sl_pool_id(pool->keys[i]) / 64, sizeof *allowed->bits);
     for (size_t i = 0; i < pool->size; i++) {

@@ -1,5 +1,5 @@
-/* The nodes that a search may return: those its filter allows, without tombstones, whose ids its callback and bitmap
- * accept. A walk passes through all nodes: the others hold the graph together. */
+/* The nodes that a search may return. The filter allows them, they aren't deleted, and the callback and the bitmap
+ * accept their ids. Walks also cross the other nodes, because those hold the graph together. */
 #ifndef SL_HNSW_SEARCH_ALLOWED_H
 #define SL_HNSW_SEARCH_ALLOWED_H
 
@@ -7,9 +7,9 @@
 #include "hnsw/search/pool.h"
 
 typedef struct sl_allowed {
-    const uint64_t *bits;       /* a bit a node; NULL: all */
-    const uint64_t *tombstones; /* a bit a deleted node; NULL: none */
-    const uint32_t *nodes;      /* the `node_count` nodes whose bits are set, in rising order; NULL: not listed */
+    const uint64_t *bits;       /* one bit per node; NULL: all nodes */
+    const uint64_t *tombstones; /* set bits are deleted nodes; NULL: none */
+    const uint32_t *nodes;      /* the `node_count` nodes whose bits are set, in rising order; NULL: there is no list */
     size_t node_count;
     size_t n;     /* nodes from n on are not allowed */
     size_t count; /* at least the number of allowed nodes; more if bits are set for deleted nodes */
@@ -35,11 +35,11 @@ static inline int sl_is_allowed(const sl_allowed *allowed, size_t node) {
 size_t sl_allowed_count(const sl_allowed *allowed, sl_range range);
 
 /* Lists allowed nodes of a range in rising order, until fewer than 64 places are left. range->first becomes the first
- * node not looked at. Returns how many were listed.
+ * node not looked at. Returns the number of nodes listed.
  * Parameters: room: places of `nodes`, more than 64. */
 size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
 
-/* The same over all allowed nodes. `range` starts as sl_allowed_begin returns it, and ends empty. */
+/* The same over all allowed nodes. Start with the `range` that sl_allowed_begin returns; it ends empty. */
 sl_range sl_allowed_begin(const sl_allowed *allowed);
 size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
 
@@ -56,22 +56,24 @@ static inline int sl_is_filtered(const sl_search_params *params) {
 /* Whether the callback and the bitmap accept an id. */
 int sl_accepts_id(const sl_search_params *params, uint64_t id);
 
-/* Whether a walk may end by sl_search_params.stop. The stop relies on the distance of the k-th best result, which is
+/* Whether a walk may end by sl_search_params.stop. The stop needs the distance of the k-th best result. It is
  * unknown with a filter, and mostly with many tombstones: see sl_widen_beam. */
 static inline int sl_may_stop_early(const sl_graph *graph, const sl_search_params *params) {
     return !sl_is_filtered(params) && !params->group_size && !sl_ids_repeat(graph) &&
            graph->deleted_count <= graph->n / 64;
 }
 
-/* Refuses a bitmap that is NULL and has a count. Errors: SL_EINVAL. */
+/* Refuses a call that gives accept_bits_count without a bitmap. Errors: SL_EINVAL. */
 sl_status sl_accept_bits_check(const sl_search_params *params);
 
 /* Drops candidates that are not allowed or not accepted; the others keep their order. */
 void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
                           sl_pool *pool);
 
-/* Whether `kept` of a pool's `seen` candidates give k results as good as an unfiltered search's. `wanted`, as many as
- * such a search re-ranks (at least k), are enough. So are k, if the filter dropped a quarter of the pool at most. */
+/* Whether a pool has enough allowed candidates for k results as good as those of an unfiltered search. True if kept >=
+ * wanted. Also true if kept >= k and the filter dropped at most a quarter of the pool.
+ * Parameters: kept: allowed candidates. seen: all candidates of the pool. wanted: candidates that an unfiltered search
+ * re-ranks, at least k. */
 int sl_has_enough_allowed(size_t kept, size_t seen, size_t k, size_t wanted);
 
 #endif

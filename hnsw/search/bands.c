@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The band that begins at three sixteenths of a partition. The number of partitions scanned down to it predicts best
- * how far to scan in all; numbers of rows, of bands, or of partitions at another band predict it less well
+/* The band that begins at three sixteenths of a partition. The number of partitions scanned down to this band predicts
+ * best how far to scan in all. Numbers of rows, of bands, or of partitions scanned to another band predict it less well
  * (docs/internals/partitions.md). */
 enum { MIDDLE = 11 };
 _Static_assert(MIDDLE < SL_PARTITION_BANDS, "a band");
 
-/* A query scans some of at most this many partitions for each probe; mostly of some ten. */
+/* A query scans bands of at most this many partitions per probe, and mostly of some ten. */
 enum { TOUCHED = 16 };
 
 size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes) {
@@ -18,7 +18,8 @@ size_t sl_bands_candidates(const sl_partitions *partitions, size_t probes) {
     return keep < partitions->count ? keep : partitions->count;
 }
 
-/* Returns the places for what may be left of the nearest, and for the whole registers that kernels write past it. */
+/* Returns the places for the nearest partitions that may be left, and for the whole registers that kernels write behind
+ * them. */
 static size_t nearest_room(const sl_partitions *partitions) {
     return partitions->count + partitions->count / 4 + 32;
 }
@@ -27,9 +28,9 @@ size_t sl_bands_scratch(const sl_partitions *partitions) {
     return partitions->band_bits ? 2 * nearest_room(partitions) : 0;
 }
 
-/* Returns the score that the middle band of `probes` partitions reaches. A band's longest vector may score what its
- * partition's longest may, times the ratio of their lengths. Takes the least score that is left, in whatever way they
- * were halved. */
+/* Returns the score that the middle band of at least `probes` partitions may reach. A band's longest vector may score
+ * what its partition's longest may, times the ratio of their lengths. The kernel halves the scores in no fixed way, so
+ * this takes the least score that is left. */
 static float middle_score(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes,
                           const sl_scan *nearest, uint32_t *scratch) {
     float *scores = (float *)(void *)(scratch + nearest_room(partitions)), least = INFINITY;
@@ -49,14 +50,14 @@ static float middle_score(const sl_kernels *kernels, const sl_partitions *partit
 size_t sl_bands_above(const uint8_t *bands, float score, float least) {
     float shortest = 255 * (least / score) - 0.5f;
     int whole = shortest > 0 ? (int)shortest : 0;
-    unsigned above = 0; /* gcc 12 miscounts in bytes */
+    unsigned above = 0; /* unsigned, because gcc 12 miscounts if it's a byte */
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++)
         above += bands[b] > whole;
     return above ? above : 1;
 }
 
-/* Chooses bands, or `probes` whole partitions where length says nothing. That is so where all vectors score alike, as
- * for a query of zeros, and away from the query, where shorter vectors score more. */
+/* Chooses bands, or `probes` whole partitions if lengths can't order them. That is so if all vectors score alike, as
+ * for a query of zeros, and if the scores are negative, so that shorter vectors score more. */
 static void choose_bands(const sl_kernels *kernels, const sl_partitions *partitions, size_t probes, sl_scan *nearest,
                          uint32_t *scratch) {
     kernels->tile.best(nearest, (uint32_t)sl_bands_candidates(partitions, probes), 0);

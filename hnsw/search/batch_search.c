@@ -32,8 +32,8 @@ static sl_status answer_query(sl_query_batch *batch, size_t i, sl_searcher *sear
     return SL_OK;
 }
 
-/* Answers query i on one thread. It fails for a bad query, or if the index has grown and memory is short. `bad` keeps
- * the first failed query. */
+/* Answers query i on one thread. Fails for a bad query, or if the index has grown and memory is short. `bad` keeps the
+ * failure of the first failed query. */
 static void answer_or_note_failure(sl_query_batch *batch, size_t i, size_t thread, sl_search_stats *sum,
                                    sl_failure *bad) {
     if (sl_progress_cancelled(&batch->progress)) return;

@@ -4,14 +4,14 @@
 
 #include "hnsw/search/query_batch.h"
 
-/* Checks the queries and starts the progress. Stride 0 becomes that of dense rows.
- * Parameters: batch: graph, queries, dtype, nq and stride are set. threads: what the caller asked for.
+/* Checks the queries and starts the progress. Stride 0 becomes the stride of dense rows.
+ * Parameters: batch: graph, queries, dtype, nq and stride are set. threads: the number that the caller gave.
  * Errors: SL_EINVAL. */
 sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, size_t threads, sl_progress_fn progress,
                                void *progress_ctx);
 
-/* Answers all queries. All fields of batch but `searchers` are set, and the progress has started. stats may be NULL.
- * Error messages name the query. */
+/* Answers all queries. The caller has set all fields of batch but `searchers`, and started the progress. stats may be
+ * NULL. Error messages name the query. */
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats);
 
 #endif

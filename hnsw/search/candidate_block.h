@@ -1,4 +1,4 @@
-/* Nodes on their way into a walk's pool, which are scored a block at a time. */
+/* A buffer of nodes on their way into a walk's pool. It scores them one block at a time. */
 #ifndef SL_HNSW_SEARCH_CANDIDATE_BLOCK_H
 #define SL_HNSW_SEARCH_CANDIDATE_BLOCK_H
 
@@ -7,15 +7,15 @@
 
 _Static_assert(SL_SCORE_BLOCK <= SL_TURN_IDS, "a block fits the pool's room");
 
-/* Nodes of several ranges wait in one block, so the rows of the next range are prefetched in time. */
+/* Nodes of several ranges share a block, so the rows of the next range are prefetched in time. */
 typedef struct sl_candidate_block {
     sl_walk *walk;
     sl_row_scorer scorer;
     uint32_t nodes[2 * SL_SCORE_BLOCK + SL_SCORE_PAD];
-    size_t count; /* nodes that wait */
+    size_t count; /* nodes not scored yet */
 } sl_candidate_block;
 
-/* Starts an empty block, and empties the walk's pool, which keeps the best `keep`. The walk has its query. */
+/* Starts an empty block and an empty pool, which keeps the best `keep`. The walk has its query. */
 void sl_candidate_block_start(sl_candidate_block *block, sl_walk *walk, size_t keep);
 
 /* Adds the nodes of a range that are not deleted. */

@@ -6,12 +6,12 @@
 
 /* Candidates that the pool has room for at first. */
 enum { FIRST_EF = 2048 };
-/* An evaluation of a walk costs as much as WALK_PRICE of a scan, and each settled candidate takes about EACH
- * evaluations. */
+/* A walk's evaluation costs as much as WALK_PRICE evaluations of a scan. Each settled candidate takes about EACH
+ * evaluations of the walk. */
 enum { WALK_PRICE = 2, EACH = 16 };
 /* Rows to prefetch ahead. */
 enum { AHEAD = 16 };
-/* A block's places: it's filled by words of a bitmap. */
+/* Places of a block, which whole words of a bitmap fill. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 
 void sl_candidate_stream_end_query(sl_candidate_stream *stream) {
@@ -58,7 +58,7 @@ static sl_status reserve_settled(sl_candidate_stream *stream, size_t more) {
     return status;
 }
 
-/* Inserts a candidate into the settled ones. Most arrive in falling order. */
+/* Inserts a candidate into the settled ones. Most candidates arrive in falling order. */
 static void insert_settled(sl_candidate_stream *stream, uint64_t key) {
     uint64_t *settled = stream->settled;
     size_t low = 0, high = stream->count;
@@ -82,7 +82,7 @@ static void settle_if_allowed(sl_candidate_stream *stream, const sl_graph *graph
     if (!sl_has_id_filter(params) || sl_accepts_id(params, sl_id_of(graph, node))) insert_settled(stream, key);
 }
 
-/* Whether the `wanted` best are settled, if the best of the others has this score. */
+/* Whether the `wanted` best are settled, if the best of the other candidates has this score. */
 static int are_settled(const sl_candidate_stream *stream, size_t wanted, float score) {
     return stream->count >= wanted && (!wanted || sl_pool_score(stream->settled[wanted - 1]) >= score);
 }
@@ -102,11 +102,12 @@ size_t sl_candidate_stream_take(sl_candidate_stream *stream, sl_walk *walk, size
  * The walk
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether scoring all nodes costs less than a walk to `wanted` candidates, or less than the walk has cost. */
+/* Whether scoring all nodes costs less than walking on to `wanted` candidates, or no more than the walk has cost so
+ * far. */
 static int is_scan_cheaper(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted) {
     const sl_allowed *allowed = &stream->allowed;
     sl_filter_strategy strategy = stream->params->strategy;
-    /* max_visits leaves no room for it */
+    /* max_visits leaves too few evaluations for all nodes */
     if (allowed->count > walk->max_evaluations - walk->evaluations) return 0;
     if (!stream->params->filter) return WALK_PRICE * walk->evaluations >= allowed->count;
     if (strategy == SL_FILTER_EXACT || strategy == SL_FILTER_WALK) return strategy == SL_FILTER_EXACT;
@@ -115,7 +116,7 @@ static int is_scan_cheaper(const sl_candidate_stream *stream, const sl_walk *wal
     return WALK_PRICE * ((double)walk->evaluations * share + ahead) >= (double)allowed->count * share;
 }
 
-/* Returns whether the walk goes on, if its best unexpanded candidate has this score. */
+/* Returns why the walk stops, or OPEN if it goes on. Its best unexpanded candidate has this score. */
 static sl_candidate_stream_end walk_state(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted,
                                           float score) {
     if (are_settled(stream, wanted, score)) return SL_STREAM_ENOUGH;
@@ -123,7 +124,7 @@ static sl_candidate_stream_end walk_state(const sl_candidate_stream *stream, con
     return is_scan_cheaper(stream, walk, wanted) ? SL_STREAM_COSTLY : SL_STREAM_OPEN;
 }
 
-/* Pops the candidate to expand next, and settles it. Returns 0 at the walk's end. */
+/* Pops the candidate to expand next, and settles it. Returns 0 if the walk stops. */
 static int pop_next(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, uint32_t *next) {
     sl_pool *pool = &walk->pool;
     size_t place = sl_pool_pop_place(pool);
@@ -141,14 +142,14 @@ static int pop_next(sl_candidate_stream *stream, sl_walk *walk, size_t wanted, u
     return stream->end == SL_STREAM_OPEN;
 }
 
-/* Makes room for the candidates of two turns, and for one that is offered again. */
+/* Makes room for the candidates of two turns, and for one candidate that is offered again. */
 static sl_status reserve_turns(sl_candidate_stream *stream, sl_walk *walk) {
     SL_TRY(reserve_settled(stream, SL_TURN_WIDTH));
     if (walk->pool.candidates.count + 2 * SL_TURN_IDS + 1 <= walk->pool.room) return SL_OK;
     return sl_walk_grow_pool(walk);
 }
 
-/* Continues the walk. No turn is under way when it returns. */
+/* Continues the walk until it stops. When this returns, the last turn is complete. */
 static sl_status continue_walk(sl_candidate_stream *stream, sl_walk *walk, size_t wanted) {
     uint32_t next[SL_TURN_WIDTH];
     sl_status status = SL_OK;
@@ -183,8 +184,8 @@ static uint64_t pop_rest(sl_candidate_stream *stream) {
     return best;
 }
 
-/* Keeps the walk's unexpanded candidates, and takes all that it has visited out of `left`. A candidate that was offered
- * again stands twice in the pool. */
+/* Moves the walk's unexpanded candidates to `rest`, and removes all nodes that it has visited from `left`. A candidate
+ * that was offered again is in the pool twice. */
 static void keep_unexpanded(sl_candidate_stream *stream, const sl_candidates *all, uint64_t *left) {
     const sl_allowed of = {.bits = left, .n = stream->allowed.n};
     for (size_t i = 0; i < all->count; i++)
@@ -194,7 +195,7 @@ static void keep_unexpanded(sl_candidate_stream *stream, const sl_candidates *al
         if (all->ids[i] < of.n) left[all->ids[i] / 64] &= ~((uint64_t)1 << all->ids[i] % 64);
 }
 
-/* NaN scores belong to damaged rows, which are no results. */
+/* Drops NaN scores, because they come from damaged rows. */
 static void keep_scored(sl_candidate_stream *stream, const float *scores, const uint32_t *nodes, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (scores[i] == scores[i]) stream->rest[stream->rest_count++] = sl_pool_key(scores[i], nodes[i]);
@@ -213,7 +214,7 @@ static void score_left(sl_candidate_stream *stream, sl_walk *walk, const sl_allo
     }
 }
 
-/* Copies the allowed bits once: another process may delete nodes meanwhile. */
+/* Copies the allowed bits at the start, because another process may delete nodes meanwhile. */
 static sl_status score_all_left(sl_candidate_stream *stream, sl_walk *walk) {
     size_t words = (stream->allowed.n + 63) / 64;
     void *block;

@@ -21,14 +21,14 @@ struct sl_exact {
     sl_exact_params params;
     sl_codec codec;
     size_t nq, block_rows;
-    uint8_t *queries; /* dense, as given */
-    uint8_t *codes;   /* codes of the queries, for the kernels */
+    uint8_t *queries; /* rows without gaps, in the caller's type */
+    uint8_t *codes;   /* codes of the queries, which kernels read */
     sl_query_code *query_codes;
     float *query_norm2;
-    sl_top_entry *entries; /* k entries a query */
-    size_t *sizes;         /* entries of each query so far */
+    sl_top_entry *entries; /* k entries per query */
+    size_t *sizes;         /* each query's number of entries so far */
     uint8_t *block;        /* encoded rows */
-    float *floats;         /* dim floats a thread */
+    float *floats;         /* dim floats per thread */
     size_t threads;
 };
 
@@ -163,20 +163,20 @@ static double encode_block(sl_exact *exact, const uint8_t *rows, size_t n, size_
     return sqrt(most);
 }
 
-/* Returns how far a kernel's score may lie from the exact one, twice over under L2: the bound of kernels.h, with |a|
- * |b| for the sum of products.
+/* Returns the most by which a kernel's score may differ from the exact one, twice that under L2. It's the bound of
+ * kernels.h, with |a| |b| for the sum of products.
  * Parameters: longest: the largest length of a row. */
 static double margin_of(const sl_exact *exact, double query_length, double longest) {
     const sl_exact_params *p = &exact->params;
-    /* An L2 score has |q|^2 taken out, which was rounded to a float too, however short the rows are. U8 vectors are
-     * scored as x - 128, which can be far longer than x. */
+    /* An L2 score lacks |q|^2, which was rounded to a float too, however short the rows are. Kernels score U8 vectors
+     * as x - 128, which can be far longer than x. */
     double shift = p->dtype == SL_U8 ? 128 * sqrt((double)p->dim) : 0;
     double far = longest + shift, query_far = query_length + shift;
     double reach = p->metric == SL_METRIC_COSINE ? query_far / query_length : (far + query_far) * (far + query_far);
     return ((double)p->dim + 16) * 0x1p-22 * reach;
 }
 
-/* Scans a block for one query. The kernel's score decides whether to compute the exact one. */
+/* Scans a block for one query. Computes an exact score only if the kernel's score is near enough. */
 static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n, size_t stride, uint64_t first_id,
                        double longest) {
     const sl_exact_params *p = &exact->params;
@@ -194,7 +194,8 @@ static void scan_query(sl_exact *exact, size_t q, const uint8_t *rows, size_t n,
         for (size_t i = 0; i < count; i++) {
             double rough = (double)scores[i];
             if (p->metric == SL_METRIC_L2) rough = 2 * (rough - nearest);
-            /* A sum of squares is rounded in proportion to itself, unless the squares are lost among subnormals. */
+            /* The rounding error of a sum of squares is in proportion to the sum, unless the squares are lost among
+             * subnormals. */
             double off = by_differences ? least - rounding * rough : margin;
             if (top.size == top.k && rough + 2 * off < top.entries[0].score) continue;
             double score = sl_score_pair(exact->kernels, p->metric, p->dtype, rows + (start + i) * stride,

@@ -32,7 +32,8 @@ static int bit_at(const uint64_t *bits, uint64_t at) {
     return bits[at / 64] >> (at % 64) & 1;
 }
 
-/* Lists nodes if at most one in LISTED is allowed: the list then takes a quarter of the bits' memory at most. */
+/* A set lists its nodes if at most one node in LISTED is allowed. The list then takes at most a quarter of the bits'
+ * memory. */
 enum { LISTED = 128, LISTED_AT_ONCE = 1024 };
 
 /* Allocates zeroed bits. */
@@ -58,21 +59,21 @@ static void free_set(const sl_allocator *allocator, sl_filter_set *set) {
  * From ids, tags and keys to nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A set under construction, over the graph as it is now. */
+/* A set under construction, for the graph as it is now. */
 typedef struct set_builder {
     sl_filter *filter;
     const sl_graph *graph;
     sl_filter_set set;
 } set_builder;
 
-/* Keeps the nodes with a bit (having), or those without. */
+/* Keeps the nodes whose bits are set if `having`, else the nodes whose bits aren't. */
 static void keep_bits(const set_builder *builder, const uint64_t *nodes, int having) {
     const uint64_t flip = having ? 0 : ~(uint64_t)0;
     for (size_t i = 0; i < words_of(builder->set.n); i++)
         builder->set.bits[i] &= nodes[i] ^ flip;
 }
 
-/* Keeps the nodes whose ids are in the list (having), or the others. */
+/* Keeps the nodes whose ids are in the list if `having`, else all other nodes. */
 static sl_status keep_listed(const set_builder *builder, const uint64_t *ids, size_t count, int having) {
     const sl_allocator *allocator = &builder->filter->allocator;
     uint64_t *nodes;
@@ -93,7 +94,7 @@ static sl_status keep_by_bits(const set_builder *builder, const uint64_t *bits, 
     return SL_OK;
 }
 
-/* Both have no branch: the order of tags and keys is unpredictable. */
+/* Neither this nor the test of keys branches, because the order of tags and keys is unpredictable. */
 static int tags_pass(const sl_filter_params *source, uint64_t tags) {
     return ((tags & source->all_tags) == source->all_tags) & ((tags & source->none_tags) == 0) &
            ((source->any_tags == 0) | ((tags & source->any_tags) != 0));
@@ -103,7 +104,7 @@ static int key_passes(const sl_filter_params *source, uint64_t key) {
     return (key >= source->key_min) & (key <= source->key_max);
 }
 
-/* Returns how many nodes the word of bits from node `first` on has. */
+/* Returns how many nodes share the word of bits that begins with node `first`. */
 static size_t nodes_in_word(const set_builder *builder, size_t first) {
     return builder->set.n - first < 64 ? builder->set.n - first : 64;
 }

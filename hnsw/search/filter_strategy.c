@@ -5,32 +5,34 @@
 #include "hnsw/search/start_nodes.h"
 #include "hnsw/search/widen_beam.h"
 
-/* Costs. EXACT_ROWS rows a partition cost as much as choosing the nearest partitions and searching their allowed nodes.
- * Without partitions, EXACT replaces walks of which fewer than WALK_SHARE nodes are allowed. */
+/* Costs. Choosing the nearest partitions and searching their allowed nodes costs as much as scoring EXACT_ROWS rows per
+ * partition. Without partitions, EXACT takes the place of walks if at most WALK_ROWS nodes are allowed. */
 enum { EXACT_ROWS = 3, WALK_ROWS = 4096 };
-/* HOPS costs as much as scoring this many rows for each of ef. */
+/* HOPS costs as much as scoring ef times this many rows. */
 enum { HOPS_ROWS = 512 };
-/* A row in EXACT costs half of one in PARTITIONS, which also decides when to end. */
+/* A row in EXACT costs half as much as a row in PARTITIONS, which also decides when to end. */
 enum { EXACT_GAIN = 2 };
-/* A walk visits nodes near the query. WALK costs less than PARTITIONS if at least this share of them is allowed. The
- * share is that of AROUND nodes before and after the walk's start nodes: near partitions have near numbers. */
+/* A walk visits nodes near the query. WALK costs less than PARTITIONS if at least this share of these nodes is allowed.
+ * The share is measured on the AROUND nodes before and after the walk's start nodes, because near partitions have near
+ * numbers. */
 #define WALK_SHARE 0.22
 enum { AROUND = 1024 };
-/* Under IP a walk visits the longest vectors, and serves if at least LONGEST_SHARE of them are allowed. These are in
- * the first bands, an eighth of all nodes, of BESIDE partitions before and after the walk's start nodes. */
+/* Under IP a walk visits the longest vectors. WALK finds enough if at least LONGEST_SHARE of them are allowed. The
+ * longest vectors are in the first bands, an eighth of all nodes. The share is measured on BESIDE partitions before and
+ * after the walk's start nodes. */
 #define LONGEST_SHARE 0.05
 enum { BESIDE = 4, LONGEST_BANDS = 10 };
-/* A walk that needs a beam wider than this many times ef gives way to another strategy: the share at its start misled.
- */
+/* If a walk needs a beam wider than this many times ef, another strategy takes over. The share at the walk's start was
+ * misleading then. */
 enum { WALK_DEEPER = 4 };
-/* The same where at most one node in RARE is refused. These may be the nearest to the query, such as the items that a
- * user has seen, with all nodes behind them allowed. */
+/* The same if the filter refuses at most one node in RARE. The refused nodes may be those nearest to the query, such as
+ * the items that a user has seen. All nodes behind them are allowed then. */
 enum { WALK_DEEPEST = 16, RARE = 4 };
-/* WALK_SHARE for an index without partitions. */
+/* Takes the place of WALK_SHARE in an index without partitions. */
 #define OTHER_SHARE 0.1
-/* The share of the k best that PARTITIONS may expect to miss. If queries are far from what is allowed, it misses up to
- * five times as many. So it aims at a fifth of what a recall lets it miss. Without a recall the share is SHARE_EF / ef,
- * and MOST_MISSED at most. */
+/* The share of the k best that PARTITIONS may expect to miss. If queries are far from the allowed nodes, PARTITIONS
+ * misses up to five times as many. So it aims at a fifth of the misses that a recall allows. Without a recall the share
+ * is SHARE_EF / ef, and at most MOST_MISSED. */
 #define OF_RECALL   0.2
 #define SHARE_EF    0.64
 #define MOST_MISSED 0.05
@@ -53,8 +55,8 @@ static int has_partitions(const sl_filtered_search *search) {
            rest.end - rest.first <= graph->n / 4;
 }
 
-/* Whether PARTITIONS serves: whether its search can end once few of the best are missed. Under IP that takes bands,
- * since a node's score depends on its length more than on its centroid's score. */
+/* Whether PARTITIONS may be chosen: its search must be able to end once it misses few of the best. Under IP it needs
+ * bands for that, since a node's score depends on its length more than on its centroid's score. */
 static int can_search_partitions(const sl_filtered_search *search, const search_plan *plan) {
     const sl_graph *graph = search->walk->graph;
     return plan->has_partitions && (graph->codec.metric != SL_METRIC_IP || graph->partitions.band_bits);
@@ -66,7 +68,7 @@ static int is_exact_cheapest(const sl_filtered_search *search, const search_plan
     return plan->allowed.count <= rows || plan->allowed.count <= plan->goal.keep;
 }
 
-/* Returns the strategy in place of WALK. HOPS serves no callback. */
+/* Returns the strategy to use in place of WALK. HOPS doesn't support callbacks. */
 static sl_filter_strategy strategy_instead_of_walk(const sl_filtered_search *search, const search_plan *plan) {
     if (can_search_partitions(search, plan)) return SL_FILTER_PARTITIONS;
     return !plan->has_partitions || sl_has_id_filter(search->params) ? SL_FILTER_EXACT : SL_FILTER_HOPS;
@@ -140,7 +142,7 @@ static int search_by_walk(const sl_filtered_search *search, const search_plan *p
         !sl_has_id_filter(search->params) && plan->allowed.n - plan->allowed.n / RARE <= plan->allowed.count;
     const size_t most = (rare ? WALK_DEEPEST : WALK_DEEPER) * plan->ef;
     size_t max_ef = plan->has_partitions && search->params->strategy == SL_FILTER_AUTO ? most : SL_MAX_EF;
-    /* Tombstones don't limit the beam: settings are tuned for the nodes that are left. */
+    /* Among tombstones search->max_ef is no limit, because settings are tuned for the nodes that are left. */
     if (sl_is_filtered(search->params) && search->max_ef < max_ef) max_ef = search->max_ef;
     const sl_beam_params how = {.search = search->params,
                                 .allowed = &plan->allowed,
@@ -159,7 +161,8 @@ static size_t max_rows_by_partitions(const search_plan *plan) {
     return by_hops < by_all ? by_hops : by_all;
 }
 
-/* Walks from the best of the pool, or from near allowed nodes if it's empty. Returns whether it found enough. */
+/* Walks from the best candidates of the pool, or from near allowed nodes if the pool is empty. Returns whether it found
+ * enough. */
 static int search_by_hops(const sl_filtered_search *search, search_plan *plan) {
     sl_walk *walk = search->walk;
     uint32_t seeds[SL_SEEDS + 65];
@@ -182,7 +185,7 @@ sl_filter_strategy sl_search_filtered(sl_filtered_search *search) {
     sl_walk *walk = search->walk;
     const sl_filter *filter = search->params->filter;
     const size_t ef = search->params->ef > search->k ? search->params->ef : search->k;
-    /* Settings are tuned for walks, which keep ef candidates among tombstones too. */
+    /* Settings are tuned for walks that keep ef candidates. So a search among tombstones keeps no more either. */
     const size_t room = sl_is_filtered(search->params) ? SL_MAX_EF : ef;
     size_t keep = search->rerank < room ? search->rerank : room;
     if (sl_walk_reserve(walk, keep) != SL_OK) keep = walk->pool_ef;

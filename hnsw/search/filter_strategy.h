@@ -1,4 +1,4 @@
-/* Filtered searches: chooses the cheapest strategy, and goes on to another if the first finds too few results. Searches
+/* Filtered searches. They choose the cheapest strategy, and try another if the first finds too few results. Searches
  * among tombstones and with callbacks come here too. */
 #ifndef SL_HNSW_SEARCH_FILTER_STRATEGY_H
 #define SL_HNSW_SEARCH_FILTER_STRATEGY_H
@@ -16,6 +16,6 @@ typedef struct sl_filtered_search {
 } sl_filtered_search;
 
 /* Leaves candidates in the walk's pool. The walk has its query. Returns the strategy that found them. */
-sl_filter_strategy sl_search_filtered(sl_filtered_search *of);
+sl_filter_strategy sl_search_filtered(sl_filtered_search *search);
 
 #endif

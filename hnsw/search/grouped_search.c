@@ -3,13 +3,13 @@
 #include "base/key_counts.h"
 #include "hnsw/search/rerank.h"
 
-/* Settles candidates to eleven eighths of the depth of the k-th result: those up to it are then as sure as an ef_search
- * makes them. */
+/* A search settles candidates to eleven eighths of the depth at which it finds the k-th result. The results up to that
+ * depth are then as sure as in a search with this ef. */
 enum { EIGHTHS = 11 };
-/* The depth grows by a quarter at least and doubles at most while there are too few results. */
+/* While there are too few results, each round makes the depth at least a quarter larger and at most twice as large. */
 enum { MAX_GROWTH = 2 };
 
-/* The most candidates of one id and of one key; 0: any number. */
+/* The most candidates of one id, and of one key; 0: no limit. */
 typedef struct limits {
     size_t id, key;
 } limits;
@@ -19,7 +19,7 @@ typedef struct grouped_search {
     sl_query query;
     size_t k;
     limits results;
-    sl_key_counts ids, keys; /* taken candidates */
+    sl_key_counts ids, keys; /* counts of the taken candidates */
     sl_top ranked;
 } grouped_search;
 
@@ -33,8 +33,8 @@ static sl_status reset_counts(grouped_search *g, size_t most) {
     return SL_OK;
 }
 
-/* Takes a candidate if the limits allow. Returns whether it did. All candidates of an id count once against the first
- * one's key. */
+/* Takes a candidate if the limits allow it. Returns whether it did. All candidates of an id together count as one
+ * candidate of the first one's key. */
 static int take_if_within(grouped_search *g, uint32_t node, limits most) {
     const sl_graph *graph = g->searcher->graph;
     size_t no_id = 0, no_key = 0;
@@ -57,7 +57,8 @@ static void prefetch_ids_and_keys(const grouped_search *g) {
     }
 }
 
-/* Counts the results among the settled candidates, up to k. *depth becomes the number of candidates that hold them. */
+/* Counts the results among the settled candidates, up to k. *depth becomes the number of candidates up to the last of
+ * them. */
 static sl_status count_results(grouped_search *g, size_t *results, size_t *depth) {
     const sl_candidate_stream *stream = &g->searcher->stream;
     size_t i = 0;
@@ -75,7 +76,7 @@ static size_t next_depth(size_t depth, size_t results, size_t k) {
     return needed < least ? least : needed < most ? needed : most;
 }
 
-/* Settles candidates until the first *depth hold k results, and some more to make these sure. */
+/* Settles candidates until the first *depth of them give k results, and some more to make these sure. */
 static sl_status settle_k_results(grouped_search *g, size_t ef, size_t *depth) {
     sl_searcher *searcher = g->searcher;
     size_t wanted = ef > g->k ? ef : g->k, results;
@@ -89,8 +90,8 @@ static sl_status settle_k_results(grouped_search *g, size_t ef, size_t *depth) {
     }
 }
 
-/* Moves possible results to the front of the settled candidates: those that a search for `depth` re-ranks, less those
- * that a search among one id or one key would not re-rank. */
+/* Moves the possible results to the front of the settled candidates. These are the candidates that a search for `depth`
+ * results re-ranks. Of each id and each key it takes no more than a search among that id or key alone would re-rank. */
 static sl_status choose_possible(grouped_search *g, const sl_search_params *params, size_t depth) {
     sl_candidate_stream *stream = &g->searcher->stream;
     size_t chosen = 0, among = sl_rerank_count(g->searcher->graph, depth, params);
@@ -106,7 +107,7 @@ static sl_status choose_possible(grouped_search *g, const sl_search_params *para
     return SL_OK;
 }
 
-/* Re-ranks the possible results, best first. */
+/* Re-ranks the possible results and sorts them, best first. */
 static void rerank_possible(grouped_search *g) {
     sl_searcher *searcher = g->searcher;
     size_t most = searcher->walk.max_ef, taken;

@@ -1,4 +1,4 @@
-/* Searches whose results are limited: a few of each key (group_size), and one of each id. */
+/* Searches that return only a few results of each key (group_size), or one of each id. */
 #ifndef SL_HNSW_SEARCH_GROUPED_SEARCH_H
 #define SL_HNSW_SEARCH_GROUPED_SEARCH_H
 

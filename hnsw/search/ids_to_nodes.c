@@ -6,13 +6,14 @@
 
 #include <string.h>
 
-/* From one id for LONG nodes on, one pass over all nodes costs less than looking each id up. */
+/* If the list has at least one id per LONG nodes, one pass over all nodes costs less than looking each id up. */
 enum { LONG = 16 };
-/* A long list becomes a bitmap over ids, if it takes at most so many bits a node. */
+/* A long list becomes a bitmap over ids, if that takes at most this many bits per node. */
 enum { BITS_A_NODE = 32 };
-/* Otherwise the list's ids and the nodes' ids are joined by hash, if there are at most so many. */
+/* Otherwise the ids of the list are joined with those of the nodes by hash, if there are at most this many. */
 enum { TOGETHER = 1 << 23 };
-/* Runs of equal first bits of the hash: few enough for a core to write to all of them without missing pages. */
+/* Entries whose hashes have equal first bits form a run. There are so few runs that a core can write to all of them
+ * without TLB misses. */
 enum { RUN_BITS = 8, RUNS = 1 << RUN_BITS };
 /* Ids looked up in the map at a time. */
 enum { LOOKED_UP = 1024 };
@@ -25,7 +26,7 @@ static void set_bit(uint64_t *bits, uint64_t at, uint64_t value) {
  * By the map of ids
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Here an id may have any number of nodes. */
+/* Looks each id up in the map. Here an id may have any number of nodes. */
 static sl_status nodes_by_chains(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t count,
                                  uint64_t *nodes) {
     sl_node_list found = {0};
@@ -75,7 +76,7 @@ static sl_status nodes_by_bitmap(const sl_graph *graph, const sl_allocator *allo
     void *block;
     SL_TRY(sl_mem_alloc(allocator, bytes, &block));
     uint64_t *bits = block;
-    /* Unknown ids share the bit behind the last, so the loop has no branch. */
+    /* Unknown ids share the bit behind the last node's, so the loop has no branch. */
     for (size_t i = 0; i < count; i++)
         set_bit(bits, ids[i] < most ? ids[i] : most, 1);
     sl_nodes_of_id_bits(graph, bits, most, nodes);
@@ -89,8 +90,8 @@ static sl_status nodes_by_bitmap(const sl_graph *graph, const sl_allocator *allo
 
 typedef struct entry {
     uint64_t id;
-    uint32_t hash; /* its low bits */
-    uint32_t node; /* or the place in the list */
+    uint32_t hash; /* low bits of the id's hash */
+    uint32_t node; /* for a list: the id's place in it */
 } entry;
 
 /* Entries sorted by the first bits of their hashes. */
@@ -103,7 +104,7 @@ static size_t run_of(uint64_t hash) {
     return (size_t)(hash >> (64 - RUN_BITS));
 }
 
-/* Sorts the ids of a list into runs, or those of the nodes if `ids` is NULL. */
+/* Sorts the ids of a list into runs, or the nodes' ids if `ids` is NULL. */
 static sl_status make_runs(const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids, runs *out) {
     size_t next[RUNS] = {0};
     const uint64_t seed = sl_id_seed();
@@ -124,7 +125,8 @@ static sl_status make_runs(const sl_graph *graph, const sl_allocator *allocator,
     return SL_OK;
 }
 
-/* Returns the places of a run's table. Three of four stay free, so nearly every id is in its first place. */
+/* Returns the number of places in a run's table. Three of four places stay free, so nearly every id is in its first
+ * place. */
 static size_t table_size(const runs *list, size_t run) {
     return sl_probe_places(2 * (list->starts[run + 1] - list->starts[run]), 16);
 }

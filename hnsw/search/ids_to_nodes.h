@@ -5,7 +5,7 @@
 #include "hnsw/graph/index.h"
 
 /* Sets the bit of each node whose id is in the list. Skips unknown ids. A deleted node may get its bit.
- * Parameters: graph: the index's own or a view. nodes: zeroed bits, one a node.
+ * Parameters: graph: the index's own or a view. nodes: zeroed bits, one per node.
  * Errors: SL_ENOMEM. */
 sl_status sl_nodes_of_ids(sl_index *index, const sl_graph *graph, const sl_allocator *allocator, const uint64_t *ids,
                           size_t count, uint64_t *nodes);

@@ -12,23 +12,24 @@ struct sl_iterator {
     sl_allocator allocator;
     sl_searcher *searcher;
     sl_search_params params;
-    void *vector; /* a copy of the query's */
+    void *vector; /* a copy of the query's vector */
     size_t query_bytes;
     sl_query query;
-    size_t n; /* the index when the iterator was made */
+    size_t n; /* nodes of the index when the iterator was made */
     uint64_t numbering;
     sl_top ranked;            /* results for later pages, best first; k is the room */
     size_t taken;             /* candidates re-ranked so far, including those in `ranked` */
     sl_search_stats reported; /* work reported to the caller */
-    /* Only if ids have several vectors: for each id seen, GIVEN once a page had it, else the last pass over `ranked`
-     * that saw it. */
+    /* Used only if ids have several vectors. A seen id has the value GIVEN once a page has had it. Until then it has
+     * the number of the last pass over `ranked` that saw it. */
     sl_key_counts ids_seen;
     size_t ids_seen_count, passes, given;
 };
 
 #define GIVEN SIZE_MAX
 
-/* Re-ranks to eleven eighths of the depth at which a page's last id is expected, as grouped_search.c does. */
+/* A page's last id is expected at a certain depth. The iterator re-ranks to eleven eighths of it, as grouped_search.c
+ * does. */
 enum { EIGHTHS = 11 };
 
 static sl_status read_iterator_params(const sl_graph *graph, sl_dtype dtype, const sl_search_params *given,
@@ -95,7 +96,7 @@ void sl_iterator_free(sl_iterator *iterator) {
     sl_mem_free(&allocator, iterator, sizeof *iterator);
 }
 
-/* The view of a handle that follows a file stays as it is. */
+/* If the handle follows a file, its view stays as it is. */
 static sl_status check_unchanged(const sl_iterator *iterator) {
     const sl_graph *graph = iterator->searcher->graph;
     if (graph->n == iterator->n && graph->numbering == iterator->numbering) return SL_OK;
@@ -146,7 +147,7 @@ static sl_status reserve_ids(sl_iterator *iterator) {
     return SL_OK;
 }
 
-/* Keeps only the best vector of each id, and none of ids that a page has had. */
+/* Keeps only the best vector of each id, and no vector of an id that a page has had. */
 static sl_status drop_repeated_ids(sl_iterator *iterator) {
     const sl_graph *graph = iterator->searcher->graph;
     sl_top *ranked = &iterator->ranked;
@@ -165,8 +166,8 @@ static sl_status drop_repeated_ids(sl_iterator *iterator) {
     return SL_OK;
 }
 
-/* Searches and re-ranks as a search for all results so far and k more does. *found: whether that brought any candidate.
- */
+/* Settles and re-ranks as many candidates as a search for all results so far and k more. *found: whether that gave new
+ * candidates. */
 static sl_status search_further(sl_iterator *iterator, size_t k, int *found) {
     sl_searcher *searcher = iterator->searcher;
     const sl_search_params *params = &iterator->params;
@@ -180,7 +181,7 @@ static sl_status search_further(sl_iterator *iterator, size_t k, int *found) {
     return SL_OK;
 }
 
-/* Re-ranks more candidates, until a page's ids are sure, if ids have several vectors. */
+/* If ids have several vectors, re-ranks more candidates until the ids of a page are sure. */
 static sl_status make_page_sure(sl_iterator *iterator, size_t k) {
     sl_searcher *searcher = iterator->searcher;
     if (!iterator->ids_seen_count) return SL_OK;
@@ -194,7 +195,7 @@ static sl_status make_page_sure(sl_iterator *iterator, size_t k) {
     return drop_repeated_ids(iterator);
 }
 
-/* Prepares a page's results. A failure loses none. */
+/* Prepares a page's results. After a failure no result is lost. */
 static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     const sl_searcher *searcher = iterator->searcher;
     sl_walk *walk = &iterator->searcher->walk;
@@ -210,7 +211,7 @@ static sl_status prepare_page(sl_iterator *iterator, size_t k) {
     return make_page_sure(iterator, k);
 }
 
-/* Moves up to k results into a page and fills the rest. Returns their number. */
+/* Moves up to k results into a page, and fills up with SL_NO_ID and NaN. Returns the number of results. */
 static size_t fill_page(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores) {
     const sl_graph *graph = iterator->searcher->graph;
     sl_top *ranked = &iterator->ranked;

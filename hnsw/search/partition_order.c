@@ -53,7 +53,7 @@ static float log_of(float positive) {
     return (float)bits * 0x1p-23f;
 }
 
-/* Inverts log_of for logarithms from 0 on. The most is the largest float. */
+/* Inverts log_of for logarithms from 0 on. Never returns more than the largest float. */
 static float positive_of(float log) {
     const int32_t bits = log < 255 ? (int32_t)(log * 0x1p23f) : 0x7f7fffff;
     float positive;
@@ -61,8 +61,9 @@ static float positive_of(float log) {
     return positive;
 }
 
-/* Returns how far a centroid is: the logarithm of its distance under L2, else minus its score. Clusters may be far
- * apart and narrow: classes of equal width in distance would put all of a cluster's partitions into one. */
+/* Returns how far a centroid is: the logarithm of its distance under L2, else minus its score. The logarithm is needed
+ * because clusters may be narrow and far apart. Classes of equal width in distance would put all of a cluster's
+ * partitions into one class. */
 static float farness_of(const sl_partition_order *order, const sl_walk *walk, float score) {
     return walk->graph->codec.metric == SL_METRIC_L2 ? log_of(distance_of(nearest_of(order, walk), score)) : -score;
 }
@@ -74,7 +75,7 @@ float sl_partition_class_score(const sl_partition_order *order, const sl_walk *w
     return walk->origin - distance * distance / 2;
 }
 
-/* Sets the bounds of the classes. Centroids whose score is NaN, which a file may hold, come last. */
+/* Sets the bounds of the classes. A damaged file may give centroids a score of NaN; these come last. */
 static void set_class_bounds(sl_partition_order *order, const sl_walk *walk) {
     /* Centroids at the query don't count: the logarithm of distance 0 would be far below all others. */
     const float least = walk->graph->codec.metric == SL_METRIC_L2 ? log_of(FLT_MIN) : -INFINITY;
@@ -115,7 +116,7 @@ static void sort_into_classes(sl_partition_order *order, const sl_walk *walk) {
         if (sl_partition_allowed(order, p)) order->order[places_of[order->classes[p]]++] = (uint32_t)p;
 }
 
-/* Moves centroids' scores to the origin of nodes' scores, with which they are compared from here on. */
+/* Moves centroids' scores to the origin of nodes' scores, because from here on they are compared with them. */
 static void move_scores(const sl_partition_order *order, const sl_walk *walk) {
     const float shift = walk->origin - nearest_of(order, walk);
     for (size_t p = 0; p < order->partitions->count; p++)

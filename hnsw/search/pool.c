@@ -2,15 +2,15 @@
 
 #include "base/memory.h"
 
-/* The pool holds up to twice the limit before it drops candidates, and a turn on top. Kernels write whole registers
- * past the end of that, and past what they keep of each sixteen. */
+/* The pool drops candidates once it holds more than twice the limit. A turn's candidates need room on top. Kernels
+ * write whole registers past the last candidate (SPARE), and past the best of each sixteen (BEHIND). */
 enum { SPARE = 64, BEHIND = 32 };
 
 static size_t room_for(size_t limit) {
     return 2 * limit + SPARE + SL_TURN_IDS;
 }
 
-/* Rounds up to whole sixteens. */
+/* Rounds up to a multiple of sixteen. */
 static size_t places_for(size_t limit) {
     return (room_for(limit) + BEHIND + 15) / 16 * 16;
 }
@@ -90,8 +90,9 @@ void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size
     if (pool->candidates.count > pool->room) pool->kernels->keep(&pool->candidates, limit, limit + limit / 4);
 }
 
-/* Merges runs of one, two, four and so on; the last merge lies in keys. The next key comes from either run as if at
- * random, so nothing may branch on it. A key read past the end of a run does not count. */
+/* Merges runs of one, two, four keys and so on, and ends with the last merge in `keys`. The next key comes from either
+ * run as if at random, so the loop doesn't branch on it. It may read a key past the end of a run, but doesn't use it.
+ */
 void sl_pool_sort(sl_pool *pool) {
     uint64_t *from = pool->keys, *to = pool->spare;
     size_t n = pool->size;

@@ -1,14 +1,14 @@
 /*
- * The candidate pool of a walk: the `limit` best candidates seen so far. The walk pops the best unexpanded one again
- * and again.
+ * The candidate pool of a walk: the `limit` best candidates seen so far. The walk pops the best unexpanded candidate
+ * again and again.
  *
- * Candidates lie in order of arrival. A second array holds the best unexpanded score of every sixteen, and a third the
- * best of every sixteen of those. To offer a turn's scores is to compare them with the threshold and to append those
- * above it. To find the best is three maxima. Nothing is searched, nothing is moved, and on tiers with wide registers
- * hardly a branch depends on a score. Candidates behind the `limit` best are dropped only when there is no room for
- * another turn.
+ * Candidates lie in order of arrival. `open` has the scores of the unexpanded ones, `tops` the best of each 16 of
+ * `open`, and `peaks` the best of each 16 of `tops`. Offering compares a turn's scores with the threshold and appends
+ * the better ones. Finding the best candidate takes three maxima. No step searches or moves candidates. On tiers with
+ * wide registers, hardly a branch depends on a score. The pool drops candidates behind the `limit` best only when it
+ * has no room for another turn.
  *
- * Whether `limit` better candidates exist is counted at a pop, once `limit` were expanded.
+ * After `limit` expansions, each pop counts the better candidates. It ends the walk if there are `limit` of them.
  */
 #ifndef SL_HNSW_SEARCH_POOL_H
 #define SL_HNSW_SEARCH_POOL_H
@@ -30,7 +30,7 @@ typedef struct sl_pool {
     uint64_t *keys, *spare;
     size_t size;
     int sorted;
-    uint64_t *block; /* holds both */
+    uint64_t *block; /* one block, which holds keys and spare */
 } sl_pool;
 
 /* Allocates room for limits up to max_limit. Errors: SL_ENOMEM. */
@@ -43,11 +43,12 @@ void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit
  * Errors: SL_ENOMEM. */
 sl_status sl_pool_grow(sl_pool *pool, const sl_allocator *allocator, size_t max_limit, size_t more);
 
-/* Empties the pool. The caller offers each id once a walk at most.
- * Parameters: best_limit: the rank of sl_pool_kth_score; 0: the caller does not ask for it. */
+/* Empties the pool. During a walk, the caller offers each id at most once.
+ * Parameters: best_limit: the rank whose score sl_pool_kth_score returns; 0: the caller doesn't call it. */
 void sl_pool_start(sl_pool *pool, size_t limit, size_t best_limit);
 
-/* Adds the candidates above the threshold, of n up to SL_TURN_IDS. NaN and -INFINITY never enter. */
+/* Offers n candidates, at most SL_TURN_IDS. Those with a score above the threshold enter. NaN and -INFINITY never
+ * enter. */
 void sl_pool_offer(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
 /* Ends the walk: leaves the `most` best candidates, or fewer, in `keys`, in any order. */
@@ -56,14 +57,15 @@ void sl_pool_finish(sl_pool *pool, size_t most);
 /* Keeps the `most` best of `keys`, after some were removed. */
 void sl_pool_keep_best(sl_pool *pool, size_t most);
 
-/* Sets `keys` to candidates that no walk found, in any order.
- * Parameters: n: at most a quarter above the limit that the pool has room for. */
+/* Sets `keys` to candidates that come from a scan, in any order.
+ * Parameters: n: at most 1.25 times the limit that the pool has room for. */
 void sl_pool_set(sl_pool *pool, const float *scores, const uint32_t *ids, size_t n);
 
-/* Sorts `keys`, best first. Candidates that are scored again need no order. */
+/* Sorts `keys`, best first. Not needed if all candidates are scored again. */
 void sl_pool_sort(sl_pool *pool);
 
-/* Returns a candidate's key. Keys order as scores do; of equal scores the larger id is first. 0 and -0 are equal. */
+/* Returns a candidate's key. Larger keys are better, as larger scores are. Among equal scores the larger id is better.
+ * 0 and -0 are equal. */
 static inline uint64_t sl_pool_key(float score, uint32_t id) {
     uint32_t bits;
     score += 0.0f;
@@ -84,8 +86,8 @@ static inline uint32_t sl_pool_id(uint64_t key) {
     return (uint32_t)key;
 }
 
-/* Returns the best_limit-th best score, or the SL_BEST_SCORES-th if that rank is lower; -INFINITY while there are
- * fewer. */
+/* Returns the best_limit-th best score, or the SL_BEST_SCORES-th if best_limit is larger. Returns -INFINITY while the
+ * pool has had fewer candidates. */
 static inline float sl_pool_kth_score(const sl_pool *pool) {
     return pool->candidates.best_scores[pool->candidates.best_count - 1];
 }
@@ -97,7 +99,8 @@ static inline size_t sl_pool_pop_place(sl_pool *pool) {
     return place;
 }
 
-/* Marks the best unexpanded candidate as expanded and returns it; SL_POOL_NONE if `limit` better ones are known. */
+/* Marks the best unexpanded candidate as expanded and returns it. Returns SL_POOL_NONE if there is none, or if `limit`
+ * candidates are better. */
 static inline uint32_t sl_pool_pop(sl_pool *pool) {
     size_t place = sl_pool_pop_place(pool);
     if (place == SL_NO_PLACE) return SL_POOL_NONE;

@@ -5,7 +5,7 @@
 #include <shortlist.h>
 
 typedef struct sl_query {
-    const void *vector; /* the caller's, of the index's dimension */
+    const void *vector; /* the caller's; it has the index's dimension */
     sl_dtype dtype;
 } sl_query;
 

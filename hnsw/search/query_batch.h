@@ -13,7 +13,7 @@ typedef sl_status sl_answer_fn(const sl_query_batch *batch, size_t i, sl_searche
 struct sl_query_batch {
     const sl_graph *graph;
     const sl_numa *numa;     /* NULL: no NUMA policy */
-    sl_searcher **searchers; /* one a thread; sl_query_batch_run fills it */
+    sl_searcher **searchers; /* one per thread; sl_query_batch_run fills it */
     size_t threads;
     const uint8_t *queries;
     sl_dtype dtype;
@@ -21,12 +21,12 @@ struct sl_query_batch {
     const sl_search_params *params;
     uint64_t *ids;
     float *scores;
-    int nodes;    /* write node numbers in place of the user's ids */
+    int nodes;    /* 1: write node numbers in place of the user's ids */
     size_t first; /* number of the first query, for messages */
     sl_progress progress;
-    sl_answer_fn *answer; /* NULL: search for k results, into ids and scores */
+    sl_answer_fn *answer; /* NULL: searches for k results and writes them to ids and scores */
     size_t max_ef;        /* max_ef of searchers, if `answer` is set */
-    const void *ctx;      /* of `answer` */
+    const void *ctx;      /* what `answer` reads besides */
 };
 
 static inline sl_query sl_query_batch_query(const sl_query_batch *batch, size_t i) {
@@ -36,7 +36,7 @@ static inline sl_query sl_query_batch_query(const sl_query_batch *batch, size_t 
 /* Writes the searcher's results as row i. */
 void sl_query_batch_write(const sl_query_batch *batch, const sl_searcher *searcher, size_t i);
 
-/* Adds one thread's counts. */
+/* Adds the counts of one thread. */
 static inline void sl_search_stats_add(sl_search_stats *sum, const sl_search_stats *part) {
     sum->results += part->results;
     sum->evaluations += part->evaluations;

@@ -11,18 +11,19 @@
 #include <float.h>
 #include <math.h>
 
-/* With at most so many allowed nodes, scoring all costs less than a walk. */
+/* With at most this many allowed nodes, scoring all of them costs less than a walk. */
 enum { FEW_ALLOWED = 4096 };
-/* Scoring a node in order costs about a quarter of scoring one that a link leads to. */
+/* Scoring nodes in the order of their numbers costs about a quarter of scoring nodes that links lead to. */
 enum { SCAN_GAIN = 4 };
-/* Hits to find before they are reported. */
+/* A walk reports its hits each time it has found this many more. */
 enum { HITS_A_REPORT = 256 };
-/* Hits whose memory a searcher keeps. */
+/* A searcher keeps memory for at most this many hits. */
 enum { KEPT_HITS = 1 << 17 };
-/* Hits to sample for the bias of the walk's scores, and the standard deviations it allows for. */
+/* The number of hits that estimate the bias of the walk's scores, and the number of standard deviations taken off it.
+ */
 enum { SAMPLE = 64 };
 #define DEVIATIONS 1.0
-/* A block's places: it's filled by words of the bitmap. */
+/* Places of a block, which whole words of the bitmap fill. */
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 enum { AHEAD = 16 };
 
@@ -41,9 +42,9 @@ typedef struct range_query {
     sl_query query;
     size_t number;
     sl_allowed allowed;
-    size_t reported; /* hits looked at so far */
+    size_t reported; /* hits that report_hits has looked at so far */
     size_t results;
-    int ended; /* fn wants no more */
+    int ended; /* 1: the caller's fn asked to stop */
 } range_query;
 
 void sl_range_params_init_sized(sl_range_params *params, size_t struct_size) {
@@ -70,7 +71,7 @@ static void report_block(range_query *r, const uint32_t *nodes, const float *wal
     }
 }
 
-/* Reports the new hits. Deleted or refused nodes were only steps of the walk. */
+/* Reports the new hits. Skips deleted and refused nodes, which only led the walk on. */
 static void report_hits(range_query *r) {
     const sl_range_hits *hits = &r->searcher->range_hits;
     uint32_t nodes[SL_RESULT_BLOCK];
@@ -101,8 +102,8 @@ static size_t drop_visited(const sl_visited *visited, uint32_t *nodes, size_t co
     return kept;
 }
 
-/* Scores all allowed, unvisited nodes. Reports those above the threshold in the walk's codes that are within the
- * radius. */
+/* Scores all allowed nodes that the walk hasn't visited. Reports nodes whose walk score is above the threshold and
+ * whose result score is within the radius. */
 static void score_unvisited(range_query *r, float threshold) {
     sl_walk *walk = &r->searcher->walk;
     const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, walk->codec, &walk->query, AHEAD);
@@ -134,18 +135,19 @@ static void score_all(range_query *r) {
  * Walking
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the L2 score of a vector at distance 0, if the walk sees all bits. */
+/* Returns the L2 score of a vector at distance 0, as a walk that reads all bits computes it. */
 static double nearest_score(const range_query *r) {
     return (double)sl_codec_nearest(&r->searcher->graph->codec, r->searcher->walk.query_norm2);
 }
 
-/* Returns the walk's score of a vector at the radius, if the walk sees all bits. */
+/* Returns the score of a vector at the radius, as a walk that reads all bits computes it. */
 static double walk_score(const range_query *r) {
     double radius = r->call->radius;
     return is_l2(r) ? nearest_score(r) - radius / 2 : radius;
 }
 
-/* Returns how far the walk's scores lie above the results' scores, less their deviation. */
+/* Returns how far the walk's scores lie above the results' scores: the mean of a sample less DEVIATIONS of its standard
+ * deviations. */
 static double walk_score_bias(const range_query *r) {
     const sl_searcher *searcher = r->searcher;
     const sl_range_hits *hits = &searcher->range_hits;
@@ -171,11 +173,11 @@ static double walk_score_bias(const range_query *r) {
     return mean - DEVIATIONS * sqrt(variance > 0 ? variance : 0);
 }
 
-/* Rounding error of a walk's score, relative to its terms. A score at distance 0 may itself be 0. */
+/* Rounding error of a walk's score, relative to the terms that it sums. A score at distance 0 may itself be 0. */
 #define ROUNDING (4 * FLT_EPSILON)
 
-/* Returns the least score in the walk of a vector within the radius, or of one that leads there. It's below the score
- * of the query's own duplicates, and of vectors on the radius. */
+/* Returns the walk score above which nodes are hits: vectors within the radius, or vectors that lead there. It's below
+ * the scores of the query's own duplicates, and of vectors on the radius. */
 static float hit_threshold(const range_query *r) {
     const sl_walk *walk = &r->searcher->walk;
     double at = walk_score(r) + walk_score_bias(r), origin = (double)walk->origin;
@@ -185,7 +187,7 @@ static float hit_threshold(const range_query *r) {
     return (float)(origin - (1 + slack) * (1 + slack) * distance - rounding);
 }
 
-/* Continues from the hits, until that costs as much as scoring the rest. */
+/* Continues the walk from the hits, until that has cost as much as scoring the rest. */
 static sl_status continue_from_hits(range_query *r, size_t most) {
     sl_walk *walk = &r->searcher->walk;
     sl_range_hits *hits = &r->searcher->range_hits;

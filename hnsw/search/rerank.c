@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* Codes of 8 or 4 bits rank few true neighbours behind this many. A 4-bit projection needs more. */
+/* If more than this many candidates are re-ranked, codes of 8 or 4 bits lose few true neighbours. A 4-bit projection
+ * needs more. */
 size_t sl_rerank_count(const sl_graph *graph, size_t k, const sl_search_params *params) {
     size_t own = sl_has(graph, SL_ARRAY_COARSE) ? 3 * k + 10 : k + k / 2 + 10;
     size_t wanted = params->rerank ? params->rerank : own;
@@ -43,8 +44,8 @@ static double finest_score(const sl_searcher *searcher, uint32_t node, const voi
     return graph->codec.metric == SL_METRIC_L2 ? -score : score;
 }
 
-/* Converts a score of the codes to a result's. Under L2 it's minus the distance, and rounding must not lift it above 0.
- * NaN of a damaged row stays NaN. */
+/* Converts a score of the codes to a result's. Under L2 a result's score is minus the distance, and rounding must not
+ * lift it above 0. NaN of a damaged row stays NaN. */
 static double result_score(const sl_searcher *searcher, float score) {
     if (searcher->graph->codec.metric != SL_METRIC_L2) return (double)score;
     double below =
@@ -52,7 +53,7 @@ static double result_score(const sl_searcher *searcher, float score) {
     return below > 0 ? 0 : below;
 }
 
-/* Scores by all bits of the codes: the walk saw 4 of I4 codes' bits, or coarse rows. */
+/* Scores nodes by all bits of their codes. The walk read only 4 bits of I4 codes, or coarse rows. */
 static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes, size_t count, double *out) {
     float scores[SL_RESULT_BLOCK];
     sl_score4(searcher->graph->kernels, sl_walk_index_codec(&searcher->walk), &searcher->walk.query4, nodes, count,
@@ -114,7 +115,7 @@ static void rerank_best(sl_searcher *searcher, const void *query, size_t count) 
     }
 }
 
-/* Keeps the order of the walk's scores: the walk saw the finest data. */
+/* Keeps the order of the walk's scores, because the walk read the finest data. */
 static void keep_walk_order(sl_searcher *searcher, size_t k) {
     const sl_pool *pool = &searcher->walk.pool;
     sl_top *top = &searcher->top;

@@ -4,8 +4,8 @@
 
 #include "hnsw/search/searcher_state.h"
 
-/* Results of a searcher's last search, best first, as nodes with scores. Larger is nearer under every metric. They lie
- * in the searcher's memory and are valid until its next search. */
+/* The results of a searcher's last search as nodes with scores, best first. Larger scores are nearer under every
+ * metric. They lie in the searcher's memory and are valid until its next search. */
 typedef struct sl_results {
     const sl_top_entry *nodes;
     size_t count; /* at most k */
@@ -13,11 +13,11 @@ typedef struct sl_results {
 
 /* Converts a result's score to the public one: a distance under L2. */
 static inline float sl_public_score(const sl_graph *graph, double score) {
-    /* Never -0. */
+    /* 0 - score is never -0 */
     return (float)(graph->codec.metric == SL_METRIC_L2 ? 0 - score : score);
 }
 
-/* Whether a public score is at least as near as the radius. NaN is not. */
+/* Whether a public score lies within the radius. False for NaN. */
 static inline int sl_public_score_reaches(const sl_graph *graph, float score, double radius) {
     return graph->codec.metric == SL_METRIC_L2 ? (double)score <= radius : (double)score >= radius;
 }
@@ -25,8 +25,8 @@ static inline int sl_public_score_reaches(const sl_graph *graph, float score, do
 /* Drops results that are worse than the threshold. */
 void sl_results_cut(sl_searcher *searcher, double threshold);
 
-/* Writes k ids and scores, filled up with SL_NO_ID and NaN.
- * Parameters: nodes: write node numbers in place of ids. scores: may be NULL. */
+/* Writes k ids and scores. Fills up with SL_NO_ID and NaN.
+ * Parameters: nodes: 1: write node numbers in place of ids. scores: may be NULL. */
 void sl_results_write(const sl_searcher *searcher, size_t k, int nodes, uint64_t *ids, float *scores);
 size_t sl_results_count(const sl_searcher *searcher);
 

@@ -13,7 +13,7 @@ typedef struct sl_scan_work {
     sl_query_batch *batch;
     sl_searcher *searcher;
     sl_scan_memory memory;
-    size_t first, count; /* of the queries */
+    size_t first, count; /* the first query, and their number */
     sl_search_stats stats;
 } sl_scan_work;
 
@@ -25,8 +25,8 @@ static sl_query work_query(const sl_scan_work *work, size_t i) {
     return sl_query_batch_query(work->batch, work->first + i);
 }
 
-/* Encodes query i over nodes, and over centroids at `place`. Re-ranking encodes it again later: kept for all queries,
- * that form would push their hits out of the cache. */
+/* Encodes query i over nodes, and over centroids at `place`. Re-ranking encodes the query again later. Keeping that
+ * form for all queries would push their hits out of the cache. */
 static void encode_query(sl_scan_work *work, size_t i, size_t place) {
     const sl_query_batch *batch = work->batch;
     sl_scan_memory *memory = &work->memory;
@@ -38,7 +38,7 @@ static void encode_query(sl_scan_work *work, size_t i, size_t place) {
     sl_query_set_put(&memory->partitions, place, &code);
 }
 
-/* Returns how many queries the next chunk has. */
+/* Returns the number of queries in the chunk that begins with query i. */
 static size_t next_chunk(const sl_scan_work *work, size_t i) {
     return work->count - i < SL_SCAN_CHOOSE_CHUNK ? work->count - i : SL_SCAN_CHOOSE_CHUNK;
 }
@@ -90,7 +90,7 @@ static void scan_nodes(sl_scan_work *work) {
     sl_tile_scan_chosen(tiles, &memory->nodes, work->count, n, chosen, (sl_choice_span){1, UINT32_MAX});
 }
 
-/* Re-ranks query i's hits. A query with too few hits, where much is deleted, walks. */
+/* Re-ranks query i's hits. If many nodes are deleted, a query may have too few hits; it walks then. */
 static sl_status rerank_or_walk(sl_scan_work *work, size_t i) {
     sl_query_batch *batch = work->batch;
     sl_searcher *searcher = work->searcher;
@@ -129,7 +129,7 @@ static sl_status scan_queries(sl_scan_work *work) {
 typedef struct sl_scan_team {
     sl_query_batch *batch;
     sl_scan_shape shape;
-    size_t next; /* atomic: the first query that no thread has taken */
+    size_t next; /* atomic: the first query that no thread has started */
 } sl_scan_team;
 
 /* Takes chunks of queries until none is left. */

@@ -2,10 +2,10 @@
 
 #include "hnsw/search/bands.h"
 
-/* Queries of a chunk: dozens of them share a partition, and their hits still fit a second-level cache or nearly so. */
+/* Queries of a chunk. Dozens of them share a partition, and their hits still fit a second-level cache, or nearly so. */
 enum { TOGETHER = 1024, CHOOSING = SL_SCAN_CHOOSE_CHUNK };
 
-/* The most hits of a chunk: where each query keeps thousands, chunks have fewer queries. */
+/* The most hits of a chunk. If each query keeps thousands, chunks have fewer queries. */
 #define MOST_FOUND ((size_t)1 << 23)
 
 size_t sl_scan_chunk_size(const sl_scan_shape *shape, size_t queries) {
@@ -16,7 +16,7 @@ size_t sl_scan_chunk_size(const sl_scan_shape *shape, size_t queries) {
     return queries < fits ? queries : fits;
 }
 
-/* Carves pieces off a block, each on cache lines of its own. Without a block it only counts their bytes. */
+/* Cuts pieces off a block, each on its own cache lines. Without a block it only counts their bytes. */
 typedef struct sl_carver {
     uint8_t *block;
     size_t used;

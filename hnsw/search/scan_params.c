@@ -4,13 +4,13 @@
 
 int sl_can_scan(const sl_graph *graph, const sl_search_params *params) {
     sl_codes codes = sl_codec_of_walks(graph)->codes;
-    /* Where most nodes are deleted, a scan would read more tombstones than other nodes. */
+    /* If most nodes are deleted, a scan would read more deleted rows than others. */
     return params->probes && !params->group_size && !sl_ids_repeat(graph) && !params->max_visits && graph->n &&
            graph->partitions.count && (codes == SL_CODES_I8 || codes == SL_CODES_I4) && !sl_is_filtered(params) &&
            graph->deleted_count <= graph->n / 2;
 }
 
-/* Returns `wanted` of `parts`, raised by the share of deleted nodes. */
+/* Returns `wanted` raised by the share of deleted nodes, and at most `parts`. */
 static size_t raise_for_tombstones(const sl_graph *graph, size_t wanted, size_t parts) {
     if (wanted >= parts) return parts;
     wanted = (size_t)((uint64_t)wanted * graph->n / sl_undeleted_count(graph));

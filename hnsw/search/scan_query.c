@@ -7,11 +7,11 @@
 
 #include <math.h>
 
-/* One query's scan. The scratch holds the numbers and scores of centroids and groups, the query's code over them, and
- * the query as floats. */
+/* One query's scan. The scratch holds the numbers and scores of centroids and groups, the query's code over centroids,
+ * and the query as floats. */
 typedef struct query_scan {
     sl_walk *walk;
-    sl_scan partitions, groups; /* the nearest ones; partitions become band prefixes */
+    sl_scan partitions, groups; /* the nearest partitions and groups; band prefixes replace the partitions */
     uint32_t *words;            /* scratch of sl_bands_choose */
     void *buffer;
     float *floats;
@@ -48,8 +48,8 @@ static void lay_out_scratch(query_scan *scan, uint8_t *scratch) {
                                      sl_round_up(sl_query_size(&graph->partitions.codec), SL_CACHE_LINE));
 }
 
-/* Scores the centroids in `nearest` and keeps those nearest for `probes`. Drops centroids whose score is NaN, which a
- * file may hold. */
+/* Scores the centroids in `nearest` and keeps the nearest ones, as many as `probes` needs. Drops centroids whose score
+ * is NaN, which a damaged file may hold. */
 static void keep_nearest(query_scan *scan, const sl_partitions *of, const sl_query_code *code, sl_scan *nearest,
                          size_t probes) {
     sl_walk *walk = scan->walk;
@@ -69,13 +69,13 @@ static void keep_nearest(query_scan *scan, const sl_partitions *of, const sl_que
     sl_bands_choose(kernels, of, probes, nearest, scan->words);
 }
 
-/* Adds a range of centroids, up to `all`: ranges of a damaged file may overlap. */
+/* Adds a range of centroids. Keeps at most `all`, because ranges of a damaged file may overlap. */
 static void add_candidates(sl_scan *candidates, sl_range range, size_t all) {
     for (size_t i = range.first; i < range.end && candidates->count < all; i++)
         candidates->ids[candidates->count++] = (uint32_t)i;
 }
 
-/* Chooses the band prefixes to scan, among partitions of the nearest groups or among all. */
+/* Chooses the band prefixes to scan, among the partitions of the nearest groups or among all partitions. */
 static void choose_partitions(query_scan *scan, sl_query query, const sl_search_params *params) {
     sl_walk *walk = scan->walk;
     const sl_graph *graph = walk->graph;

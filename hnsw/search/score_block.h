@@ -1,5 +1,5 @@
-/* Scores rows a block at a time and prefetches the first rows of the next block. All walks, scans and comparisons score
- * rows here. */
+/* Scores rows one block at a time and prefetches the first rows of the next block. All walks, scans and comparisons
+ * score rows here. */
 #ifndef SL_HNSW_SEARCH_SCORE_BLOCK_H
 #define SL_HNSW_SEARCH_SCORE_BLOCK_H
 
@@ -16,8 +16,8 @@ typedef struct sl_row_scorer {
     sl_score_fn *score;
     const sl_code_rows *rows;
     const sl_query_code *query;
-    size_t ahead;      /* how many rows ahead a row is prefetched; 0: no prefetch */
-    size_t prefetched; /* bytes at a row's begin that the caller has prefetched, of rows of the next block */
+    size_t ahead;      /* a row is prefetched this many rows before its turn; 0: no prefetch */
+    size_t prefetched; /* first bytes of each row of the next block that the caller has prefetched already */
 } sl_row_scorer;
 
 static inline sl_row_scorer sl_row_scorer_of(const sl_kernels *kernels, const sl_codec *codec,
@@ -25,8 +25,8 @@ static inline sl_row_scorer sl_row_scorer_of(const sl_kernels *kernels, const sl
     return (sl_row_scorer){.score = kernels->score[codec->codes], .rows = &codec->rows, .query = query, .ahead = ahead};
 }
 
-/* Scores the first `count` rows of `ids` into `out`. The rows from there to `all` belong to the next block: the first
- * `ahead` of them are prefetched here, since the kernel would do it too late. Within the block the kernel prefetches.
+/* Scores the first `count` rows of `ids` into `out`. The rows from there to `all` belong to the next block. Prefetches
+ * the first `ahead` of them, since the next kernel call would do it too late. Within the block the kernel prefetches.
  */
 static inline void sl_score_block(const sl_row_scorer *scorer, const uint32_t *ids, size_t count, size_t all,
                                   float *out) {
@@ -36,7 +36,7 @@ static inline void sl_score_block(const sl_row_scorer *scorer, const uint32_t *i
     scorer->score(rows, scorer->query, ids, count, scorer->ahead, out);
 }
 
-/* Scores `count` consecutive rows from `first` on, one block at most. `ids` gets their numbers; `ids` and `out` have
+/* Scores `count` consecutive rows from `first` on, at most one block. `ids` gets their numbers. `ids` and `out` have
  * SL_SCORE_PAD places more. */
 static inline void sl_score_range(const sl_row_scorer *scorer, size_t first, size_t count, uint32_t *ids, float *out) {
     for (size_t i = 0; i < count; i++)
@@ -50,7 +50,8 @@ typedef struct sl_scored {
     uint32_t id;
 } sl_scored;
 
-/* Replaces `best` by the block's first best row, if that is better. NaN of a damaged file never is. */
+/* Replaces `best` by the block's best row if that row is better; the first of equals wins. NaN, which a damaged file
+ * may give, is never better. */
 static inline void sl_score_keep_best(const uint32_t *ids, const float *scores, size_t count, sl_scored *best) {
     for (size_t i = 0; i < count; i++)
         if (scores[i] > best->score) *best = (sl_scored){scores[i], ids[i]};

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Vectors decoded at a time, each chunk as one batch; and the most results of a chunk, unless k is large. */
+/* A chunk is searched as one batch. It has at most CHUNK decoded vectors, and RESULTS results unless k is larger. */
 enum { CHUNK = 1024, RESULTS = 1 << 20 };
 
 /* One call. It searches for k + 1 results, since the vector itself may be among them. */
@@ -14,15 +14,15 @@ typedef struct id_search {
     sl_index *index;
     const uint64_t *ids;
     size_t k, chunk;
-    uint32_t *nodes;  /* `chunk` of each: the vectors' nodes, */
-    uint8_t *vectors; /* the decoded vectors, */
-    uint64_t *found;  /* and k + 1 results of each */
+    uint32_t *nodes;  /* nodes of the `chunk` vectors */
+    uint8_t *vectors; /* the vectors, decoded */
+    uint64_t *found;  /* k + 1 results of each vector */
     float *scores;
-    uint64_t *out_ids; /* the caller's */
+    uint64_t *out_ids; /* the caller's, as are the scores below */
     float *out_scores;
 } id_search;
 
-/* Writes row i of the call: k results without the node itself. */
+/* Writes row i of the caller's results: k results without the node itself. */
 static void write_others(const id_search *a, const sl_graph *graph, size_t i, size_t row, size_t *results) {
     const uint64_t *found = a->found + row * (a->k + 1);
     const float *scores = a->scores + row * (a->k + 1);
@@ -41,7 +41,7 @@ static void write_others(const id_search *a, const sl_graph *graph, size_t i, si
     }
 }
 
-/* Answers a chunk of `count` ids from number batch->first on. */
+/* Answers a chunk of `count` ids, from number batch->first on. */
 static sl_status search_chunk(const id_search *a, sl_query_batch *batch, size_t count, sl_search_stats *sum) {
     const sl_graph *graph = batch->graph;
     sl_search_stats stats;

@@ -22,7 +22,7 @@ static sl_status scan_nearest_partitions(sl_searcher *searcher, sl_query query, 
     return SL_OK;
 }
 
-/* Searches an index of which some nodes may not be returned. */
+/* Searches an index whose nodes may not all be returned. */
 static void find_filtered(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     const sl_graph *graph = searcher->graph;
     sl_filtered_search filtered = {.walk = &searcher->walk,
@@ -41,7 +41,7 @@ static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k
     sl_walk *walk = &searcher->walk;
     int scans = sl_can_scan(graph, params);
     if (scans) SL_TRY(scan_nearest_partitions(searcher, query, k, params));
-    /* A scan may find too few among many tombstones. */
+    /* Among many tombstones a scan may find fewer than k. */
     if (scans && (walk->pool.size >= k || !graph->deleted_count)) return SL_OK;
     SL_TRY(sl_searcher_reserve_start(searcher));
     if (graph->deleted_count || sl_is_filtered(params)) {
@@ -57,7 +57,7 @@ static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k
     return SL_OK;
 }
 
-/* Searches the index as sl_searcher_refresh left it. */
+/* Searches the index as sl_searcher_refresh has left it. */
 static sl_status search_prepared(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     SL_TRY(sl_searcher_prepare(searcher, query, params));
     if (searcher->graph->n && (params->group_size || sl_ids_repeat(searcher->graph))) {

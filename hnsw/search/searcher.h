@@ -1,4 +1,4 @@
-/* One search for callers inside the library: its results stay in the searcher's memory. */
+/* Searches for callers inside the library. The results stay in the searcher's memory. */
 #ifndef SL_HNSW_SEARCH_SEARCHER_H
 #define SL_HNSW_SEARCH_SEARCHER_H
 

@@ -2,9 +2,10 @@
 
 #include "hnsw/search/searcher_state.h"
 
-/* SLOTS calls at once take_slot a searcher each; further calls make their own. The pool keeps no searcher above
- * MOST_EF: it's large, and its searches take longer than making it. Iterators, and walks among tombstones, enlarge a
- * searcher's pool of candidates: those up to MOST_POOL_EF are kept. */
+/* The pool serves SLOTS calls at the same time; further calls make their own searchers. The pool keeps no searcher with
+ * a max_ef above MOST_EF: it's large, and its searches take longer than making it. Iterators, and walks among
+ * tombstones, enlarge a searcher's candidate pool. Searchers whose candidate pool is larger than MOST_POOL_EF are not
+ * kept. */
 enum { SLOTS = 8, LEAST_EF = 64, MOST_EF = 2048, MOST_POOL_EF = 16384 };
 
 struct sl_searcher_pool {
@@ -25,7 +26,7 @@ void sl_searcher_pool_free(sl_index *index) {
     index->searchers = NULL;
 }
 
-/* Rounds up to a power of two, so that one searcher serves several values. */
+/* Rounds up to a power of two, so that one searcher fits several values of max_ef. */
 static size_t rounded_max_ef(size_t max_ef) {
     size_t rounded = LEAST_EF;
     while (rounded < max_ef)
@@ -33,7 +34,7 @@ static size_t rounded_max_ef(size_t max_ef) {
     return rounded < SL_MAX_EF ? rounded : SL_MAX_EF;
 }
 
-/* Takes a searcher that is large enough, or returns NULL. Frees the smaller ones on its way. */
+/* Takes a searcher that is large enough, or returns NULL. Frees the smaller searchers that it finds first. */
 static sl_searcher *take_slot(sl_searcher **slots, size_t max_ef) {
     for (size_t i = 0; i < SLOTS && max_ef <= MOST_EF; i++) {
         if (!__atomic_load_n(&slots[i], __ATOMIC_RELAXED)) continue;

@@ -1,4 +1,4 @@
-/* Idle searchers, which the next batch call takes. Making a searcher takes as long as a short search. */
+/* Idle searchers for the next batch call. Making a searcher takes as long as a short search. */
 #ifndef SL_HNSW_SEARCH_SEARCHER_POOL_H
 #define SL_HNSW_SEARCH_SEARCHER_POOL_H
 

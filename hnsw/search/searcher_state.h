@@ -10,8 +10,8 @@
 struct sl_searcher {
     const sl_index *index; /* the handle that the searcher was made from */
     const sl_graph *graph;
-    sl_graph *view; /* if the index follows a file: the index as it was when the last search began, which `graph` points
-                       to; else NULL */
+    sl_graph *view; /* the graph as it was when the last search began, if the index follows a file; `graph` then points
+                       here. Else NULL */
     sl_walk walk;
     sl_candidate_stream stream; /* of iterators and grouped searches */
     size_t filter_max_ef;       /* the widest beam of a filtered search: max_ef, or less in a pooled searcher */
@@ -39,15 +39,15 @@ sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out)
 /* Makes room for sl_start_nodes and filtered searches: the index may have new partitions. Errors: SL_ENOMEM. */
 sl_status sl_searcher_reserve_start(sl_searcher *searcher);
 
-/* Reads the index's counts anew: what it holds from the file, and what it's tuned for from the handle. */
+/* Updates the view, if there is one. The counts come from the file, the tuned settings from the handle. */
 void sl_searcher_refresh(sl_searcher *searcher);
 /* Chooses the copies of rows and upper layers that this search reads to its end. */
 void sl_searcher_choose_copies(sl_searcher *searcher);
-/* Prepares a search of the index as sl_searcher_refresh left it. Checks the query and the filter, and sets the walk's
- * query.
+/* Prepares a search after sl_searcher_refresh. Checks the query and the filter, and sets the walk's query.
  * Errors: SL_EVALUE, SL_EINVAL, SL_ENOMEM. */
 sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params);
-/* Finds the nodes where the query's walk starts. An empty range: the walk starts at the end of the descent. */
+/* Finds the nodes where the query's walk starts. If the range is empty, the walk starts at the end of the descent.
+ * Errors: SL_ENOMEM. */
 sl_status sl_searcher_start_nodes(sl_searcher *searcher, sl_query query, sl_range *start);
 /* Begins the candidate stream of the prepared query. The index must not be empty. */
 sl_status sl_searcher_begin_stream(sl_searcher *searcher, sl_query query, const sl_search_params *params);

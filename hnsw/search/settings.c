@@ -11,10 +11,11 @@
 
 #define TUNE_IT "tune the index for it (sl_index_tune, 'shortlist tune'), or give ef instead of recall"
 
-/* Recalls come as decimal fractions, also from floats: nearer ones count as equal. */
+/* Recalls are decimal fractions, and some callers compute them as floats. Recalls that differ by less than this are
+ * equal. */
 #define SAME_RECALL 1e-6
 
-/* A stop this large never ends a walk; none larger is stored. */
+/* A stop this large never ends a walk. No record may have a larger one. */
 #define MOST_STOP 1e6
 
 const char *sl_tune_limit_name(sl_tune_limit limit) {
@@ -41,14 +42,15 @@ static int covers(const sl_tuned_record *record, size_t k, double recall) {
            record->target >= recall - SAME_RECALL;
 }
 
-/* Whether a search can use a record. A record of scans alone needs a search that can scan. */
+/* Whether a search can use a record. If only scans reach the record's target, the search must be able to scan. */
 static int can_use(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
     return record->limit == SL_LIMIT_NONE || sl_can_scan(graph, &scan);
 }
 
-/* Says why no record serves. The highest target of this k, reached or not, explains it best. */
+/* Fails with the reason why no record fits. The record of the highest target at this k explains it best, whether that
+ * target was reached or not. */
 static sl_status fail_not_found(const sl_graph *graph, size_t k, double recall) {
     const sl_tuned_record *highest = NULL, *missed = NULL;
     for (size_t i = 0; i < graph->tuned_count; i++) {
@@ -80,7 +82,7 @@ static sl_status fail_not_found(const sl_graph *graph, size_t k, double recall) 
     return sl_fail(SL_ENOTFOUND, "the index holds no tuned settings for recall %g; " TUNE_IT, recall);
 }
 
-/* Finds the record that serves a search. Records are in order of preference. */
+/* Finds the first record that fits a search. Records are in order of preference. */
 static sl_status find_record(const sl_graph *graph, size_t k, double recall, const sl_search_params *params,
                              size_t *out) {
     if (!(recall > 0 && recall <= 1)) return sl_fail(SL_EINVAL, "recall is %g; give above 0 and up to 1", recall);
@@ -89,8 +91,8 @@ static sl_status find_record(const sl_graph *graph, size_t k, double recall, con
     return fail_not_found(graph, k, recall);
 }
 
-/* Whether a search uses the record's stop, which relies on the distance of the k-th best, for this k, among all nodes.
- */
+/* Whether a search uses the record's stop. The stop was tuned for the distance of the k-th best among all nodes, so it
+ * holds for this k alone. */
 static int uses_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
     return record->stop > 0 && k == record->k && sl_may_stop_early(graph, params);
 }
@@ -110,7 +112,7 @@ sl_status sl_settings_apply(const sl_graph *graph, size_t k, size_t queries, sl_
     return SL_OK;
 }
 
-/* Describes a record as a search for k uses it. */
+/* Describes how a search for k uses a record. */
 static void describe_record(const sl_graph *graph, const sl_tuned_record *record, size_t k, sl_tuned *out) {
     int reached = sl_settings_reached(record);
     size_t alone = record->stop > 0 ? record->ef_alone : record->ef;
@@ -191,8 +193,9 @@ sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_
     return SL_OK;
 }
 
-/* Returns how many new partitions hold the share of all vectors that was scanned, including those of no partition.
- * Parameters: in: the share that was in a partition. */
+/* Returns how many of the new partitions a scan needs to read the same share of all vectors. Vectors outside partitions
+ * count as read.
+ * Parameters: in: the share of the vectors that was in a partition. */
 static uint32_t rescale_probes(uint32_t probes, double in, const sl_partitions *own, const sl_partitions *now) {
     if (!probes) return 0;
     double share = 1 - in + in * probes / (double)own->count, wanted = ceil(share * (double)now->count);
@@ -204,7 +207,7 @@ void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const
     for (size_t i = 0; i < graph->tuned_count && own->count; i++) {
         sl_tuned_record *record = &graph->tuned[i];
         if (!record->n) continue;
-        /* n is less than the partitions hold if some of their nodes were deleted. */
+        /* If nodes of the partitions were deleted, n may be less than the number of nodes in partitions. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);
         record->probes = rescale_probes(record->probes, in / n, own, partitions);
         record->probes_one = rescale_probes(record->probes_one, in / n, own, partitions);
@@ -212,7 +215,7 @@ void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const
     }
 }
 
-/* Whether a number lies in [least, most]. NaN does not. */
+/* Whether a number lies in [least, most]. False for NaN. */
 static int is_between(double value, double least, double most) {
     return value >= least && value <= most;
 }

@@ -8,13 +8,14 @@
 /* The most centroids to search without groups. */
 enum { UNGROUPED = SL_SCORE_BLOCK };
 
-/* Bytes of codes to read, of 16 rows at least; more bytes cost more than they help. Counts the width of a row and not
- * its pitch, which differs in records: a search starts at the same nodes in every medium. */
+/* Bytes of codes to read, or 16 rows if those are larger. Reading more costs more than it helps. Counts the width of
+ * rows and not their pitch, which is different in records. So a search starts at the same nodes in every medium. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Whether the nearest partition gives start nodes. An index with larger partitions has the most partitions there may
- * be, or has outgrown them; the worth of a few of their nodes was not measured. An old file may have many partitions
- * without groups. Searching all of them takes longer than a descent. */
+/* Whether the nearest partition gives start nodes. If partitions are larger, the index has the largest possible number
+ * of partitions, or has grown since they were made. Nobody has measured whether a few nodes of so large a partition
+ * help. An old file may have many partitions without groups, and searching all centroids takes longer than a descent.
+ */
 static int has_start_nodes(const sl_graph *graph) {
     size_t partitions = graph->partitions.count;
     return partitions && graph->n / partitions <= 2 * (size_t)SL_PARTITION_ROWS &&
@@ -43,7 +44,7 @@ size_t sl_start_nodes_evaluations(const sl_graph *graph) {
     return centroids + (mean < most ? mean : most);
 }
 
-/* Returns the nearest of a range of centroids. In a damaged file, where every score is NaN, it's the first. */
+/* Returns the nearest centroid of a range. If all scores are NaN, as in a damaged file, it's the first. */
 static size_t nearest_centroid(sl_walk *walk, const sl_partitions *of, sl_range range, const sl_query_code *code) {
     const sl_row_scorer scorer = sl_row_scorer_of(walk->graph->kernels, &of->codec, code, 0);
     sl_scored best = {-INFINITY, (uint32_t)range.first};

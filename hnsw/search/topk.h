@@ -1,5 +1,5 @@
-/* The k best of a stream of scores, in a heap whose root is the worst kept. Larger scores are better; of equal scores
- * the smaller id is. */
+/* The k best of a stream of scores, in a heap whose root is the worst entry kept. Larger scores are better. Among equal
+ * scores the smaller id is better. */
 #ifndef SL_HNSW_SEARCH_TOPK_H
 #define SL_HNSW_SEARCH_TOPK_H
 
@@ -31,7 +31,7 @@ static inline void sl_top_sink(sl_top_entry *entries, size_t size, sl_top_entry 
     entries[at] = entry;
 }
 
-/* Adds the entry if it's among the k best so far. NaN never is. */
+/* Adds the entry if it's among the k best so far. Never adds NaN. */
 static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     sl_top_entry entry = {score, id};
     if (score != score) return;
@@ -45,7 +45,7 @@ static inline void sl_top_push(sl_top *top, double score, uint64_t id) {
     }
 }
 
-/* Sorts the entries in place, best first. They are no heap any more. */
+/* Sorts the entries in place, best first. They form no heap any more. */
 static inline void sl_top_sort(sl_top *top) {
     for (size_t size = top->size; size > 1; size--) {
         sl_top_entry worst = top->entries[0], last = top->entries[size - 1];
@@ -54,7 +54,7 @@ static inline void sl_top_sort(sl_top *top) {
     }
 }
 
-/* Merges sorted entries into sorted entries, which have room for all. */
+/* Merges sorted entries into `into`, whose entries are sorted too and have room for all. */
 static inline void sl_top_merge(sl_top *into, const sl_top_entry *more, size_t count) {
     size_t a = into->size, b = count, at = a + b;
     into->size = at;

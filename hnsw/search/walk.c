@@ -12,10 +12,10 @@
 
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
-/* Rows scored at a time, and cache lines prefetched meanwhile. A core waits for some two dozen lines of the first-level
- * cache at a time on a Zen 4, where these numbers were found. Further requests hold up all that follows: prefetching a
- * whole turn's rows at once would delay their scoring. On a Zen 4, prefetches into the second-level cache hold nothing
- * up. No other machine was measured. */
+/* Rows scored at a time, and cache lines prefetched meanwhile. These numbers were found on a Zen 4, and no other
+ * machine was measured. There a core waits for at most some two dozen lines of the first-level cache at a time, and
+ * further requests hold up all that follows. Prefetching a whole turn's rows at once would therefore delay their
+ * scoring. Prefetches into the second-level cache hold nothing up. */
 enum { STEP = 16, LINES = 16 };
 
 /* Kernels store whole registers, past the end of their output. */
@@ -181,13 +181,13 @@ static sl_ids no_ids(const sl_walk *walk) {
     return (sl_ids){walk->nodes, 0};
 }
 
-/* Whether rows have more lines than PREFETCH_LINES. The kernel prefetches those itself. */
+/* Whether rows have more than PREFETCH_LINES lines. The kernel prefetches the further lines itself. */
 static int has_long_rows(const sl_code_rows *rows) {
     return rows->size > PREFETCH_LINES * SL_PREFETCH_LINE;
 }
 
 /* Prefetches the first PREFETCH_LINES lines of rows. The kernel prefetches the rest while it scores earlier rows. Most
- * rows have one or two lines: their loops have constant bounds and no branch. */
+ * rows have one or two lines, so the loops for these have constant bounds and no branch. */
 static void prefetch_rows(const sl_code_rows *rows, const uint32_t *nodes, size_t n) {
     const uint8_t *base = rows->base;
     size_t pitch = rows->pitch, size = rows->size;
@@ -199,8 +199,8 @@ static void prefetch_rows(const sl_code_rows *rows, const uint32_t *nodes, size_
         prefetch_each(base, pitch, nodes, n, has_long_rows(rows) ? PREFETCH_LINES * SL_PREFETCH_LINE : size);
 }
 
-/* Collects and marks the unvisited neighbours of an id, and skips links that are no ids of the layer. Such a link is
- * damage, or leads to a node that the writer has yet to publish. */
+/* Collects and marks the unvisited neighbours of an id. Skips links that are no ids of the layer: they are damaged, or
+ * lead to a node that the writer has yet to publish. */
 static size_t collect_unvisited(sl_walk *walk, const sl_layer *layer, uint32_t id, uint32_t *ids) {
     const uint32_t *links = sl_layer_links(layer, id);
     if (!links) return 0;

@@ -1,5 +1,5 @@
-/* The walk: a beam search over one layer (Algorithm 2, SEARCH-LAYER, of arXiv 1603.09320), which searches and inserts
- * share, with one thread's scratch. */
+/* The walk: a beam search over one layer (Algorithm 2, SEARCH-LAYER, of arXiv 1603.09320), with one thread's scratch.
+ * Searches and inserts use it. */
 #ifndef SL_HNSW_SEARCH_WALK_H
 #define SL_HNSW_SEARCH_WALK_H
 
@@ -12,9 +12,9 @@
 #include "hnsw/search/range_hits.h"
 
 /* Candidates that a turn expands together. Each turn waits for the memory of the turn before, and a second candidate
- * adds no wait. It's chosen before the first one's neighbours are scored, which costs a few evaluations. */
+ * adds no wait. It is chosen before the neighbours of the first are scored, which costs a few more evaluations. */
 enum { SL_TURN_WIDTH = 2 };
-/* Room for ids of a turn besides the lists of its candidates, in units of SL_MAX_M. */
+/* Room for ids of a turn besides the links of its candidates, in units of SL_MAX_M. */
 enum { SL_TURN_EXTRA = 1 };
 
 typedef struct sl_ids {
@@ -32,7 +32,7 @@ typedef struct sl_walk {
     size_t pool_ef; /* ef that the pool has room for: max_ef, or more after sl_walk_reserve */
     sl_pool pool;
     sl_visited visited;
-    /* Room for one turn: the lists of all its candidates, and some more. */
+    /* Room for one turn: the links of all its candidates, and some more. */
     uint32_t *nodes; /* nodes of slots of an upper layer */
     float *scores;
     uint32_t *slots; /* slots of an upper layer's list */
@@ -41,17 +41,18 @@ typedef struct sl_walk {
     sl_query_code query;
     sl_query4 query4; /* for I4 codes, and for floats with coarse rows */
     float query_norm2;
-    float origin; /* the walk's score of a vector at distance 0; under IP, of a product of 0 */
-    /* The walk ends at a candidate more than 1 + stop times as far away as its stop_rank-th best. A stop_rank above
-     * SL_BEST_SCORES counts as SL_BEST_SCORES. 0: no early end. */
+    float origin; /* the walk's score of a vector at distance 0 from the query; under IP, of a vector whose product with
+                     it is 0 */
+    /* The walk ends at a candidate that is more than 1 + stop times as far away as the stop_rank-th best one. A
+     * stop_rank above SL_BEST_SCORES counts as SL_BEST_SCORES. stop 0: no early end. */
     float stop;
     size_t stop_rank;
-    sl_range_hits *range_hits; /* gets the scored nodes above its threshold; NULL: nobody wants them */
+    sl_range_hits *range_hits; /* gets the scored nodes above its threshold; NULL: no range search */
     size_t evaluations, expansions;
-    size_t max_evaluations; /* the walk expands nothing more from this many on; SIZE_MAX: no bound */
+    size_t max_evaluations; /* after this many evaluations the walk expands nothing more; SIZE_MAX: no bound */
 } sl_walk;
 
-/* Allocates scratch for walks with an ef up to max_ef. On failure everything is freed. Errors: SL_ENOMEM. */
+/* Allocates scratch for walks with an ef up to max_ef. On failure nothing stays allocated. Errors: SL_ENOMEM. */
 sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
 
@@ -60,22 +61,22 @@ static inline int sl_walk_is_over_budget(const sl_walk *walk) {
     return walk->evaluations >= walk->max_evaluations;
 }
 
-/* Gives the pool room for an ef of at least `ef`; its content is lost. It at least doubles, and stays, so walks among
- * tombstones seldom need it again. On failure nothing changes. Errors: SL_ENOMEM. */
+/* Gives the pool room for an ef of at least `ef`. Its content is lost. The room at least doubles and is kept, so walks
+ * among tombstones seldom have to grow it again. On failure nothing changes. Errors: SL_ENOMEM. */
 sl_status sl_walk_reserve(sl_walk *walk, size_t ef);
 
 /* Doubles the pool's room and keeps its candidates. On failure nothing changes. Errors: SL_ENOMEM. */
 sl_status sl_walk_grow_pool(sl_walk *walk);
 
-/* Returns the codec of the index's codes, with its rows where the walk reads them. */
+/* Returns the codec of the index's codes, with the rows that the walk reads. */
 static inline const sl_codec *sl_walk_index_codec(const sl_walk *walk) {
     const sl_graph *graph = walk->graph;
     return sl_codec_of_walks(graph) == &graph->codec ? walk->codec : &graph->codec;
 }
 
-/* Encodes the walk's query: a vector that has passed sl_vector_check, or a stored one of this index or of one with the
- * same codecs.
- * Parameters: forms: SL_ENCODE_WALK for walks, SL_ENCODE_RERANK for re-ranking, or both. Without coarse rows they are
+/* Encodes the walk's query. The vector has passed sl_vector_check, or it is a stored one of this index or of one with
+ * the same codecs.
+ * Parameters: forms: SL_ENCODE_WALK for walks, SL_ENCODE_RERANK for re-ranking, or both. Without coarse rows there is
  * one form, which is always made. */
 #define SL_ENCODE_WALK   1u
 #define SL_ENCODE_RERANK 2u
@@ -83,8 +84,9 @@ static inline const sl_codec *sl_walk_index_codec(const sl_walk *walk) {
 void sl_walk_set_query(sl_walk *walk, sl_query query, unsigned forms);
 void sl_walk_set_query_node(sl_walk *walk, const sl_graph *of, uint32_t node);
 
-/* Encodes the walk's query over the centroids of partitions. The walk needs its re-ranking form too. The code has 8
- * bits: those of the re-ranking form where it has more.
+/* Encodes the walk's query over the centroids of partitions. Call sl_walk_set_query with SL_ENCODE_RERANK first. The
+ * code has 8 bits per element, unless centroids are floats. If the re-ranking code is finer, these are its upper 8
+ * bits.
  * Parameters: buffer, floats: as in sl_partition_encode_query. */
 void sl_walk_partition_query(sl_walk *walk, sl_query query, void *buffer, float *floats, sl_query_code *out);
 
@@ -93,40 +95,41 @@ static inline sl_range sl_range_of_id(uint32_t id) {
     return (sl_range){id, (size_t)id + 1};
 }
 
-/* Descends greedily from the entry point to `level`, which is not above it. Returns the nearest id found there: a slot,
- * or a node on level 0. */
+/* Descends greedily from the entry point to `level`, which is not above the entry point's. Returns the nearest id found
+ * there: a slot, or a node on level 0. */
 uint32_t sl_walk_descend(sl_walk *walk, sl_entry entry, uint32_t level);
 
-/* Walks a layer and leaves the ef best candidates in walk->pool, for sl_pool_finish. The walk starts from the ids of
- * `start`, on layer 0 from the entry point too. With an ef as large as the index it finds all that the entry point
- * reaches. */
+/* Walks a layer and leaves the candidates in walk->pool; call sl_pool_finish for the ef best. The walk starts from the
+ * ids of `start`, and on layer 0 also from the entry point. With an ef as large as the index, it finds all nodes that
+ * are reachable from the entry point. */
 void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef);
 
-/* A walk's work between two turns. */
+/* The walk's work that is left over from one turn to the next. */
 typedef struct sl_walk_turn {
     uint32_t chosen[SL_TURN_WIDTH]; /* candidates whose links the next turn reads */
     size_t count;
     sl_ids waiting; /* ids that the next turn scores */
 } sl_walk_turn;
 
-/* Starts a walk of layer 0 whose candidates the caller chooses, turn by turn. Does what sl_walk_layer does before its
- * first turn. The caller keeps room in the pool for the ids of two turns. */
+/* Starts a walk of layer 0 and does all that sl_walk_layer does before its first turn. The caller then chooses the
+ * candidates of each turn. It keeps room in the pool for the ids of two turns. */
 void sl_walk_begin(sl_walk *walk, sl_range start, size_t ef, sl_walk_turn *turn);
 
 /* Takes one turn. Returns 0 if no work is left.
- * Parameters: next: candidates for the turn after this one. next_count: how many, up to SL_TURN_WIDTH. */
+ * Parameters: next: candidates for the turn after this one. next_count: their number, up to SL_TURN_WIDTH. */
 int sl_walk_take_turn(sl_walk *walk, sl_walk_turn *turn, const uint32_t *next, size_t next_count);
 
-/* Continues over layer 0 from walk->range_hits, in order of arrival, and adds nodes above their threshold. It doesn't
- * score nodes again that the last walk has visited. Ends when every hit is expanded, soon after `count` hits, or at
- * `evaluations`. */
+/* Continues a range search over layer 0. Expands the hits in walk->range_hits in order of arrival, and adds the nodes
+ * that score above their threshold. Skips nodes that the last walk has visited. Ends when every hit is expanded, soon
+ * after there are `count` hits, or after `evaluations`. */
 void sl_walk_range_hits(sl_walk *walk, size_t count, size_t evaluations);
 /* Prefetches a node's links on layer 0. */
 static inline void sl_walk_prefetch_links(const sl_layer *layer, uint32_t id) {
     if (layer->level == 0) sl_prefetch(sl_layer_links(layer, id), layer->degree * sizeof(uint32_t));
 }
 
-/* Scores `ids` into walk->scores and offers them to the pool. Meanwhile prefetches the rows of `next` on layer 0. */
-void sl_walk_score(sl_walk *walk, const sl_layer *layer, sl_ids ids, sl_ids next);
+/* Scores the ids of `found` into walk->scores and offers them to the pool. Meanwhile prefetches the rows of `next`, if
+ * this is layer 0. */
+void sl_walk_score(sl_walk *walk, const sl_layer *layer, sl_ids found, sl_ids next);
 
 #endif

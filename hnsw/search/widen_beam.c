@@ -2,8 +2,8 @@
 
 #include "hnsw/graph/entry.h"
 
-/* Returns the ef of a walk that keeps `wanted` allowed candidates, if `share` of its candidates are allowed. At least
- * `least`. */
+/* Returns the ef with which a walk keeps `wanted` allowed candidates, if `share` of its candidates are allowed. At
+ * least `least`. */
 static size_t ef_for_share(const sl_walk *walk, double share, size_t wanted, size_t least) {
     size_t n = walk->graph->n, most = SL_MAX_EF < n ? SL_MAX_EF : n;
     double ef = share > 0 ? (double)wanted / share : (double)most;
@@ -17,9 +17,10 @@ static void walk_layer_0(sl_walk *walk, sl_range start, size_t ef) {
     sl_walk_layer(walk, 0, start, ef);
 }
 
-/* Walks among a few tombstones with a stop. Returns 0 if the walk may have stopped too early.
- * The stop goes by the SL_BEST_SCORES-th best score, which may be a tombstone's. The walk is sound if k of the best
- * scores, or all of them where k is larger, belong to nodes that are not deleted. */
+/* Walks with a stop, among few tombstones. Returns 0 if the walk may have stopped too early.
+ * The stop compares with the SL_BEST_SCORES-th best score, which may be that of a deleted node. The walk is sound if at
+ * least k of the best scores belong to nodes that aren't deleted. If k is larger than SL_BEST_SCORES, all of them must.
+ */
 static int stop_was_sound(sl_walk *walk, const sl_beam_params *params, size_t ef) {
     sl_pool *pool = &walk->pool;
     size_t among_best = 0, needed = params->k < SL_BEST_SCORES ? params->k : SL_BEST_SCORES;
@@ -47,7 +48,7 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
     const sl_search_params *search = params->search;
     const size_t k = params->k;
     size_t base_ef = search->ef > k ? search->ef : k, rerank = params->rerank < base_ef ? params->rerank : base_ef;
-    /* A searcher of a scan has room for the candidates it re-ranks. It walks where the scan found too few. */
+    /* A scan's searcher has room only for the candidates that it re-ranks. It walks if the scan found too few. */
     if (base_ef > walk->pool_ef && sl_walk_reserve(walk, base_ef) != SL_OK) base_ef = walk->pool_ef;
     if (!sl_is_filtered(search) && !params->allowed->tombstones) {
         walk_unfiltered(walk, params, base_ef);
@@ -71,8 +72,8 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
             return 1;
         }
         if (seen < ef || ef >= max_ef) return 0;
-        /* The share of allowed candidates predicts the ef that a walk needs. Few refused nodes may all lie near the
-         * query, so the share predicts nothing then. */
+        /* The share of allowed candidates predicts the ef that a walk needs. It predicts nothing if few nodes are
+         * refused, because all of these may lie near the query. */
         size_t kept = walk->pool.size, wider = kept ? 2 * ef : 4 * ef;
         if (!params->mostly_allowed && ef_for_share(walk, (double)kept / (double)seen, k, 0) > max_ef) return 0;
         ef = wider < max_ef ? wider : max_ef;

@@ -1,4 +1,4 @@
-/* A walk of layer 0 whose beam widens until enough of its candidates may be returned. */
+/* A walk of layer 0 that widens its beam until it has enough allowed candidates. */
 #ifndef SL_HNSW_SEARCH_WIDEN_BEAM_H
 #define SL_HNSW_SEARCH_WIDEN_BEAM_H
 
@@ -10,13 +10,13 @@ typedef struct sl_beam_params {
     const sl_allowed *allowed;
     size_t k;
     size_t rerank;      /* candidates that will be re-ranked */
-    size_t max_ef;      /* the widest beam, in place of the search's ef */
-    double share;       /* share of the nodes near the query that may be returned, as far as known; else 1 */
+    size_t max_ef;      /* the widest beam to try when the search's ef finds too few */
+    double share;       /* estimated share of the nodes near the query that are allowed; 1 if unknown */
     int mostly_allowed; /* the filter refuses few nodes of the index */
-    sl_range start;     /* nodes where walks start; empty: at the end of the descent */
+    sl_range start;     /* nodes where walks start; empty: they start at the end of the descent */
 } sl_beam_params;
 
-/* Leaves allowed candidates in the walk's pool, in any order. The walk has its query; the index is not empty.
+/* Leaves allowed candidates in the walk's pool, in any order. The walk has its query, and the index is not empty.
  * Returns whether the candidates are enough. */
 int sl_widen_beam(sl_walk *walk, const sl_beam_params *params);
 

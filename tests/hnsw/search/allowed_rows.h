@@ -9,7 +9,7 @@ enum { N = 6000, DIM = 32, Q = 60, K = 10, STEP = 3, WORDS = (STEP * N + 63) / 6
 
 extern float *x; /* N vectors, and Q queries behind them */
 extern const float *queries;
-extern uint64_t bits[WORDS]; /* a bit an id: what is allowed */
+extern uint64_t bits[WORDS]; /* one bit per id: the allowed ids */
 
 /* A checked fixture: nothing is allowed. */
 void rows_set_up(void);

@@ -55,7 +55,7 @@ static void release(void *ctx, void *block, size_t size) {
 }
 
 /* The ids of the list go into runs, and a table is made for the longest run. A run with all of them would take more
- * than their entries do, 16 bytes an id. */
+ * than their entries do, 16 bytes per id. */
 START_TEST(a_list_spreads_chosen_ids) {
     const sl_allocator allocator = {.alloc = allocate, .free = release};
     uint64_t nodes[N / 64 + 1] = {0};

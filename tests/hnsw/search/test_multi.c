@@ -15,7 +15,7 @@ static uint64_t ids[N]; /* of the rows */
 static uint64_t keys[N];
 static int gone[N]; /* deleted rows */
 
-/* EACH rows an id, which lie anywhere. */
+/* EACH rows per id, which lie anywhere. */
 static void scatter_ids(void) {
     memset(gone, 0, sizeof gone);
     for (size_t row = 0; row < N; row++)

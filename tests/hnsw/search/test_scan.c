@@ -299,7 +299,7 @@ START_TEST(nothing_is_left_to_scan) {
 }
 END_TEST
 
-/* Many queries a thread, few, and one: each scans as its own number of probes says. */
+/* Many queries per thread, few, and one: each scans as its own number of probes says. */
 START_TEST(settings_tell_one_from_many) {
     enum { MANY = 300 };
     const size_t most = idx->graph.partitions.count;
