@@ -57,7 +57,7 @@ static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degre
 
 #ifdef LANE_CANDIDATES
 
-/* Up to so many candidates, one maximum over all tops takes less time than a detour by peaks. The peaks are not kept
+/* Up to this many candidates, one maximum over all tops is faster than a detour by peaks. The tier keeps no peaks
  * then. */
 enum { PEAKS_FROM = 8192 };
 
@@ -110,7 +110,7 @@ static AI void lane_tops(sl_candidates *all) {
     refresh_tops(all, 0);
 }
 
-/* Inserts those of sixteen scores that beat the last of the best scores. Each place gets the greater of its score and
+/* Inserts the scores, of sixteen, that beat the last of the best scores. Each place gets the greater of its score and
  * of the lesser of the new score and the one before. */
 static AI void note_best_score(sl_candidates *all, const float *scores, S score, uint32_t kept) {
     uint32_t nearer = sixteen_above(score, sixteen_splat(all->best_scores[all->best_count - 1]), kept);

@@ -81,7 +81,7 @@ static AI __m256i load_half(const void *from, size_t n) {
 
 #else
 
-/* AVX2 has no masked load of bytes, so a part is copied to where a whole register may be read. */
+/* AVX2 has no masked load of bytes, so a part is copied to a whole register's worth of memory. */
 static AI V lane_load(const void *from, size_t bytes) {
     if (bytes == LANE_8) return _mm256_loadu_si256((const __m256i *)from);
     uint8_t whole[LANE_8] = {0};

@@ -6,7 +6,7 @@
 
 typedef struct check_count {
     size_t passed, failed;
-    char first[256]; /* what failed first */
+    char first[256]; /* the first failure */
 } check_count;
 
 /* Integers one to one: every dim, unaligned, against a guard page, random and extreme values. */

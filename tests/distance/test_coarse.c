@@ -194,7 +194,8 @@ static void ground_free(ground *g) {
     free(g->rows);
 }
 
-/* True neighbours among 3 times as many of the best by coarse scores, and what those are beside the true ones. */
+/* Counts true neighbours among the best by coarse scores, 3 times as many, and compares coarse scores with true
+ * ones. */
 static void check_scores(size_t dim, sl_metric metric) {
     enum { N = 1500, QUERIES = 20, K = 10 };
     float *x = clusters_make(N + QUERIES, dim, 0.3, 21), scores[N];

@@ -342,8 +342,8 @@ static void save(const crash_record *record, sl_index *index, const char *path, 
     ck_ok(sl_index_save(index, path, &params));
 }
 
-/* Sometimes so many that several threads link them. Not so in direct writing: a crash in between leaves that many to be
- * linked anew, and their recall differs from one order of threads to another. */
+/* Sometimes adds enough vectors for several threads to link. Never in direct writing: a writer then links that many
+ * anew after a crash, and recall depends on the order of threads. */
 static size_t rows_of(const crash_record *record, size_t step) {
     return record->way != CRASH_DIRECT && step % 8 == 5 ? MANY : 1 + step * 5 % 8;
 }
@@ -361,7 +361,7 @@ static void add_some(const crash_record *record, sl_index *index, size_t step) {
     ck_ok(sl_index_add(index, rows, SL_F32, rows_of(record, step), 0, NULL, &params));
 }
 
-/* Sets the tags of ids all over the index that stay in it. */
+/* Sets tags of ids all over the index that are not deleted. */
 static void set_some(const crash_record *record, sl_index *index) {
     const crash_mark *last = &record->marks[record->mark_count - 1];
     uint64_t ids[TAGGED], tags[TAGGED];
@@ -435,8 +435,7 @@ static void remove_files(const crash_record *record, const char *folder) {
     }
 }
 
-/* The files of the first names as a power failure at `at` leaves them on a device that keeps nothing but what it must.
- */
+/* Makes the files of the first names after a power failure at `at`, on a device that keeps only what it must. */
 static void keep_least(const crash_record *of, size_t at, crash_file files[INITIAL]) {
     int named[CRASH_FILES];
     survival kept = survival_of(of, at, FOLDER, OP_NAME, 0);
@@ -452,8 +451,8 @@ static void keep_least(const crash_record *of, size_t at, crash_file files[INITI
     }
 }
 
-/* The sync of another workload's record after which the log has most of what was acknowledged. This record starts from
- * a power failure there. */
+/* Finds the sync of another workload's record after which the log holds most of the acknowledged changes. This record
+ * starts from a power failure there. */
 static crash_mark lose_power(const crash_record *of, crash_record *record, const char *folder) {
     crash_mark best = {0};
     char path[SCRATCH_PATH];
@@ -544,7 +543,8 @@ static int same_vectors(const crash_record *record, sl_index *index, const crash
     return 1;
 }
 
-/* Written directly, tags count at once: the next sync's may be there. Ids below `maybe` may be deleted already. */
+/* In direct writing, tags count at once, so those of the next sync may be there. Ids below `maybe` may be deleted
+ * already. */
 static int same_tags(const crash_record *record, sl_index *index, size_t at, size_t maybe) {
     const crash_mark *mark = &record->marks[at];
     const crash_mark *next = record->way == CRASH_DIRECT && at + 1 < record->mark_count ? mark + 1 : mark;
@@ -567,7 +567,7 @@ static void no_drain(void *ctx) {
     (void)ctx;
 }
 
-/* Shares of the queries' true nearest. */
+/* Returns shares of the queries' true nearest. */
 static double recall_of(const crash_record *record, const crash_mark *mark, const uint64_t *ids) {
     const float *queries = record->vectors + (record->vector_count - CRASH_QUERIES) * CRASH_DIM;
     uint64_t truth[CRASH_QUERIES * CRASH_K];
@@ -579,8 +579,7 @@ static double recall_of(const crash_record *record, const crash_mark *mark, cons
     return indexes_recall(ids, truth, CRASH_QUERIES, CRASH_K);
 }
 
-/* Compares what an image finds with what its sync had found. The sums tell of small losses, this comparison of large
- * ones. */
+/* Compares an image's results with those of its sync. The sums show small losses, this comparison large ones. */
 static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     const crash_mark *mark = &record->marks[at];
     if (memcmp(ids, mark->ids, sizeof mark->ids) == 0) return 1;
@@ -591,8 +590,8 @@ static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     return found >= wanted - 0.1;
 }
 
-/* The mark of an index of so many nodes and deletes. Written directly, a delete of several that a crash cut short may
- * have taken some of them. The delete is then the one before it, and *maybe the next's deletes. */
+/* Finds the mark of an index of this many nodes and deletes. In direct writing, a crash may cut a delete of several
+ * short after some of them. The mark is then the one before that delete, and *maybe has the next mark's deletes. */
 static size_t mark_of(const crash_record *record, size_t nodes, size_t deleted, size_t *maybe) {
     const crash_mark *marks = record->marks;
     for (size_t at = 0; at < record->mark_count; at++) {
@@ -623,7 +622,7 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     size_t nodes = stats.n + stats.deleted, maybe;
     size_t at = mark_of(record, nodes, stats.deleted, &maybe);
     if (at == record->mark_count) WRONG("has %zu vectors, %zu deleted, as no sync left it", nodes, stats.deleted);
-    /* Before the check: the check lets a writer link what is not reached. */
+    /* This comes before the check, which lets a writer link unreached nodes. */
     find_neighbours(record, index, ids);
     sl_check_params check;
     sl_check_params_init(&check);
@@ -643,7 +642,7 @@ done:
     return found;
 }
 
-/* Puts the files into the folder that a crash before op `at` leaves. */
+/* Writes to the folder the files that a crash before op `at` leaves. */
 static void make_image(const crash_record *record, size_t at, uint64_t seed, const char *folder) {
     int named[CRASH_FILES];
     char path[SCRATCH_PATH];
@@ -659,7 +658,7 @@ static void make_image(const crash_record *record, size_t at, uint64_t seed, con
     }
 }
 
-/* The op before which the power fails: any, or the next sync, where what is not yet safe is most. */
+/* Chooses the op before which the power fails: any, or the next sync, when the most is unsafe. */
 static size_t moment(const crash_record *record, uint64_t number) {
     size_t at = (size_t)(sl_random_at(number, 0) % (record->count + 1));
     if (sl_random_at(number, 2) & 1) return at;
@@ -681,7 +680,7 @@ int crash_try(crash_record *record, uint64_t number, const char *folder, char *w
     }
     int kind = (int)(number % 3), good = 0;
     sl_place place = kind == 2 ? SL_PLACE_DRAM : SL_PLACE_MAP;
-    /* A writer links what was cut short. */
+    /* A writer links the nodes of an add that was cut short. */
     if (record->way == CRASH_DIRECT) place = number % 2 ? SL_PLACE_PMEM : SL_PLACE_MAP, kind = 1;
     int first = examine(record, path, place, kind == 1, why);
     if (first < 0) goto done;

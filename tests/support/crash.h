@@ -36,12 +36,12 @@ typedef struct crash_op crash_op;
 typedef struct crash_mark {
     size_t begun, ended;   /* ops before the sync was called, and when it returned */
     size_t nodes, deleted; /* vectors that were added, and how many of them were deleted since: the first, by id */
-    uint64_t ids[CRASH_QUERIES * CRASH_K]; /* what searches find */
-    uint64_t *tags;                        /* by id, of those that are not deleted */
+    uint64_t ids[CRASH_QUERIES * CRASH_K]; /* results of searches */
+    uint64_t *tags;                        /* by id, of vectors that are not deleted */
 } crash_mark;
 
 typedef struct crash_file {
-    unsigned char *bytes; /* NULL where there is no such file */
+    unsigned char *bytes; /* NULL: no such file */
     size_t size;
 } crash_file;
 
@@ -55,7 +55,7 @@ typedef struct crash_record {
     char is_log[CRASH_FILES]; /* by file */
     crash_mark *marks;        /* the first is the file as it was */
     size_t mark_count;
-    float *vectors; /* those of the index and of the queries behind them */
+    float *vectors; /* vectors of the index, and the queries behind them */
     size_t vector_count;
     crash_way way;
     crash_lie lie;

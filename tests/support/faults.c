@@ -31,7 +31,8 @@ static void raise_to(size_t *most, size_t value) {
         ;
 }
 
-/* Behind each block lie bytes that nothing may write to. A sanitizer sees that, and reads too, where none lie there. */
+/* Nothing may write to these bytes behind each block. With a sanitizer there are none, since it sees reads there too.
+ */
 enum { TAIL = SANITIZED ? 0 : 64, TAIL_BYTE = 0xa5 };
 
 static void check_tail(const unsigned char *tail) {
@@ -82,7 +83,7 @@ void fault_allocator_init(fault_allocator *faults, size_t fail_at) {
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* True, with errno set, where this call must fail. */
+/* Whether this call must fail; sets errno then. */
 static int fails(fault_files *faults, fault_kind kind) {
     if (++faults->all_calls == faults->kill_at) raise(SIGKILL);
     if (++faults->calls[kind] == faults->fail_at[kind]) {
