@@ -1,4 +1,4 @@
-/* The arrays of an index as data: the table of their properties, and what is done to all of them. */
+/* The arrays of an index as data: the table of their properties, and the functions that work on all arrays. */
 #ifndef SL_HNSW_GRAPH_ARRAYS_H
 #define SL_HNSW_GRAPH_ARRAYS_H
 
@@ -12,8 +12,8 @@ typedef enum sl_array_flag {
     SL_ARRAY_COPIED = 8,      /* a damaged node gets a sound node's row */
     SL_ARRAY_ADDED = 16,      /* an add writes the rows of all its nodes at once */
     SL_ARRAY_SINGLE = 32,     /* one row serves the whole index */
-    SL_ARRAY_BITS = 64,       /* one bit a node; the width is then 1 */
-    SL_ARRAY_FILED = 128      /* only in files that are written in place */
+    SL_ARRAY_BITS = 64,       /* one bit per node; the width is then 1 */
+    SL_ARRAY_FILED = 128      /* only files that are written in place have the array */
 } sl_array_flag;
 
 /* Makes a node's row of one array from its rows of other arrays. */
@@ -26,7 +26,7 @@ typedef struct sl_array_line {
     size_t whole;
     size_t slack;
     sl_derive_fn *derive;     /* NULL: an add encodes the rows */
-    size_t in_stats, in_plan; /* offset of the uint64_t that counts the bytes; 0: nothing counts them */
+    size_t in_stats, in_plan; /* offset of the uint64_t that counts the bytes; 0: there is none */
 } sl_array_line;
 
 extern const sl_array_line sl_array_lines[SL_ARRAY_KINDS];
@@ -44,8 +44,9 @@ size_t sl_array_size(sl_array_kind kind, size_t width, size_t n);
 /* Bytes to allocate for n nodes' rows, slack included; 0 if the index has no such rows. */
 size_t sl_array_bytes(const sl_graph *graph, sl_array_kind kind, size_t n);
 
-/* The bytes of nodes [first, first + n) in an array that has a row for each node. In records, the first part stands for
- * the whole records, and the other parts are empty. So is an absent array. */
+/* The bytes of nodes [first, first + n) in an array that has a row for each node. If rows lie in records, the span of
+ * the first part is that of the whole records, and the spans of the other parts are empty. The span of an absent array
+ * is empty too. */
 sl_span sl_array_span(const sl_graph *graph, sl_array_kind kind, size_t first, size_t n);
 
 /* The allocator of an array. Arrays with a row for each node use the NUMA policy's. */

@@ -1,6 +1,6 @@
-/* Checksums of nodes, in files that are written in place: such a file changes too often for a CRC a section. A checksum
- * covers a node's codes, their rest, its refine row and its id, which nothing can make again. Coarse rows can be made
- * again, and sl_index_check tests links by their rules. */
+/* Checksums of nodes, in files that are written in place: such a file changes too often for a CRC per section. A
+ * checksum covers the parts of a node that can't be made again from others: its codes, their rest, its refine row and
+ * its id. Coarse rows can be made again, and sl_index_check tests links by their rules. */
 #ifndef SL_HNSW_GRAPH_CHECKSUMS_H
 #define SL_HNSW_GRAPH_CHECKSUMS_H
 
@@ -16,7 +16,7 @@ typedef struct sl_checksums_found {
 } sl_checksums_found;
 
 /* Checks all nodes. Finds no bad node in an index without checksums.
- * Parameters: `ids` gets the ids of the first `room` bad nodes, in node order. `progress` counts nodes and may cancel
+ * Parameters: `ids` gets the ids of the first `room` bad nodes, in node order. `progress` counts nodes, and may cancel
  * the check; NULL: none. */
 sl_checksums_found sl_checksums_check(const sl_graph *graph, size_t threads, uint64_t *ids, size_t room,
                                       sl_progress *progress);

@@ -18,7 +18,7 @@ sl_status sl_id_missing(uint64_t id);
 sl_status sl_ids_lookup(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes);
 
 /* The next undeleted node of the same id; SL_NONE: there is none. Starting from the node of sl_id_lookup, it gives all
- * nodes of an id, each once. Don't call it on a handle that follows a file: the map may move. */
+ * nodes of an id, each once. Don't call it on a handle that follows a file, since the map may move meanwhile. */
 uint32_t sl_id_next(const sl_index *index, uint32_t node);
 
 /* Nodes, in memory that the caller frees. */
@@ -36,12 +36,12 @@ int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n);
 /* Bytes that appending n ids to an empty index allocates, for ids and map. The index has room for n nodes. */
 size_t sl_ids_bytes(const sl_graph *graph, size_t n);
 
-/* Gives ids to the n nodes behind the last one. The ids of deleted nodes are free; if ids may have several vectors, all
- * are.
+/* Gives ids to the n nodes behind the last one. An id is free if no undeleted node has it. If ids may have several
+ * vectors, every id is free.
  * Parameters: `ids`: n ids; NULL: numbers from next_id on.
  * Errors: SL_EEXIST names the row; SL_EINVAL, SL_ELIMIT, SL_ENOMEM. A failure changes nothing. */
 sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n);
-/* Undoes an append. Parameters: `next_id` is the one before the append. */
+/* Undoes an append. Parameters: `next_id`: as it was before the append. */
 void sl_ids_undo(sl_index *index, uint64_t next_id);
 
 /* Frees the map after nodes or ids have moved. The next look-up makes it again. */

@@ -74,7 +74,7 @@ typedef struct sl_partitions {
     sl_codec codec;     /* of the centroids */
     uint8_t *rows;      /* count code rows; codec.rows.base points here */
     unsigned band_bits; /* SL_BAND_BITS if there are bands, else 0 */
-    uint8_t *bands;     /* SL_PARTITION_BANDS bytes a partition, falling: the length of a band's longest vector, in
+    uint8_t *bands;     /* SL_PARTITION_BANDS bytes per partition, falling: the length of a band's longest vector, in
                            255ths of the partition's longest, rounded up. NULL in groups, under other metrics than IP,
                            and from files without bands */
 } sl_partitions;
@@ -94,7 +94,7 @@ typedef struct sl_record {
 /* The graph: all that a reader needs of an index. A handle that follows a file gives each search a current copy: see
  * view.h. */
 typedef struct sl_graph {
-    /* The geometry is settled when the index is made. */
+    /* The geometry is fixed when the index is made. */
     sl_allocator allocator;
     const sl_kernels *kernels;
     size_t m, m0, ef_construction;
@@ -148,19 +148,19 @@ struct sl_index {
     sl_searcher_pool *searchers; /* idle searchers that batch calls reuse */
 
     /* The file. */
-    sl_store *store;               /* the open file that holds the arrays; NULL: the index owns its arrays */
-    sl_origin *origin;             /* the file at opening, which a save over it checks; NULL: made in memory */
+    sl_store *store;   /* the open file that holds the arrays; NULL: the index owns its arrays */
+    sl_origin *origin; /* what the file was at opening; a save over it compares. NULL: the index was made in memory */
     const sl_published *published; /* the head page of a file that another process may write; else NULL */
 
     /* Fields that may change beside readers. */
     sl_id_map id_map;
     sl_spin settling;  /* held by the thread that proves reachability */
-    size_t unverified; /* nodes whose reachability is not proved yet */
+    size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
 
     /* The writer's fields. */
     sl_writable *writer; /* of a file that is written in place: its touched ranges and its log; else NULL */
     size_t ordered;      /* nodes at the last renumbering */
-    size_t threads;      /* threads that the last add asked for */
+    size_t threads;      /* the threads parameter of the last add */
 };
 
 /* The codec of the rows that walks score. */
@@ -249,8 +249,8 @@ static inline void sl_link_store(uint32_t *link, uint32_t id) {
     __atomic_store_n(link, id, __ATOMIC_RELAXED);
 }
 
-/* Copies a list's links to `out`, in their order. SL_NONE alone ends a list. Ids out of range are left out: a writer's
- * sync shows some for a moment, and a damaged file may hold any.
+/* Copies a list's links to `out`, in their order. A list ends at its first SL_NONE. Ids out of range are left out: a
+ * reader may see some during another process's sync, and a damaged file may hold any.
  * Parameters: `out` has room for `degree` ids. Returns: the number of ids. */
 static inline size_t sl_links_known(const sl_layer *layer, const uint32_t *links, uint32_t *out) {
     size_t known = 0;

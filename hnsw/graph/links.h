@@ -4,17 +4,18 @@
 
 #include "hnsw/graph/index.h"
 
-/* Makes a full list hold these ids alone. At most one of the ids is new to the list. After each store the list has
- * every link that stays, at most one of them twice. */
+/* Makes a full list hold these ids alone. At most one of the ids is new to the list. After each single store, the list
+ * has every link that stays, at most one of them twice. */
 void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
 
-/* Appends an id to a list that has room, unless it's there. */
+/* Appends an id to a list, unless the list is full or has the id. */
 void sl_links_append(uint32_t *links, size_t degree, uint32_t id);
 
 /* Removes links that a crash left twice in a list. */
 void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree);
 
-/* Empties the lists of nodes [first, first + n) on layer 0. Room in a file holds zeros instead. */
+/* Empties the lists of nodes [first, first + n) on layer 0. They may hold zeros before, as unused room in a file
+ * does. */
 void sl_links_clear(sl_graph *graph, size_t first, size_t n);
 
 #endif

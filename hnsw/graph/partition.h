@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "hnsw/graph/index.h"
 
-/* Mean rows of a partition. An index with SL_MAX_PARTITIONS partitions has larger ones. */
+/* Mean rows of a partition. An index with SL_MAX_PARTITIONS partitions has larger partitions. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
 /* Mean partitions of a group. */
@@ -32,8 +32,9 @@ static inline size_t sl_partition_band_rows(size_t count, size_t bands) {
     return (count * parts + 255) / 256;
 }
 
-/* Nodes in a band prefix of a partition with `count` nodes. A prefix is the first bands of a partition: number p <<
- * band_bits is all of partition p, and each further number has a band less. */
+/* Nodes in a band prefix of a partition with `count` nodes. A prefix is the first bands of a partition. The prefix with
+ * number p << band_bits is all of partition p. Each further number leaves out one more band, the shortest vectors
+ * first. */
 static inline size_t sl_partition_prefix_rows(const sl_partitions *partitions, size_t prefix, size_t count) {
     size_t left_out = prefix & (((size_t)1 << partitions->band_bits) - 1);
     return sl_partition_band_rows(count, SL_PARTITION_BANDS - left_out);

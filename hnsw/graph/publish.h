@@ -59,7 +59,7 @@ sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t r
 
 /* The functions below publish the steps of an add or a delete in persistent memory. On other media they do nothing. */
 
-/* Publishes the number of nodes. The new nodes have rows, and empty lists. */
+/* Publishes the number of nodes. The new nodes must have rows, and empty lists. */
 void sl_publish_nodes(sl_index *index);
 /* Publishes that the first `count` nodes are linked, and how many await the proof of reachability. After a crash, the
  * next writer links the rest again. */
@@ -68,7 +68,7 @@ void sl_publish_linked(sl_index *index, size_t count);
 void sl_publish_entry(sl_index *index);
 /* Publishes that tombstones will be set now. */
 void sl_publish_deleting(sl_index *index);
-/* Publishes that they are set, and deleted_count. */
+/* Publishes that the tombstones are set, and deleted_count. */
 void sl_publish_deleted(sl_index *index);
 
 #endif

@@ -1,6 +1,6 @@
-/* Records: a node's codes, id, checksum and links side by side in a file. Records begin at multiples of 256 bytes and
- * fill them. A medium with such blocks then reads all that a walk or a re-ranking needs of a node at once. In memory,
- * and in files of arrays, each part has an array of its own. */
+/* Records: a node's codes, id, checksum and links side by side in a file. A record begins at a multiple of 256 bytes
+ * and fills whole blocks of this size. A medium with such blocks then reads all that a walk or a re-ranking needs of a
+ * node at once. In memory, and in files of arrays, each part has an array of its own. */
 #ifndef SL_HNSW_GRAPH_RECORD_H
 #define SL_HNSW_GRAPH_RECORD_H
 

@@ -1,4 +1,4 @@
-/* Tags and keys: two optional words of 64 bits a node. index.h has the accessors of one node's words. */
+/* Tags and keys: two optional words of 64 bits per node. index.h has the accessors of one node's words. */
 #ifndef SL_HNSW_GRAPH_TAGS_H
 #define SL_HNSW_GRAPH_TAGS_H
 

@@ -4,7 +4,8 @@
 
 #include "hnsw/graph/index.h"
 
-/* Makes the next sync write the zero marks of nodes from `first` on, so that readers meet no hole in the file. */
+/* Makes the next sync write the zero marks of nodes from `first` on, so that the file has no hole where readers look
+ * for marks. */
 void sl_tombstones_extend(const sl_index *index, size_t first);
 
 /* Flips a node's mark. The index must have marks. The caller changes deleted_count. */

@@ -30,7 +30,7 @@ typedef struct sl_copying {
 
 /* Bytes of a copy of the upper layers, in one block. The index must have a slot. */
 size_t sl_upper_copy_size(const sl_graph *graph);
-/* Lays out a copy of the upper layers in `block`. The caller copies `parts`.
+/* Lays out a copy of the upper layers in `block`, and fills `parts`. The caller copies the parts.
  * Parameters: `block` has sl_upper_copy_size bytes.
  * Returns: the upper layers, with arrays in the block. */
 sl_upper sl_upper_lay_out(const sl_graph *graph, void *block, sl_copying parts[SL_UPPER_PARTS]);

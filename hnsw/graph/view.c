@@ -11,7 +11,7 @@ void sl_view_follow(const sl_index *index, sl_graph *view) {
         facts.upper_rows > upper->rows_capacity || facts.dead > facts.n ||
         !sl_published_has_entry(facts.entry, facts.n, facts.upper_count))
         return;
-    /* These counts of slots and nodes come from different syncs. */
+    /* A slot names a node beyond n: the two counts come from different syncs. Keep the old view. */
     if (facts.upper_count && upper->nodes[facts.upper_count - 1] >= facts.n) return;
     view->n = (size_t)facts.n;
     view->upper.count = (size_t)facts.upper_count;

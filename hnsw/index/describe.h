@@ -1,5 +1,5 @@
-/* An index's file as a header and a list of sections that point into the index. A save writes the file from it. Plans
- * and statistics take sizes from it. */
+/* An index's file, described as a header and a list of sections that point into the index. A save writes the file from
+ * the description. Plans and statistics take sizes from it. */
 #ifndef SL_HNSW_INDEX_DESCRIBE_H
 #define SL_HNSW_INDEX_DESCRIBE_H
 
@@ -29,7 +29,8 @@ typedef struct sl_description {
 
 /* Describes the smallest file of the index, which can't be written in place. */
 void sl_describe(const sl_graph *graph, const sl_described_as *as, sl_description *out);
-/* Describes that file in the index's own layout and width of ids. Its sizes are right; don't write it. */
+/* Describes that file in the index's own layout and width of ids. The description is for sizes alone; nothing must be
+ * written from it. */
 void sl_describe_own(const sl_graph *graph, sl_description *out);
 /* Describes a file with room, to be written in place, with ids of 64 bits and checksums.
  * Parameters: `live` has SL_LIVE_SIZE bytes. */
@@ -39,7 +40,7 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
 /* Bytes of an id in the smallest file: 0 if ids are node numbers, 4 if they fit, else 8. */
 uint32_t sl_file_id_width(const sl_graph *graph);
 
-/* Room for n vectors. The upper layers get so much that the vectors use up theirs first. */
+/* Room for n vectors. The upper layers get so much room that it lasts until the n vectors are there. */
 sl_extent sl_room_for(const sl_graph *graph, size_t n);
 
 /* Add a section's bytes to the member of sl_index_stats or sl_plan that counts them. */

@@ -4,8 +4,9 @@
 
 #include "hnsw/graph/index.h"
 
-/* Makes an index with its geometry, but without arrays. Parameters: `params` is a whole struct of this version.
- * Errors: SL_ENOMEM; SL_EINVAL and others if parameters don't fit together. */
+/* Makes an index without arrays: only its geometry (metric, dimension, codecs, m and the like) is set. `params` must be
+ * a complete struct of this library's version. Errors: SL_ENOMEM; SL_EINVAL and others if parameters don't fit
+ * together. */
 sl_status sl_index_new(const sl_index_params *params, sl_index **out);
 
 #endif

@@ -1,5 +1,5 @@
-/* The check of an index that was copied into memory: its writers trust its numbers. A mapped index isn't checked at
- * opening, because walks check the numbers they read. */
+/* The check of an index that was copied into memory. Later calls that change it trust its numbers. A mapped index isn't
+ * checked at opening, because walks check the numbers they read. */
 #ifndef SL_HNSW_INDEX_OPEN_CHECK_H
 #define SL_HNSW_INDEX_OPEN_CHECK_H
 
