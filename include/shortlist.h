@@ -1,44 +1,44 @@
 /* Shortlist: vector recall to link into a recommendation service.
 
-   This header is the contract for shapes, units, ownership, thread-safety and errors. Anything it does not say may
-   change, and so may all under "Experimental", at the end. docs/CALLS.md has costs, methods and details.
+   This header is the contract for shapes, units, ownership, threads and errors. Anything it does not say may change,
+   and so may everything under "Experimental". docs/CALLS.md has costs, methods and details.
 
    Caveats
-     - Mapped files: replace them by renaming, never write into them. A mapped file that becomes shorter ends the
-       process by SIGBUS.
+     - Mapped files: replace them by renaming, never write into them. If a mapped file becomes shorter, SIGBUS ends the
+       process.
      - Files in place: one handle writes, others may read. Keep the file and its log (its name and ".log") together.
-     - Crash: a crash, or freeing the handle, takes back whole what was neither synced nor saved.
+     - Crash: a crash, or freeing the handle, undoes every change not yet synced or saved. No change is left half done.
      - Threads: calls that change a handle need it to themselves.
-     - fork(): a child may search, on one thread if its parent's batch calls used several. It may change an index in
-       memory. It may not change the file of a writable or exclusive handle, nor save or check a writable one
-       (SL_EBUSY): it opens the file anew.
-     - Numbering: add, save and tune may renumber some thousand vectors or more. Ids stay, memory moves. Filters need
-       a refresh, iterators end.
-     - Filters: making one takes many searches' time, and an eighth of a byte a vector. Keep it.
+     - fork(): a child may search, on one thread if its parent's batch calls used several, and change an index in
+       memory. To change, save or check what a writable or exclusive handle has open, it opens the file anew (else
+       SL_EBUSY).
+     - Numbering: from some thousand vectors on, add, save and tune may renumber the vectors in memory. Ids stay the
+       same. Filters need a refresh, iterators end.
+     - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it.
      - Deletes: deleted vectors keep their memory until a rebuild.
-     - Duplicates: adding an id again is SL_EEXIST, or with `multi` one more vector. Equal codes make builds take more
-       memory.
-     - L2: codes of floats lose the nearest of vectors close together and far from the origin (sl_index_resolution).
-     - AMX: the first call asks Linux for it, which then refuses alternate signal stacks below some 12 KB.
-       SHORTLIST_MAX_ISA below amxint8 prevents that. No call changes other global state.
+     - L2: if vectors lie close together and far from the origin, codes of floats lose the nearest
+       (sl_index_resolution).
+     - AMX: the first call asks Linux for it. Linux then refuses alternate signal stacks below some 12 KB.
+       SHORTLIST_MAX_ISA below amxint8 prevents this. No call changes other global state.
 
    Conventions, unless an entry says otherwise
-     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails
-       changes nothing, and its handle is NULL.
-     - Any call may return SL_EINVAL (a bad argument, or what the index is made without), SL_ENOMEM, with progress
-       SL_ECANCELED, with vectors SL_ETYPE and SL_EVALUE. Messages name the row or id. Entries list other statuses.
-     - Errors of a change: SL_EREADONLY; with a file written in place or work_path SL_ENOSPC and SL_EIO.
+     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails changes
+       nothing, and its handle is NULL.
+     - Any call may return SL_EINVAL (a bad argument, or a feature the index was made without) and SL_ENOMEM. Calls with
+       progress may return SL_ECANCELED; calls that take vectors SL_ETYPE and SL_EVALUE. Messages name the row or id.
+       Entries list other statuses.
+     - Errors of a change: SL_EREADONLY; with a file written in place or work_path also SL_ENOSPC and SL_EIO.
      - The caller owns every buffer it passes in. The library keeps none after the call. *_free takes a handle or NULL.
-       An index must outlive what is made from it. Structs of callbacks are copied; ctx must outlive the handle.
+       An index must outlive the handles made from it. Structs of callbacks are copied; ctx must outlive the handle.
      - Sizes and strides are in bytes. Matrices are row-major; stride 0 means dense rows. Vectors are aligned to their
        element size.
-     - *_init fills a struct with its defaults, 0 or NULL where a field names none. It passes the caller's struct size,
-       so that programs work with a newer library. Set struct_size of a struct that a call fills.
-     - NULL means default params, the default allocator, no log, the system's operations. Stats, reports (but of checks)
-       and a search's scores may be NULL. `threads` 0 means as many as OpenMP gives (OMP_NUM_THREADS).
-     - Results come best first, filled up with SL_NO_ID, which is no user's, and NaN.
-     - The library never prints, aborts, throws or installs signal handlers. A call takes less than 48 KB of its
-       thread's stack, so threads of 64 KB may make every call. Without optimisation it takes more. */
+     - *_init fills a struct with its defaults: 0 or NULL if a field names none. It passes the caller's struct size, so
+       programs work with a newer library. Set struct_size of a struct that a call fills.
+     - NULL means default params, the default allocator, no log, the system's operations. Stats, a search's scores and
+       all reports except a check's may be NULL. `threads` 0 means as many as OpenMP gives (OMP_NUM_THREADS).
+     - Results come best first. Entries left over hold SL_NO_ID, which no vector has, and NaN.
+     - The library never prints, aborts, throws or installs signal handlers. A call takes less than 48 KB of stack (more
+       without optimisation), so threads of 64 KB may make every call. */
 #ifndef SHORTLIST_H
 #define SHORTLIST_H
 
@@ -63,7 +63,7 @@ extern "C" {
 
 /* ---- Status */
 
-/* A number never changes and is never reused. */
+/* Numbers never change and are never reused. */
 #define SL_STATUS_MAP(X)                                                                                               \
     X(OK, 0, "success")                                                                                                \
     X(EINVAL, 1, "invalid argument")                                                                                   \
@@ -90,7 +90,7 @@ typedef enum sl_status {
 #undef SL_X
 } sl_status;
 
-/* "SL_EINVAL", and its meaning; never NULL, static. */
+/* "SL_EINVAL", and its meaning; static, never NULL. */
 SL_API const char *sl_status_name(sl_status status);
 SL_API const char *sl_status_text(sl_status status);
 
@@ -103,19 +103,19 @@ SL_API const char *sl_version(void);
 /* ---- Vocabulary */
 
 /* Metric   score of a result                             nearer is
- * IP       inner product x·q                             larger
- * COSINE   x·q / (|x| |q|), in [-1, 1] up to rounding    larger
- * L2       squared Euclidean distance |x - q|²           smaller  */
+   IP       inner product x·q                             larger
+   COSINE   x·q / (|x| |q|), in [-1, 1] up to rounding    larger
+   L2       squared Euclidean distance |x - q|²           smaller  */
 typedef enum sl_metric { SL_METRIC_IP = 0, SL_METRIC_COSINE = 1, SL_METRIC_L2 = 2 } sl_metric;
 
 /* F16 (IEEE binary16) and BF16 (upper half of binary32) are uint16_t. */
 typedef enum sl_dtype { SL_F32 = 0, SL_F16 = 1, SL_BF16 = 2, SL_I8 = 3, SL_U8 = 4, SL_I16 = 5 } sl_dtype;
 
-/* Codes of layer 0, which walks score.
-     I8, I16  Floats have one scale a vector. Integers and their distances are exact.
-     F32      Floats as given. Differences below about 1e-19 have squares of 0: scale up.
-     I4       4 bits an element; finer codes, I8 or I16, rank. Floats of dim up to 112 (COSINE: 120) or above 8192 have
-              8 more bits instead (I4+8). Integers of dim above 8192 have no I4. */
+/* Codes of layer 0, which walks compare.
+     I8, I16  Floats have one scale per vector. Integers and their distances are exact.
+     F32      Floats as given. Differences below about 1e-19 square to 0: scale vectors up.
+     I4       4 bits per element; finer codes (I8 or I16) re-rank. Floats of small or very large dim have 8 more bits
+              instead (I4+8). Integers of dim above 8192 have no I4. */
 typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_CODES_I4 = 3 } sl_codes;
 
 /* A finer copy of floats, which re-ranks.
@@ -124,24 +124,24 @@ typedef enum sl_codes { SL_CODES_I8 = 0, SL_CODES_I16 = 1, SL_CODES_F32 = 2, SL_
      I16   16-bit integers with their own scale */
 typedef enum sl_refine { SL_REFINE_NONE = 0, SL_REFINE_F32 = 1, SL_REFINE_BF16 = 2, SL_REFINE_I16 = 3 } sl_refine;
 
-/* Range of codes. Elements beyond it get its last code.
-     AUTO      the codes' own
-     MINMAX    the largest magnitude
-     MSE       the least squared error
+/* Range that codes cover. Elements beyond it get the last code.
+     AUTO      MSE for I4, else MINMAX
+     MINMAX    up to the largest magnitude
+     MSE       of least squared error
      QUANTILE  all but a share of the elements */
 typedef enum sl_clip { SL_CLIP_AUTO = 0, SL_CLIP_MINMAX = 1, SL_CLIP_MSE = 2, SL_CLIP_QUANTILE = 3 } sl_clip;
 
 /* Layer 0 lies in DRAM (a copy), in its mapped file, or in persistent memory. */
 typedef enum sl_place { SL_PLACE_DRAM = 0, SL_PLACE_MAP = 1, SL_PLACE_PMEM = 2 } sl_place;
 
-/* Arrays of codes, links and ids, or for slow media one record a vector, a multiple of 256 bytes. */
+/* One array each of codes, links and ids; or, for slow media, one record per vector, a multiple of 256 bytes. */
 typedef enum sl_layout { SL_LAYOUT_ARRAYS = 0, SL_LAYOUT_RECORDS = 1 } sl_layout;
 
 /* Memory nodes (NUMA) of layer 0's pages.
      DEFAULT     by the process's policy, else as LOCAL
      INTERLEAVE  all nodes in turns
      BIND        one node; when it is full, the system ends the process
-     LOCAL       the node of a page's first thread */
+     LOCAL       the node of the thread that first touches a page */
 typedef enum sl_numa_policy {
     SL_NUMA_DEFAULT = 0,
     SL_NUMA_INTERLEAVE = 1,
@@ -151,7 +151,7 @@ typedef enum sl_numa_policy {
 
 typedef enum sl_tier { SL_TIER_AUTO = 0, SL_TIER_NONE = 1, SL_TIER_DRAM = 2 } sl_tier;
 
-/* Beyond a limit a call returns SL_ELIMIT or SL_EINVAL, and says so. */
+/* A call beyond a limit returns SL_ELIMIT or SL_EINVAL, and says so. */
 #define SL_MAX_DIM     65536u
 #define SL_MAX_M       256u
 #define SL_MAX_EF      65536u
@@ -173,18 +173,18 @@ SL_API const char *sl_layout_name(sl_layout layout);
 SL_API const char *sl_tier_name(sl_tier tier);
 SL_API const char *sl_numa_policy_name(sl_numa_policy policy);
 
-/* Reads "interleave", "bind:2", "local" or "default". *node is BIND's, else 0. sl_numa_format writes such a text, cut
-   to `size` bytes, and returns it. */
+/* Reads "interleave", "bind:2", "local" or "default". *node is BIND's, else 0. sl_numa_format writes this text, cut to
+   `size` bytes, and returns it. */
 SL_API SL_MUST_USE sl_status sl_numa_parse(const char *text, sl_numa_policy *policy, size_t *node);
 SL_API const char *sl_numa_format(sl_numa_policy policy, size_t node, char *text, size_t size);
 
-/* Bytes of an element; 0: out of range. */
+/* Bytes per element; 0 if out of range. */
 SL_API size_t sl_dtype_size(sl_dtype dtype);
 
 /* ---- Callbacks */
 
 /* Memory of one handle. alloc returns `size` bytes aligned to `alignment`, a power of two, or NULL. free gets the same
-   size. Threads of a batch call may call both. Default: aligned_alloc, large blocks on 2 MB pages where granted. */
+   size. Threads of a batch call may call both. */
 typedef struct sl_allocator {
     void *ctx;
     void *(*alloc)(void *ctx, size_t size, size_t alignment);
@@ -200,9 +200,9 @@ typedef void (*sl_log_fn)(void *ctx, sl_log_level level, const char *message);
    undoes its work. */
 typedef int (*sl_progress_fn)(void *ctx, uint64_t done, uint64_t total);
 
-/* File operations of saves and writable handles, as POSIX calls of these names (errno set, short writes allowed). NULL
-   ones are the system's. allocate is posix_fallocate inside the file, but fails with -1 and errno. flush and drain are
-   libpmem's, both or neither. */
+/* File operations of saves and writable handles. They act as the POSIX calls of these names, with errno and short
+   writes. NULL members are the system's. allocate acts as posix_fallocate inside the file, but fails with -1 and errno.
+   flush and drain act as libpmem's; give both or neither. */
 typedef struct sl_file_ops {
     void *ctx;
     int (*open)(void *ctx, const char *path, int flags, unsigned mode);
@@ -224,8 +224,8 @@ typedef struct sl_cpu_set {
     uint64_t words[SL_MAX_CPUS / 64];
 } sl_cpu_set;
 
-/* Operations of a NUMA policy. NULL ones ask libnuma. Threads of a batch call may call them. All but nodes, node_memory
-   and node_here return 0, or -1 with errno set. */
+/* Operations of a NUMA policy. NULL members ask libnuma. Threads of a batch call may call them. All but nodes,
+   node_memory and node_here return 0, or -1 with errno set. */
 typedef struct sl_numa_ops {
     void *ctx;
     size_t (*nodes)(void *ctx);
@@ -248,58 +248,58 @@ typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
     size_t struct_size;
-    size_t dim;             /* required; 1 to SL_MAX_DIM */
-    sl_metric metric;       /* default COSINE */
-    sl_dtype dtype;         /* of input and queries; default F32. Floats mix freely, integers take their own type */
-    sl_codes codes;         /* default I8; I8 or I4 for I8 and U8 input, I16 or I4 for I16 */
-    sl_refine refine;       /* default NONE, required for integers and codes F32; not BF16 with I4+8 */
-    size_t m;               /* links a node, on layer 0 twice that; 2 to SL_MAX_M, default 16 */
-    size_t ef_construction; /* candidates of INSERT, sets of LEAVES; m to SL_MAX_EF, default 200 */
-    uint64_t seed;          /* of levels; default 1 */
+    size_t dim;       /* required; 1 to SL_MAX_DIM */
+    sl_metric metric; /* default COSINE */
+    sl_dtype dtype;   /* of input and queries; default F32. Floats mix freely, integers take their own type */
+    sl_codes codes;   /* default I8; I8 or I4 for I8 and U8 input, I16 or I4 for I16 */
+    sl_refine refine; /* default NONE; integers and codes F32 take only NONE, I4+8 no BF16 */
+    size_t m;         /* links per node, on layer 0 twice as many; 2 to SL_MAX_M, default 16 */
+    /* INSERT: candidates kept per node; LEAVES: one set per 50 in each partitioning; m to SL_MAX_EF, default 200 */
+    size_t ef_construction;
+    uint64_t seed; /* of levels; default 1 */
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    /* of codes, links, ids and refine copy */
-    sl_numa_policy numa;
-    size_t numa_node; /* of BIND */
+    sl_numa_policy numa; /* of codes, links, ids and refine copy */
+    size_t numa_node;    /* of BIND */
     const sl_numa_ops *numa_ops;
-    sl_clip clip;      /* default AUTO, the only one of F32 and of integers but I4 */
-    double clip_share; /* of QUANTILE: 0 to 0.5, default 0.01; times dim, rounded: elements beyond */
+    sl_clip clip;      /* default AUTO; F32, and integers without I4, take only AUTO */
+    double clip_share; /* QUANTILE: share of elements beyond, rounded to whole elements; 0 to 0.5, default 0.01 */
     int tags, keys;    /* nonzero: each vector has 64 bits of tags, or a key */
     int multi;         /* nonzero: an id may have several vectors; searches give its best */
-    /* Main memory of the handle's blocks; 0 (default): no bound. Blocks beyond it lie in unnamed files in
-       work_path's folder; a child of fork() must not change the index. SL_ENOMEM if
-    that is not enough. Not with a NUMA policy. */
+    /* Main memory of the handle's blocks; 0 (default): no bound. Further blocks lie in unnamed files in work_path's
+       folder; then a child of fork() must not change the index. SL_ENOMEM if that is not enough. Not with a NUMA
+       policy. */
     size_t max_memory;
-    /* File in which LEAVES notes its work, so that a broken-off add goes on in another handle. Others get SL_EBUSY. A
-       save removes it. NULL (default): no notes, all in memory. */
+    /* File in which LEAVES notes its work, so that another handle can finish an add that was broken off. Others get
+       SL_EBUSY. A save removes it. NULL (default): no notes, all in memory. */
     const char *work_path;
 } sl_index_params;
 
 SL_API void sl_index_params_init_sized(sl_index_params *params, size_t struct_size);
 #define sl_index_params_init(params) sl_index_params_init_sized((params), sizeof *(params))
 
-/* Makes an empty index. Errors: SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED (a NUMA policy that build or system lack). With
+/* Makes an empty index. Errors: SL_ETYPE, SL_ELIMIT, SL_EUNSUPPORTED (build or system lack the NUMA policy). With
    work_path SL_EBUSY, SL_EIO, SL_ENOSPC, SL_ECORRUPT. */
 SL_API SL_MUST_USE sl_status sl_index_create(const sl_index_params *params, sl_index **out);
 SL_API void sl_index_free(sl_index *index);
 
-/* Makes room for n vectors, deleted ones counted. Errors: those of a change, SL_ELIMIT. */
+/* Makes room for n vectors, deleted ones included. Errors: those of a change, SL_ELIMIT. */
 SL_API SL_MUST_USE sl_status sl_index_reserve(sl_index *index, size_t n);
 
 /* How added vectors get links.
-     INSERT  Each searches the graph for neighbours (HNSW, arXiv 1603.09320).
-     LEAVES  Overlapping sets of near vectors compare all pairs (PiPNN, arXiv 2602.21247): 4,096 vectors or more, in
-             memory. Threads do not change the graph.
-     AUTO    LEAVES where it serves, for a batch no smaller than the index, m of 16 to 24, ef_construction from 200.
-             Else INSERT. */
+     INSERT  Each vector searches the graph for neighbours (HNSW).
+     LEAVES  All pairs in overlapping sets of near vectors are compared (PiPNN, arXiv 2602.21247). Needs 4,096 vectors
+             or more, in memory. Threads do not change the graph.
+     AUTO    LEAVES if it serves, the batch is no smaller than the index, m is 16 to 24, and ef_construction 200 or
+             more. Else INSERT. */
 typedef enum sl_builder { SL_BUILDER_AUTO = 0, SL_BUILDER_INSERT = 1, SL_BUILDER_LEAVES = 2 } sl_builder;
 
-/* Seconds of checking, encoding and linking; of proving reachability and numbering by partition. */
+/* In seconds. */
 typedef struct sl_add_times {
     size_t struct_size;
-    double linking;
-    double numbering;
+    double linking;   /* checking, encoding, linking */
+    double numbering; /* proving reachability, renumbering by partition */
 } sl_add_times;
 
 typedef struct sl_add_params {
@@ -317,25 +317,25 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
 
 /* Adds n vectors.
      vectors  (n, dim)
-     ids      n ids. NULL: go on from the largest so far plus one; the first is 0
-   Cancelled while it renumbers, the call has added all and returns SL_OK.
+     ids      n ids. NULL: go on after the largest so far; the first is 0
+   If progress cancels while the call renumbers, all vectors are added and it returns SL_OK.
    Errors: those of a change, SL_EEXIST (an id twice, or present; not with multi), SL_ELIMIT, SL_EUNSUPPORTED (LEAVES
    does not serve; says why). */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
-/* An id in several merged indexes fails the merge, or has the last one's vectors. With multi all are taken. */
+/* An id in several merged indexes fails the merge, or gets the last index's vectors. With multi all are kept. */
 typedef enum sl_clash { SL_CLASH_REFUSE = 0, SL_CLASH_LATER = 1 } sl_clash;
 
 typedef struct sl_merge_params {
     size_t struct_size;
-    size_t m, ef_construction; /* 0: those of the first */
+    size_t m, ef_construction; /* 0: the first index's */
     size_t threads;
     sl_clash clash;
     sl_builder builder;
     sl_progress_fn progress;
     void *progress_ctx;
-    size_t max_memory; /* as of sl_index_params, of the merge too */
+    size_t max_memory; /* as in sl_index_params */
     const char *work_path;
 } sl_merge_params;
 
@@ -343,7 +343,7 @@ SL_API void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_si
 #define sl_merge_params_init(params) sl_merge_params_init_sized((params), sizeof *(params))
 
 /* Makes a new index in memory of the vectors that are not deleted.
-     indexes  stay as they are. Nobody changes them meanwhile; searches may go on. Their files are verified first
+     indexes  stay as they are. Nobody may change them meanwhile; searches may go on. Their files are verified first
      out      has the first's other parameters, allocator and log; no NUMA policy or tuned settings. Codes, refinements,
               ids, tags and keys are exact copies
    Errors: SL_EINVAL (metric, dimension, type, codes, refinement, tags, keys or multi differ), SL_EEXIST (names the
@@ -356,18 +356,19 @@ SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t cou
    those of a change, SL_ENOTFOUND (an id absent, deleted before, or given twice). */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
 
-/* Replaces the tag words, or keys, of all vectors of n ids; the last word of an id given twice. The next sync makes
-   words durable; written directly in persistent memory, each is so at once. Errors: those of a change, SL_ENOTFOUND. */
+/* Replaces the tag words, or keys, of all vectors of n ids. An id given twice gets its last word. The next sync makes
+   words durable; in persistent memory written directly each is durable at once. Errors: those of a change,
+   SL_ENOTFOUND. */
 SL_API SL_MUST_USE sl_status sl_index_set_tags(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *tags);
 SL_API SL_MUST_USE sl_status sl_index_set_keys(sl_index *index, const uint64_t *ids, size_t n, const uint64_t *keys);
 
-/* Gives the tag words, or keys, of n ids; any one vector's where an id has several. Errors: SL_ENOTFOUND. */
+/* Gives the tag words, or keys, of n ids. If an id has several vectors, any one's. Errors: SL_ENOTFOUND. */
 SL_API SL_MUST_USE sl_status sl_index_get_tags(sl_index *index, const uint64_t *ids, size_t n, uint64_t *tags);
 SL_API SL_MUST_USE sl_status sl_index_get_keys(sl_index *index, const uint64_t *ids, size_t n, uint64_t *keys);
 
 typedef int (*sl_accept_fn)(void *ctx, uint64_t id);
 
-/* From so many queries a thread on, a batch call with a recall takes sl_tuned.probes, else probes_one. */
+/* With this many queries per thread or more, a batch call with a recall takes sl_tuned.probes, else probes_one. */
 #define SL_SCAN_LEAST 256u
 
 /* ---- Filters
@@ -379,19 +380,19 @@ typedef struct sl_filter sl_filter;
 
 typedef struct sl_filter_params {
     size_t struct_size;
-    /* An id is allowed if all that is given allows it. NULL allows all. bits has (bits_count + 63) / 64 words; bit
-       i % 64 of word i / 64 allows id i; ids from bits_count on are not allowed. */
+    /* An id is allowed if every member given allows it. NULL allows all. bits has (bits_count + 63) / 64 words; bit i %
+       64 of word i / 64 allows id i; ids from bits_count on are not allowed. */
     const uint64_t *bits;
     size_t bits_count;
-    const uint64_t *allow; /* allowed ids; ids that the index lacks are passed over */
+    const uint64_t *allow; /* allowed ids; ids that the index lacks are ignored */
     size_t allow_count;
     const uint64_t *exclude; /* ids not allowed; likewise */
     size_t exclude_count;
     sl_accept_fn accept; /* above 0: allowed; 0: not; below 0 fails the call (SL_ECANCELED). create and refresh call it
-                            once a vector, on the calling thread */
+                            once per vector, on the calling thread */
     void *accept_ctx;
     const sl_allocator *allocator;
-    /* Words with a bit of any_tags, all bits of all_tags and none of none_tags; 0 (default): all. */
+    /* Allows words with a bit of any_tags, all bits of all_tags and none of none_tags; 0 (default): all. */
     uint64_t any_tags, all_tags, none_tags;
     /* Keys from key_min to key_max, both included; default 0 and UINT64_MAX: all. */
     uint64_t key_min, key_max;
@@ -399,16 +400,15 @@ typedef struct sl_filter_params {
 SL_API void sl_filter_params_init_sized(sl_filter_params *params, size_t struct_size);
 #define sl_filter_params_init(params) sl_filter_params_init_sized((params), sizeof *(params))
 
-/* Makes a filter, which copies bits and lists. Errors: SL_ECANCELED. */
+/* Makes a filter, which copies bits and lists. */
 SL_API SL_MUST_USE sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_filter **out);
-/* Brings a filter up to date: adds, saves and tunings may renumber, tags and keys may change. Errors: SL_ECANCELED. */
+/* Brings a filter up to date with added and renumbered vectors, tags and keys. */
 SL_API SL_MUST_USE sl_status sl_filter_refresh(sl_filter *filter);
 SL_API void sl_filter_free(sl_filter *filter);
 /* Vectors allowed now. */
 SL_API size_t sl_filter_count(const sl_filter *filter);
 
-/* How a search with a filter finds candidates (docs/internals/filters.md; HOPS: arXiv 2403.04871). EXACT takes the
-   place of PARTITIONS and HOPS unless partitions hold three quarters of the vectors. */
+/* How a search with a filter finds candidates (docs/internals/filters.md). */
 typedef enum sl_filter_strategy {
     SL_FILTER_AUTO = 0,
     SL_FILTER_EXACT = 1,
@@ -421,38 +421,35 @@ typedef struct sl_search_params {
     size_t struct_size;
     size_t ef;      /* candidates on layer 0, deleted ones aside; 1 to SL_MAX_EF, default 64; raised to k */
     size_t rerank;  /* candidates that finer codes or the refine copy re-rank; default 0: by k and ef */
-    size_t threads; /* of a batch call, as progress; default 1 */
+    size_t threads; /* of a batch call, as is progress; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;
-    /* Filters of this call; all given, `filter` too, must agree. accept returns nonzero for an id that may be returned.
-       Searching threads call it, at most once a query, vector and walk. It must not use the searcher or change the
-       index. accept_bits is as a filter's bits. */
+    /* Filters of this call; an id must pass all given, `filter` too. accept returns nonzero for an id that may be
+       returned. Searching threads call it, at most once per query, vector and walk. It must not use the searcher or
+       change the index. accept_bits is as sl_filter_params.bits. */
     sl_accept_fn accept;
     void *accept_ctx;
     const uint64_t *accept_bits;
     size_t accept_bits_count;
     /* Above 0, up to 1: recall to reach. Settings of sl_index_tune replace ef, rerank, stop, probes and groups. */
     double recall;
-    /* Above 0: a walk also ends at a candidate farther than 1 + stop times the k-th best (IP: a score lower by stop
-       times its magnitude). 0 (default), a filter, or over a 64th deleted: ef alone ends it. */
+    /* Above 0: a walk also ends at a candidate farther than 1 + stop times the k-th best. 0 (default), a filter, or
+       over a 64th deleted: ef alone ends it. */
     double stop;
-    /* Above 0: scans this many nearest partitions instead of a walk; may give fewer than k. Still walks with a
-       filter, over half deleted, codes I16 or F32, or no partitions. */
+    /* Above 0: scans this many nearest partitions instead of a walk, if it can; may give fewer than k. */
     size_t probes;
     /* Above 0: takes partitions from this many nearest groups; 0: from all. */
     size_t groups;
     /* vectors that may be returned; NULL: all */
     const sl_filter *filter;
     sl_filter_strategy strategy; /* of `filter`; default AUTO */
-    /* Above 0: at most so many of the k results have one key. The search walks until it has k or has compared all
-       allowed, by EXACT or WALK alone, without stop, probes or groups. Searches with multi are such, with one result an
-       id. */
+    /* Above 0: at most this many of the k results share a key. The search ends when it has k or has compared all
+       allowed. */
     size_t group_size;
     /* has_threshold nonzero: worse results are left out, equal ones stay. NaN: SL_EINVAL. */
     int has_threshold;
     double threshold;
-    /* Above 0: a query, or an iterator's page, ends after about so many evaluations with what it has. probes then does
-       not count. */
+    /* Above 0: a query, or an iterator's page, ends after about this many evaluations with what it has. */
     size_t max_visits;
     /* A filter for each query of sl_index_search, or id of sl_index_search_ids; NULL entries allow all. SL_EINVAL
        elsewhere, and with `filter`. */
@@ -466,7 +463,7 @@ typedef struct sl_search_stats {
     size_t results;                  /* before the fill */
     size_t evaluations;              /* distances over codes and centroids */
     size_t expansions;               /* nodes whose links were read */
-    size_t exact, partitions, walks; /* queries with `filter` that ended so */
+    size_t exact, partitions, walks; /* queries with `filter`, by the strategy that ended them */
     size_t hops;
     size_t cut; /* queries that max_visits ended */
 } sl_search_stats;
@@ -474,14 +471,14 @@ typedef struct sl_search_stats {
 /* Scratch of searches, for one thread at a time. It sees later adds. */
 typedef struct sl_searcher sl_searcher;
 
-/* Makes a searcher for ef and k up to max_ef, to which a filter may raise ef. Memory grows with it. */
+/* Makes a searcher for ef and k up to max_ef; a filter may raise ef that far. Memory grows with max_ef. */
 SL_API SL_MUST_USE sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher **out);
 SL_API void sl_searcher_free(sl_searcher *searcher);
 
 /* Finds the k nearest of one query.
      ids, scores  k entries; min(k, allowed) are found, unless max_visits ends the search. Fewer, or none, are SL_OK
    With multi, results are k different ids, each with the score of its best vector found. Takes no lock. Allocates
-   nothing once warm, but among deleted vectors and for large scans.
+   nothing once warm, except among deleted vectors and for large scans.
    Errors: SL_EINVAL (also max(k, ef) above max_ef, `filters`), SL_ENOTFOUND (no settings for this recall). */
 SL_API SL_MUST_USE sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype dtype, size_t k,
                                                 const sl_search_params *params, uint64_t *ids, float *scores,
@@ -497,19 +494,19 @@ SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *
 
 /* ---- Iterators
 
-   An iterator gives the results of one query page by page, going on where its walk stopped.
+   An iterator gives the results of one query page by page. Each page goes on where the walk stopped.
 
-   Threads: one at a time uses an iterator; others may search and iterate meanwhile. */
+   Threads: one at a time uses an iterator. */
 typedef struct sl_iterator sl_iterator;
 
-/* Makes an iterator, which copies the query. What params point to must outlive it. Pages are as good as a search for
-   all results so far with this ef and rerank. accept, accept_bits, filter, max_visits and strategies EXACT and WALK
-   count, no other field. Errors: SL_EINVAL (also a recall). */
+/* Makes an iterator, which copies the query. What params point to must outlive it. A page is as good as a search for
+   all results so far with this ef and rerank. Besides, only accept, accept_bits, filter, max_visits and strategies
+   EXACT and WALK count. Errors: SL_EINVAL (also a recall). */
 SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype,
                                                 const sl_search_params *params, sl_iterator **out);
 /* Finds the k nearest vectors that no earlier call gave.
-     got    results; may be NULL. Below k: none is left, or with stats->cut = 1 max_visits ended the page, and the next
-            call goes on
+     got    results; may be NULL. Below k: none is left; or, with stats->cut = 1, max_visits ended the page, and the
+            next call goes on
      stats  of this call
    Every vector that is allowed and not deleted comes once; with multi every id, by its best. What an earlier page
    missed comes later, and may be nearer than that page's last.
@@ -519,8 +516,8 @@ SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, u
                                               size_t *got, sl_search_stats *stats);
 SL_API void sl_iterator_free(sl_iterator *iterator);
 
-/* Finds the k nearest of n stored vectors, each without itself, as sl_index_search does. The query is what sl_index_get
-   gives. k is below SL_MAX_EF, group_size 0. Errors: SL_ENOTFOUND, SL_EUNSUPPORTED (with multi). */
+/* Finds the k nearest of n stored vectors, each without itself, as sl_index_search does. k is below SL_MAX_EF,
+   group_size 0. Errors: SL_ENOTFOUND, SL_EUNSUPPORTED (with multi). */
 SL_API SL_MUST_USE sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k,
                                                  const sl_search_params *params, uint64_t *out_ids, float *scores,
                                                  sl_search_stats *stats);
@@ -535,16 +532,15 @@ typedef struct sl_range_params {
     size_t threads;          /* over queries, as progress; default 1 */
     sl_progress_fn progress;
     void *progress_ctx;
-    /* The walk goes on from vectors up to 1 + slack times as far as the radius. A larger slack finds more. 0 or more,
-       default 0.015. */
+    /* The walk goes on from vectors up to 1 + slack times as far as the radius. 0 or more, default 0.015. */
     double slack;
 } sl_range_params;
 
 SL_API void sl_range_params_init_sized(sl_range_params *params, size_t struct_size);
 #define sl_range_params_init(params) sl_range_params_init_sized((params), sizeof *(params))
 
-/* Receives a result of query `query`; nonzero ends that query. Calls for one query come one after another, in no order
-   of scores; for different queries, several threads call at once. It must not change the index. */
+/* Receives one result of query number `query`; nonzero ends that query. A query's calls come one after another, in no
+   order of scores; several threads may call for different queries. It must not change the index. */
 typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
 
 /* Finds all vectors within a score of each of nq queries.
@@ -552,17 +548,17 @@ typedef int (*sl_range_fn)(void *ctx, size_t query, uint64_t id, float score);
      radius   score >= radius under IP and COSINE, <= under L2; infinite: all, or none
      fn       gets any number of results during the search, an id once for each of its vectors
      stats    results: calls of fn; exact: queries compared with all; walks: the others
-   Errors: SL_EINVAL (also a radius of NaN, a filter as of a search). fn may have received results. A query that fn
-   ended is no error. */
+   Errors: SL_EINVAL (also a radius of NaN, a filter that a search refuses). By then fn may have received results. A
+   query that fn ended is no error. */
 SL_API SL_MUST_USE sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq,
                                             size_t stride, double radius, const sl_range_params *params, sl_range_fn fn,
                                             void *ctx, sl_search_stats *stats);
 
-/* Gives the vectors of n ids as dense rows of SL_F32, or an integer index's type: exact for integers, codes F32 and
-   refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND, SL_ETYPE, SL_EUNSUPPORTED (several vectors an
-   id). */
+/* Gives the vectors of n ids as dense rows of SL_F32, or an integer index's type. Exact for integers, codes F32 and
+   refine F32, else the best reconstruction held. Errors: SL_ENOTFOUND, SL_ETYPE, SL_EUNSUPPORTED (an id has several
+   vectors). */
 SL_API SL_MUST_USE sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out);
-/* Gives all vectors of one id likewise, in no order. *count is their number; `out` gets the first `room`, NULL none.
+/* Gives all vectors of one id likewise, in no order. *count is their number; `out` gets the first `room`, or is NULL.
    Errors: SL_ENOTFOUND, SL_ETYPE. */
 SL_API SL_MUST_USE sl_status sl_index_get_all(sl_index *index, uint64_t id, sl_dtype dtype, void *out, size_t room,
                                               size_t *count);
@@ -590,7 +586,7 @@ typedef struct sl_index_stats {
     sl_layout layout;
     size_t partitions;
     size_t groups;
-    sl_clip clip; /* AUTO also if the codes' own was asked for */
+    sl_clip clip; /* AUTO also if its rule was given */
     double clip_share;
     int tags, keys;
     uint64_t bytes_tags, bytes_keys;
@@ -602,16 +598,16 @@ SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_
 /* Vectors, without deleted ones. */
 SL_API size_t sl_index_size(const sl_index *index);
 
-/* Whether a vector that is not deleted has the id: *found is 1 or 0. */
+/* *found is 1 if a vector that is not deleted has the id, else 0. */
 SL_API SL_MUST_USE sl_status sl_index_contains(sl_index *index, uint64_t id, int *found);
 
 /* Lists the ids that are not deleted, each once, in an order that an add, a save or a tuning may change. *count is
-   their number; `ids` gets the first `room`, NULL none. */
+   their number; `ids` gets the first `room`, or is NULL. */
 SL_API SL_MUST_USE sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t *count);
 
 typedef enum sl_file_kind { SL_FILE_INDEX = 0, SL_FILE_RANKER = 1, SL_FILE_ITEMS = 2 } sl_file_kind;
 
-/* Tells a file's type by its first bytes; opening may still fail. Errors: SL_EIO, SL_EFORMAT. */
+/* Tells a file's type by its first bytes. Errors: SL_EIO, SL_EFORMAT. */
 SL_API SL_MUST_USE sl_status sl_file_kind_of(const char *path, sl_file_kind *out);
 
 typedef struct sl_check_params {
@@ -634,24 +630,23 @@ typedef struct sl_check_report {
     size_t n;
     size_t bad_links; /* out of range, to the node itself, or twice in a list */
     size_t bad_upper;
-    /* Not reached by layer 0 from the entry point. These and the next are no faults of a file that has a writer, or
-     * whose writer has not linked them yet. */
+    /* Not reached by layer 0 from the entry point. In a file being written, this and no_in_link are no faults. */
     size_t unreachable;
     size_t no_in_link;
     size_t bad_vectors;
     size_t duplicate_ids;
     size_t min_degree, max_degree;
     double mean_degree;
-    double sampled_recall; /* recall@k of the sample, by exact search over the same codes; NaN if skipped */
+    double sampled_recall; /* recall@k over the same codes; NaN if skipped */
     size_t sections_checked;
     size_t deleted;
     size_t records_checked;
     size_t bad_records;
     size_t pages_checked;
     size_t bad_pages;
-    int unverified;      /* 1: no page checksums, only scrub verifies */
-    size_t sampled_lost; /* of the sample, those that find less than half of their k nearest */
-    size_t resolution_sampled, unresolved;
+    int unverified;                        /* 1: no page checksums, only scrub verifies */
+    size_t sampled_lost;                   /* find less than half of their k nearest */
+    size_t resolution_sampled, unresolved; /* as sl_resolution */
 } sl_check_report;
 
 /* Verifies a whole index: checksums, every invariant of the graph, reachability. SL_OK: all holds; judge sampled_recall
@@ -672,22 +667,20 @@ typedef struct sl_save_params {
 SL_API void sl_save_params_init_sized(sl_save_params *params, size_t struct_size);
 #define sl_save_params_init(params) sl_save_params_init_sized((params), sizeof *(params))
 
-/* Writes the whole index to path, which holds the old file or the whole new one, whatever happens; even the file it
-   maps. On failure path is as it was, unless the message says that only the folder's sync failed. A finished file that
-   cannot be put there stays beside it, named in the message.
+/* Writes the whole index to path. Whatever happens, path holds the old file or the whole new one, even if the index
+   maps it. On failure path is as it was, unless the message says that only the folder's sync failed.
    Errors: SL_EBUSY (path is being written in place: sync; an exclusive handle claims it; another changed the file that
-   the index was opened from: open it again, exclusive, and repeat the change; another has locked path's folder for 10
-   s), SL_ECORRUPT (the mapped file), SL_EIO, SL_ENOSPC. */
+   the index was opened from; another locks path's folder), SL_ECORRUPT (the mapped file), SL_EIO, SL_ENOSPC. */
 SL_API SL_MUST_USE sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params *params);
 
-/* Tries whether a save could put a file at `path`, before long work. A file there stays. A later save may still fail.
+/* Tries, before long work, whether a save could put a file at `path`. A file there stays. A later save may still fail.
    Threads: any. Errors: SL_EIO (also a file mounted at `path`), SL_ENOSPC, SL_EBUSY as of sl_index_save. */
 SL_API SL_MUST_USE sl_status sl_save_try(const char *path);
 
 typedef struct sl_open_params {
     size_t struct_size;
     /* MAP (default) and PMEM, here called mapped: loads nothing; read-only unless writable. DRAM: reads the file and
-       verifies its CRCs. The index can be changed and saved. A file that becomes shorter meanwhile is SL_ECORRUPT. */
+       verifies its CRCs. The index can be changed and saved. */
     sl_place place;
     const sl_allocator *allocator;
     sl_log_fn log;
@@ -696,16 +689,16 @@ typedef struct sl_open_params {
     void *progress_ctx;
     int writable;                /* mapped, with room: changes go to the file, sl_index_sync makes them durable */
     const sl_file_ops *file_ops; /* of a writable handle */
-    size_t log_bytes;            /* at which a writable handle's redo log is emptied; 0 (default): 256 MB */
-    /* As of sl_index_params. Mapped, layer 0 is read ahead and its pages moved. */
+    size_t log_bytes;            /* size at which a writable handle empties its redo log; 0 (default): 256 MB */
+    /* As in sl_index_params. Mapped, layer 0 is read ahead and its pages moved. */
     sl_numa_policy numa;
     size_t numa_node;
     const sl_numa_ops *numa_ops;
     int prefault; /* nonzero, mapped: reads all of layer 0 now, so that no search waits */
     /* Mapped: copies of the upper layers and I4's 4-bit rows in DRAM, for slow media. AUTO (default): of persistent
-       memory without room, if they fit half of sl_system.memory. DRAM: always; SL_EUNSUPPORTED for a file with room. */
+       memory without room, if they fit. DRAM: always. */
     sl_tier tier;
-    size_t threads; /* of the copy into DRAM, until it ends; one for LOCAL */
+    size_t threads; /* that copy into DRAM; LOCAL: one */
     int exclusive;  /* 1: to change the index and save it over its file. Until it is freed, other exclusive or writable
                        handles, and saves, get SL_EBUSY. Not with writable */
     double wait_s;  /* seconds to wait while SL_EBUSY; progress gets (0, 0) */
@@ -715,23 +708,22 @@ SL_API void sl_open_params_init_sized(sl_open_params *params, size_t struct_size
 #define sl_open_params_init(params) sl_open_params_init_sized((params), sizeof *(params))
 
 /* Opens a saved index; mapped, in constant time. A damaged or hostile file gives SL_EFORMAT, SL_EVERSION, SL_ECORRUPT
-   or wrong neighbours, never a crash, unless it is shortened while mapped.
+   or wrong neighbours, never a crash.
    Errors: SL_EIO, SL_EBUSY (another handle writes or claims it), SL_EUNSUPPORTED (writable without room; a tier in DRAM
-   with it; writable or exclusive on a file system without locks; a NUMA policy as of sl_index_create). */
+   with it; writable or exclusive on a file system without locks; a NUMA policy). */
 SL_API SL_MUST_USE sl_status sl_index_open(const char *path, const sl_open_params *params, sl_index **out);
 
 /* Makes durable what was added, tuned, set and deleted in a writable index: it survives the process and a power loss,
-   and all who have the file open find it from their next search on. Other changes are this handle's alone. A search for
-   k = n finds all that is synced, unless the log warns that memory was short.
-   Without the log that a crash left, only the mapped file can be read, else SL_ECORRUPT. Written directly, persistent
-   memory has no log, and changes count at once.
+   and all who have the file open find it from their next search on. Until then this handle alone does.
+   If the log that a crash left is gone, the file can only be mapped for reading, else SL_ECORRUPT. Written directly,
+   persistent memory has no log, and changes count at once.
    Errors: SL_ENOSPC and SL_EIO (try again, unless the message says to open the file anew), SL_EBUSY (the file was
    renamed, replaced or written over; a child of fork()), SL_EUNSUPPORTED (in memory), SL_EREADONLY. */
 SL_API SL_MUST_USE sl_status sl_index_sync(sl_index *index);
 
 typedef struct sl_snapshot_params {
     size_t struct_size;
-    const sl_file_ops *file_ops; /* of the copy. write or pwrite, if given, get all bytes */
+    const sl_file_ops *file_ops; /* of the copy */
     sl_progress_fn progress;
     void *progress_ctx;
 } sl_snapshot_params;
@@ -740,7 +732,7 @@ SL_API void sl_snapshot_params_init_sized(sl_snapshot_params *params, size_t str
 #define sl_snapshot_params_init(params) sl_snapshot_params_init_sized((params), sizeof *(params))
 
 /* Copies the index file at path, and puts the copy in place as sl_index_save does: whole, durable, without a log,
-   independent. Beside a writer it has all synced before, perhaps some synced since, nothing half.
+   independent. Beside a writer the copy has all synced before, perhaps some synced since, and nothing half.
    Errors: SL_EBUSY (a writer in persistent memory; another index is being written at `copy`), SL_EINVAL (also `copy` is
    the file or its log), SL_EIO, SL_ENOSPC, those of opening. */
 SL_API SL_MUST_USE sl_status sl_index_snapshot(const char *path, const char *copy, const sl_snapshot_params *params);
@@ -770,20 +762,19 @@ typedef struct sl_rebuild_report {
     size_t struct_size;
     size_t n; /* there were n + deleted */
     size_t deleted;
-    uint64_t bytes_before,
-        bytes_after; /* without unused room; bytes_after 0: the new file could not be opened to tell */
+    /* Without unused room. bytes_after 0: the new file could not be opened. */
+    uint64_t bytes_before, bytes_after;
     size_t room;
     sl_layout layout;
-    const char *linked_from; /* compared codes: "i8", "i16", "f32", or "i4+8"; static */
+    const char *linked_from; /* codes compared: "i8", "i16", "f32", or "i4+8"; static */
 } sl_rebuild_report;
 
-/* Makes the index file at path anew, without deleted vectors: as merging one index, then saving it over the file.
-   Layout, room, ids, the next id, tags, keys, codes and refinements stay; tuned settings do not. Handles on the old
-   file go on with it. The call verifies the file, claims it as an exclusive handle does, and takes over a dead writer's
-   log.
-   Threads: any. Errors: SL_EBUSY (another handle writes or claims the file or `output`), SL_ECORRUPT (build the index
-   again), SL_EFORMAT, SL_EVERSION, SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (builder), those of work_path. On
-   failure as sl_index_save. */
+/* Makes the index file at path anew, without deleted vectors: merges this index, then saves it over the file. Layout,
+   room, ids, the next id, tags, keys, codes and refinements stay; tuned settings do not. Handles on the old file go on
+   with it.
+   Threads: any. Errors: SL_EBUSY (another handle writes or claims the file or `output`), SL_ECORRUPT, SL_EFORMAT,
+   SL_EVERSION, SL_EIO, SL_ENOSPC, SL_ELIMIT, SL_EUNSUPPORTED (builder), those of work_path. On failure as
+   sl_index_save. */
 SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild_params *params,
                                               sl_rebuild_report *report);
 
@@ -795,9 +786,9 @@ SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild
 
 typedef enum sl_tune_limit {
     SL_LIMIT_NONE = 0,
-    SL_LIMIT_CODES = 1, /* ranking puts others before true neighbours that walks find */
+    SL_LIMIT_CODES = 1, /* codes rank others before true neighbours */
     SL_LIMIT_GRAPH = 2, /* deeper walks find no more */
-    SL_LIMIT_EF = 3     /* deeper walks would, but for max_ef */
+    SL_LIMIT_EF = 3     /* max_ef is too small */
 } sl_tune_limit;
 
 /* The text says what to do about it, or "?". */
@@ -809,28 +800,27 @@ typedef struct sl_tuned {
     size_t struct_size;
     double target;
     size_t k;
-    size_t least_k; /* from here to k they reach it */
+    size_t least_k; /* settings reach the target from here to k */
     size_t ef, rerank;
     double stop;
-    sl_tune_limit limit; /* not NONE: not reached, the best recall's */
+    sl_tune_limit limit; /* not NONE: target not reached, settings of the best recall */
     double recall;       /* mean over the tuning's queries */
     double standard_error;
-    double evaluations;
-    size_t n;
+    double evaluations; /* mean per query */
+    size_t n;           /* vectors when tuned */
     size_t queries;
-    size_t ef_alone; /* without stop (0: ef), with a filter, for fewer than k, over a 64th deleted */
-    size_t probes;   /* for batches of SL_SCAN_LEAST queries a thread; 0: walks */
-    size_t probes_one;
-    size_t groups;
-    int scan_only; /* 1: only scans reach the target, none with a filter, over half deleted, or on a processor without
-                      scans */
+    size_t ef_alone;   /* ef without stop */
+    size_t probes;     /* for batches of SL_SCAN_LEAST queries per thread; 0: walks */
+    size_t probes_one; /* for smaller ones */
+    size_t groups;     /* 0: all */
+    int scan_only;     /* 1: only scans reach the target */
 } sl_tuned;
 
 typedef struct sl_tune_params {
     size_t struct_size;
     const double *targets; /* recalls above 0, up to 1; NULL: ten from 0.8 to 0.995 */
     size_t target_count;   /* up to SL_MAX_TARGETS; 0 with NULL */
-    size_t max_ef;         /* deepest tried, k to SL_MAX_EF; default 0: 16384. Not above max(n, k) */
+    size_t max_ef;         /* deepest tried, k to SL_MAX_EF; default 0: 16384; at most max(n, k) */
     size_t threads;
     sl_progress_fn progress;
     void *progress_ctx;
@@ -860,11 +850,11 @@ SL_API SL_MUST_USE sl_status sl_index_tune(sl_index *index, const void *queries,
                                            size_t stride, const uint64_t *truth, size_t k, const sl_tune_params *params,
                                            sl_tune_report *report);
 
-/* Settings i, by rising k, then target. SL_ENOTFOUND from sl_index_stats.tuned on. */
+/* Gives settings i, by rising k, then target. SL_ENOTFOUND: none has this number. */
 SL_API SL_MUST_USE sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out);
 
-/* The settings of a search with this k and recall: the lowest target not below recall, tuned for k, else for the next
-   larger k that serves it (least_k). SL_ENOTFOUND says why there are none. */
+/* Gives the settings of a search with this k and recall: the lowest target not below recall, tuned for k, else for the
+   next larger k that serves it (least_k). SL_ENOTFOUND says why there are none. */
 SL_API SL_MUST_USE sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl_tuned *out);
 
 /* ---- Exact search */
@@ -901,7 +891,7 @@ SL_API SL_MUST_USE sl_status sl_exact_results(const sl_exact *exact, uint64_t *i
 
 /* ---- Single vectors */
 
-/* Exact for integers (cosine: one rounding), floats within dim · 2^-23 · Σ|aᵢbᵢ| of the true value. */
+/* Exact for integers (cosine: one rounding); floats within dim · 2^-23 · Σ|aᵢbᵢ| of the true value. */
 SL_API SL_MUST_USE sl_status sl_score(sl_metric metric, sl_dtype dtype, const void *a, const void *b, size_t dim,
                                       double *score);
 
@@ -928,9 +918,9 @@ SL_API const char *sl_isa_name(sl_isa isa);
 typedef struct sl_system {
     size_t struct_size;
     sl_isa isa;             /* in use: the best up to SHORTLIST_MAX_ISA */
-    unsigned isa_available; /* bit (1 << tier) for each that can run; AMXINT8 only up to the cap */
+    unsigned isa_available; /* bit (1 << tier) for each that can run */
     size_t cpus;
-    size_t numa_nodes; /* 1 where the system does not tell */
+    size_t numa_nodes;
     size_t page_size;
     size_t huge_page_size;      /* transparent; 0: none */
     const char *huge_page_mode; /* "always", "madvise", "never" or "none" */
@@ -946,75 +936,74 @@ SL_API SL_MUST_USE sl_status sl_system_query(sl_system *out);
 
    What follows may change or go in any version. So may sl_filter_strategy, sl_numa_ops, flush and drain of
    sl_file_ops, max_memory and work_path, stop, probes, groups, max_visits and filters of sl_search_params, and
-   sl_open_params.tier. docs/CALLS.md explains the fields. */
+   sl_open_params.tier. */
 
 typedef struct sl_resolution {
     size_t struct_size;
-    size_t sampled;
-    size_t unresolved;
+    size_t sampled;    /* vectors compared with all */
+    size_t unresolved; /* of them: codes do not tell their nearest apart */
 } sl_resolution;
 
-/* Measures whether codes of floats under L2 tell near vectors apart. Remedy: codes F32, or vectors and queries less the
-   mean of all vectors, which changes no distance. Takes the time of 64 comparisons with all vectors. */
+/* Measures whether codes of floats under L2 tell near vectors apart. docs/CALLS.md has remedies. */
 SL_API SL_MUST_USE sl_status sl_index_resolution(const sl_index *index, size_t threads, sl_resolution *out);
 
 /* Deletes every vector of a writable index whose record fails its checksum; *dropped is their number. A check with
-   scrub names them beforehand: add them again. Errors: SL_EREADONLY, SL_EUNSUPPORTED (in memory), SL_ECORRUPT (no
-   record is sound), SL_ENOSPC. */
+   scrub names them before. Errors: SL_EREADONLY, SL_EUNSUPPORTED (in memory), SL_ECORRUPT (no record is sound),
+   SL_ENOSPC. */
 SL_API SL_MUST_USE sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped);
 
 /* Bytes of an index's file, by part. */
 typedef struct sl_plan {
     size_t struct_size;
     uint64_t n;
-    uint64_t bytes_codes;
-    uint64_t bytes_rest;
-    uint64_t bytes_coarse;
+    uint64_t bytes_codes;  /* I4+8: 4-bit rows; I4: finer codes */
+    uint64_t bytes_rest;   /* I4+8: the 8 bits */
+    uint64_t bytes_coarse; /* I4: 4-bit rows */
     uint64_t bytes_links;
-    uint64_t bytes_ids;
+    uint64_t bytes_ids; /* if ids run from 0 */
     uint64_t bytes_refine;
-    uint64_t bytes_layer0;
-    uint64_t bytes_upper;
-    uint64_t bytes_upper_deviation;
-    uint64_t bytes_projection;
-    uint64_t bytes_partitions;
-    uint64_t bytes_total;
-    uint64_t bytes_with_room;
+    uint64_t bytes_layer0;          /* all above, tags, keys */
+    uint64_t bytes_upper;           /* upper layers, expected */
+    uint64_t bytes_upper_deviation; /* standard deviation, at most */
+    uint64_t bytes_projection;      /* makes coarse rows */
+    uint64_t bytes_partitions;      /* at most */
+    uint64_t bytes_total;           /* the file */
+    uint64_t bytes_with_room;       /* the file with room for n */
     uint64_t record_bytes;
-    uint64_t bytes_in_records;
-    uint64_t bytes_tier;
+    uint64_t bytes_in_records; /* the file in layout RECORDS */
+    uint64_t bytes_tier;       /* of these, copied by a DRAM tier */
     uint64_t bytes_tags, bytes_keys;
 } sl_plan;
 
-/* Tells what n vectors of these parameters will take. Errors: as of sl_index_create; SL_ELIMIT (n). */
+/* Plans n vectors of these parameters. Errors: as of sl_index_create; SL_ELIMIT (n). */
 SL_API SL_MUST_USE sl_status sl_index_plan(const sl_index_params *params, uint64_t n, sl_plan *out);
 
 /* The needs of sl_index_create, sl_index_reserve for n vectors, one sl_index_add and sl_index_save. */
 typedef struct sl_build_plan {
     size_t struct_size;
     uint64_t n;
-    sl_builder builder;
-    uint64_t bytes_index;
-    uint64_t bytes_peak;
-    uint64_t bytes_peak_alike;
-    uint64_t bytes_file;
+    sl_builder builder;        /* INSERT or LEAVES */
+    uint64_t bytes_index;      /* in memory after the add */
+    uint64_t bytes_peak;       /* most at once, if all codes differ */
+    uint64_t bytes_peak_alike; /* the same, if some are equal */
+    uint64_t bytes_file;       /* exact, but for empty partitions */
+    /* Comparisons of vectors with centres, while linking and numbering. */
     double compared_linking, compared_numbering;
-    double compared_in_leaves;
+    double compared_in_leaves; /* of vectors with each other; INSERT: 0 */
 } sl_build_plan;
 
-/* Tells what building an index of n vectors will take. ids are as of sl_index_add. Of params, max_memory, work_path and
-   NUMA policy do not count; of add and save, threads, builder, room and layout do.
-   Threads: any. Errors: SL_ETYPE, SL_ELIMIT (n, room), SL_EUNSUPPORTED (builder). */
+/* Plans building an index of n vectors. ids are as in sl_index_add. Threads: any. Errors: SL_ETYPE, SL_ELIMIT (n,
+   room), SL_EUNSUPPORTED (builder). */
 SL_API SL_MUST_USE sl_status sl_index_plan_build(const sl_index_params *params, uint64_t n, const uint64_t *ids,
                                                  const sl_add_params *add, const sl_save_params *save,
                                                  sl_build_plan *out);
 
 /* Memory that layer 0 is read from. */
 typedef enum sl_mapping {
-    SL_MAPPING_MEMORY = 0,
-    SL_MAPPING_SHARED = 1,
-    SL_MAPPING_PRIVATE = 2,
-    SL_MAPPING_DIRECT = 3
+    SL_MAPPING_MEMORY = 0,  /* the handle's own */
+    SL_MAPPING_SHARED = 1,  /* the file's */
+    SL_MAPPING_PRIVATE = 2, /* the file's, but own changed pages */
+    SL_MAPPING_DIRECT = 3   /* persistent memory, written in place */
 } sl_mapping;
 
 SL_API const char *sl_mapping_name(sl_mapping mapping);
@@ -1032,34 +1021,34 @@ typedef struct sl_index_storage {
     size_t struct_size;
     sl_place place;
     sl_mapping mapping;
-    int dax;
+    int dax; /* 1: loads go to persistent memory itself */
     int writable;
     uint64_t bytes_layer0;
-    int pages_known;
+    int pages_known; /* 0: the system does not tell; the next three are 0 */
     size_t page_size;
-    uint64_t bytes_resident;
-    uint64_t bytes_huge;
-    uint64_t room;
-    uint64_t bytes_log;
-    uint64_t recoveries;
-    uint64_t recovered_groups, recovered_bytes;
-    uint64_t record_bytes;
+    uint64_t bytes_resident;                    /* of layer 0, in memory */
+    uint64_t bytes_huge;                        /* of these, on pages of 2 MB or more */
+    uint64_t room;                              /* vectors the file can hold */
+    uint64_t bytes_log;                         /* redo log */
+    uint64_t recoveries;                        /* replays of a log after a crash */
+    uint64_t recovered_groups, recovered_bytes; /* syncs and bytes of the last */
+    uint64_t record_bytes;                      /* 0: not RECORDS */
     sl_tier_state tier;
-    uint64_t bytes_tier;
-    int log_lost;
+    uint64_t bytes_tier; /* copied so far */
+    int log_lost;        /* 1: a dead writer's log is lost */
 } sl_index_storage;
 
-/* Tells what the index lies on now. Errors: SL_ECORRUPT (superblocks of a file written in place). */
+/* Describes the memory and file of an index now. Errors: SL_ECORRUPT. */
 SL_API SL_MUST_USE sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out);
 
 typedef struct sl_index_numa {
     size_t struct_size;
     sl_numa_policy policy;
-    size_t node;
-    size_t nodes;
-    size_t copies;
-    uint64_t bytes[SL_MAX_NODES];
-    uint64_t bytes_absent;
+    size_t node;                  /* of BIND */
+    size_t nodes;                 /* above every node's number */
+    size_t copies;                /* of the upper layers, besides the index's own */
+    uint64_t bytes[SL_MAX_NODES]; /* of layer 0, by node */
+    uint64_t bytes_absent;        /* not in memory */
 } sl_index_numa;
 
 /* Tells on which nodes layer 0's pages lie now. Errors: SL_EUNSUPPORTED (build or system cannot tell), SL_ELIMIT (above

@@ -1,19 +1,18 @@
 /* Shortlist: ranking by a wide & deep model (arXiv 1606.07792). The conventions of <shortlist.h> hold. docs/CALLS.md
-   has costs, methods and details. All under "Experimental", at the end, may change.
+   has costs, methods and details.
 
    Caveats
      - Rows: NaN and empty TEXT are missing values. Sources are read several times.
      - Training keeps all rows in memory. A deep part needs oneDNN. Emulated bf16 and fp16 are not faster.
      - A quantised model cannot be trained or quantised again.
-     - Handles of rankers and item tables are counted: free yours at any time. An index outlives its recommenders, a
+     - Rankers and item tables count their handles: free yours at any time. An index must outlive its recommenders, a
        recommender its sessions, a ranker its predictors.
-     - An open item table is mapped: its file must not become shorter.
-     - fork(): a child of several threads predicts on one.
+     - fork(): a child predicts on one thread if its parent used several.
 
    Errors that entries do not repeat
      - rows: SL_ENOTFOUND (a column or id is missing), SL_ETYPE (of a column), SL_EVALUE (names row, or line and
-       column), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), the source's
-     - files: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (the first fault is named)
+       column), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), those of the source
+     - files: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (names the first fault)
      - items: SL_EBUSY (another thread updates or saves the table, or makes a recommender of it) */
 #ifndef SHORTLIST_RANK_H
 #define SHORTLIST_RANK_H
@@ -26,7 +25,7 @@ extern "C" {
 
 /* ---- Rows */
 
-/* Layouts of Apache Arrow: Arrow and NumPy columns need no copy. */
+/* Laid out as in Apache Arrow: Arrow and NumPy columns need no copy. */
 typedef enum sl_column_type {
     SL_COLUMN_F32 = 0,
     SL_COLUMN_F64 = 1,
@@ -44,7 +43,7 @@ typedef struct sl_column {
     const void *values;
     const int64_t *offsets;
     const int64_t *lists;
-    const uint8_t *valid; /* bit r % 8 of byte r / 8; NULL: all rows are there */
+    const uint8_t *valid; /* bit r % 8 of byte r / 8; NULL: no row is missing */
 } sl_column;
 
 /* A block of rows. */
@@ -53,14 +52,14 @@ typedef struct sl_table {
     size_t rows;
     size_t column_count;
     const sl_column *columns;
-    /* For messages; lines may be NULL, first_row counts the rows before. */
+    /* For messages: file; line of each row, or NULL; number of rows before. */
     const char *origin;
     const uint64_t *lines;
     uint64_t first_row;
 } sl_table;
 
 /* A source of rows. next gives 1 to max_rows rows, valid until the next call, or 0 at the end. Both return a status,
-   with a failing library call's message. Threads: one at a time. */
+   and leave a failing library call's message. Threads: one at a time. */
 typedef struct sl_rows {
     size_t struct_size;
     void *ctx;
@@ -68,14 +67,14 @@ typedef struct sl_rows {
     sl_status (*rewind)(void *ctx);
 } sl_rows;
 
-/* A CSV file (docs/SPEC.md) of TEXT columns; rows have up to 16 MB. */
+/* A CSV file (docs/SPEC.md) of TEXT columns. A row may have 16 MB. */
 typedef struct sl_csv sl_csv;
 
 typedef struct sl_csv_params {
     size_t struct_size;
     char delimiter;           /* default ',' */
     int header;               /* nonzero (default): the first line names the columns */
-    const char *const *names; /* instead of the header's */
+    const char *const *names; /* replace the header's */
     size_t name_count;
     const char *spec; /* its "csv" replaces these */
     const sl_allocator *allocator;
@@ -87,7 +86,7 @@ SL_API void sl_csv_params_init_sized(sl_csv_params *params, size_t struct_size);
 /* Opens path and reads its header. Errors: SL_EFORMAT (no header, a name twice). */
 SL_API SL_MUST_USE sl_status sl_csv_open(const char *path, const sl_csv_params *params, sl_csv **out);
 SL_API void sl_csv_free(sl_csv *csv);
-/* Gives the file as a source, which csv must outlive. Errors: SL_EFORMAT (a wrong number of fields, an open quote). */
+/* Gives the file as a source; csv must outlive it. Errors: SL_EFORMAT (a wrong number of fields, an open quote). */
 SL_API SL_MUST_USE sl_status sl_csv_rows(sl_csv *csv, sl_rows *out);
 
 typedef struct sl_table_cursor {
@@ -97,13 +96,13 @@ typedef struct sl_table_cursor {
 } sl_table_cursor;
 
 SL_API size_t sl_table_cursor_size(size_t column_count);
-/* Gives a table as a source, which table and cursor must outlive. cursor has sl_table_cursor_size(table->column_count)
+/* Gives a table as a source; table and cursor must outlive it. cursor has sl_table_cursor_size(table->column_count)
    bytes, aligned as by malloc, and becomes out->ctx. */
 SL_API SL_MUST_USE sl_status sl_table_rows(const sl_table *table, sl_table_cursor *cursor, sl_rows *out);
 
 /* ---- Ranker */
 
-/* A model, immutable. Threads: any number. */
+/* A model; it never changes. Threads: any number. */
 typedef struct sl_ranker sl_ranker;
 
 typedef enum sl_loss { SL_LOSS_LOGISTIC = 0, SL_LOSS_MULTICLASS = 1, SL_LOSS_SQUARED = 2 } sl_loss;
@@ -111,19 +110,19 @@ typedef enum sl_loss { SL_LOSS_LOGISTIC = 0, SL_LOSS_MULTICLASS = 1, SL_LOSS_SQU
 typedef struct sl_epoch {
     size_t epoch; /* from 1 */
     double train_loss;
-    double valid_loss; /* NaN without such rows */
-    double valid_auc;  /* NaN but for logistic loss */
+    double valid_loss; /* NaN without validation rows */
+    double valid_auc;  /* NaN except under logistic loss */
     double seconds;
     size_t rows;
     int best;
 } sl_epoch;
 typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 
-/* Writes an id's vector to out, for a vector feature of ids. Failures are passed on. Threads: any. */
+/* Writes an id's vector to out, for a vector feature given by ids. Its failures are passed on. Threads: any. */
 typedef sl_status (*sl_lookup_fn)(void *ctx, const char *feature, uint64_t id, float *out, size_t dim);
 
-/* Numbers that the deep part multiplies in training; all else is f32. DEFAULT is f32, or with resume the checkpoint's.
-   AUTO is bf16 where the machine has its instructions. */
+/* Type that the deep part multiplies in training; all else is f32. DEFAULT is f32, or with resume the checkpoint's.
+   AUTO is bf16 if the machine has its instructions. */
 typedef enum sl_train_precision {
     SL_TRAIN_DEFAULT = 0,
     SL_TRAIN_F32 = 1,
@@ -132,10 +131,10 @@ typedef enum sl_train_precision {
     SL_TRAIN_AUTO = 4
 } sl_train_precision;
 
-/* Dense layers of the model made. INT8: quantisation-aware training (arXiv 1712.05877), for a quantised model. */
+/* Dense layers in training. INT8: quantisation-aware training (arXiv 1712.05877) makes a quantised model. */
 typedef enum sl_train_layers { SL_TRAIN_LAYERS_F32 = 0, SL_TRAIN_LAYERS_INT8 = 1 } sl_train_layers;
 
-/* Ranges of inputs and scales of weights in INT8: observed, or learned (arXiv 1902.08153). */
+/* In INT8, ranges of inputs and scales of weights are observed, or learned (arXiv 1902.08153). */
 typedef enum sl_train_ranges { SL_TRAIN_RANGES_OBSERVED = 0, SL_TRAIN_RANGES_LEARNED = 1 } sl_train_ranges;
 
 typedef struct sl_train_params {
@@ -143,8 +142,8 @@ typedef struct sl_train_params {
     size_t threads;
     const char *checkpoint;  /* file of the training's state, written atomically */
     size_t checkpoint_steps; /* mini-batches between checkpoints in an epoch; 0: none */
-    int resume;              /* nonzero: goes on from checkpoint, if any, as if uninterrupted on as many threads */
-    size_t epochs;           /* 0: the spec's; seed too */
+    int resume;              /* nonzero: goes on from checkpoint, if any; as if uninterrupted on as many threads */
+    size_t epochs;           /* 0: the spec's; seed likewise */
     uint64_t seed;
     sl_lookup_fn lookup;
     void *lookup_ctx;
@@ -157,10 +156,10 @@ typedef struct sl_train_params {
     void *progress_ctx;
     sl_train_precision precision;
     double loss_scale;        /* FP16: 1 to 2^24; 0: adapts */
-    const sl_ranker *init;    /* begins with its features and weights */
+    const sl_ranker *init;    /* starts from its features and weights */
     const sl_ranker *teacher; /* to distil (arXiv 1503.02531); NULL: labels alone */
     double temperature;       /* of the soft loss: 0.001 to 1000, default 2 */
-    double soft;              /* share of the soft loss, 0 to 1, default 0.7; with 1 rows need no labels */
+    double soft;              /* share of the soft loss, 0 to 1, default 0.7; at 1 rows need no labels */
     double rate_scale;        /* of the spec's rates; default 1 */
     sl_train_layers layers;   /* INT8: precision is F32 */
     sl_train_ranges ranges;   /* of INT8 */
@@ -180,19 +179,19 @@ typedef struct sl_train_report {
     double read_s;
     double epoch_s, rows_per_s;
     size_t wide_nonzero;
-    sl_train_precision precision; /* taken */
-    int emulated;                 /* nonzero: multiplied as f32 */
+    sl_train_precision precision;
+    int emulated; /* nonzero: multiplied as f32 */
     double loss_scale;
-    size_t skipped_steps; /* FP16; earlier calls' too */
+    size_t skipped_steps;
     sl_train_layers layers;
     sl_train_ranges ranges;
 } sl_train_report;
 
 /* Trains a model.
-     spec   JSON text (docs/SPEC.md); NULL: init's. With init, its "label", "features" and layers
+     spec   JSON text (docs/SPEC.md); NULL: init's. "label", "features" and layers must be init's
      train  read twice, with a teacher three times
      valid  NULL: the spec's share of train
-   A teacher has the same loss and classes. Layers are in INT8 after a tenth of the steps, with init from the first.
+   A teacher must have the same loss and classes. Layers switch to INT8 after a tenth of the steps, with init at once.
    Errors: SL_EINVAL (the spec, by its key; fewer than 2 rows; precision, loss_scale; INT8: no deep part, every layer
    kept, all inputs of a layer 0), SL_EVALUE (one class alone; a loss not finite, or gradients that always overflow: the
    last good checkpoint stays; INT8: inputs not finite), SL_ELIMIT (a vocabulary), SL_ENOTFOUND (a layer's name),
@@ -200,8 +199,8 @@ typedef struct sl_train_report {
 SL_API SL_MUST_USE sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid,
                                              const sl_train_params *params, sl_ranker **out, sl_train_report *report);
 
-/* Makes an untrained model: fitted features, first weights. One row or class is enough. Of params seed, lookup and
-   allocator count. Errors: as above, but for oneDNN, loss and checkpoint. */
+/* Makes an untrained model: fits features, draws weights. One row or class is enough. Only seed, lookup and allocator
+   of params count. Errors: as above, but for oneDNN, loss and checkpoint. */
 SL_API SL_MUST_USE sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params,
                                               sl_ranker **out);
 SL_API void sl_ranker_free(sl_ranker *ranker);
@@ -235,24 +234,24 @@ typedef struct sl_ranker_check_report {
     size_t features, parameters;
     size_t sections_checked;
     uint64_t bytes_checked;
-    int checkpoint; /* 1: a training's state was checked */
+    int checkpoint; /* 1: the file holds a training's state */
 } sl_ranker_check_report;
 
-/* Verifies every byte of a model's file, and all that opening and resuming require. *report is filled on failure too,
-   with what is sound. */
+/* Verifies every byte of a model's file, and all that opening and resuming require. On failure *report has what is
+   sound. */
 SL_API SL_MUST_USE sl_status sl_ranker_check(const char *path, const sl_file_check_params *params,
                                              sl_ranker_check_report *report);
 
 typedef struct sl_ranker_info {
     size_t struct_size;
     sl_loss loss;
-    size_t outputs; /* scores a row: 1, or classes */
+    size_t outputs; /* scores per row: 1, or classes */
     size_t features;
     size_t dense_width;
     size_t id_count;
     size_t bag_count;
     size_t deep_inputs;
-    size_t layers; /* with the last */
+    size_t layers; /* the last included */
     size_t first_width;
     size_t wide_size;
     size_t parameters;
@@ -264,11 +263,10 @@ typedef struct sl_ranker_info {
     size_t dense_zeros;
 } sl_ranker_info;
 SL_API SL_MUST_USE sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out);
-/* Output i's label ("" for regression), the ranker's. NULL out of range. */
+/* Output i's label ("" for regression), owned by the ranker. NULL: out of range. */
 SL_API const char *sl_ranker_class(const sl_ranker *ranker, size_t i);
 
-/* How an embedding table is kept: floats, or a row in codes with a scale and an offset. AUTO asks a search for the
-   type. */
+/* How an embedding table is kept: floats, or codes with a scale and offset per row. AUTO: a search chooses. */
 typedef enum sl_table_type { SL_TABLE_F32 = 0, SL_TABLE_I8 = 1, SL_TABLE_I4 = 2, SL_TABLE_AUTO = 3 } sl_table_type;
 typedef struct sl_embedding_info {
     size_t struct_size;
@@ -279,12 +277,12 @@ typedef struct sl_embedding_info {
 } sl_embedding_info;
 SL_API SL_MUST_USE sl_status sl_ranker_get_embedding(const sl_ranker *ranker, size_t i, sl_embedding_info *out);
 
-/* ---- Quantisation of dense layers (docs/internals/precision.md; Jacob et al. 2018, arXiv 1712.05877) */
+/* ---- Quantisation of dense layers (docs/internals/precision.md) */
 
 /* Numbers of a dense layer. INT8 gives the same bits on any processor.
-     INT8          weights in s8, a scale an output; inputs in u8 by a calibrated range
-     INT8_DYNAMIC  inputs by the range of each row's values
-     BF16          weights and inputs in bf16, sums of floats */
+     INT8          weights in s8, one scale per output; inputs in u8 over a calibrated range
+     INT8_DYNAMIC  inputs over the range of each row's values
+     BF16          weights and inputs in bf16, summed as floats */
 typedef enum sl_precision {
     SL_PRECISION_F32 = 0,
     SL_PRECISION_INT8 = 1,
@@ -292,8 +290,8 @@ typedef enum sl_precision {
     SL_PRECISION_BF16 = 3
 } sl_precision;
 
-/* Range of a layer's inputs: all values; all but a share; the least divergence of distributions; the least squared
-   error (of weights too). */
+/* Range of a layer's inputs. MINMAX: all values; QUANTILE: all but a share; ENTROPY: the least divergence of
+   distributions; MSE: the least squared error (of weights too). */
 #define SL_CALIBRATION_MAP(X)                                                                                          \
     X(MINMAX, 0, "minmax")                                                                                             \
     X(QUANTILE, 1, "quantile")                                                                                         \
@@ -307,13 +305,13 @@ typedef enum sl_calibration {
 
 typedef struct sl_layer_info {
     size_t struct_size;
-    const char *name; /* "dense.I", the ranker's */
+    const char *name; /* "dense.I", owned by the ranker */
     size_t in, out;
     sl_precision precision;
     float scale; /* INT8: x has the code zero + x / scale, from 0 to 255; else 0 */
     int zero;
-    float low, high;            /* of codes 0 and 255 */
-    const float *weight_scales; /* an output, the ranker's; NULL: F32 and BF16 */
+    float low, high;            /* inputs of codes 0 and 255 */
+    const float *weight_scales; /* one per output, owned by the ranker; NULL: F32 and BF16 */
     size_t bytes;
 } sl_layer_info;
 /* Gives dense layer i. */
@@ -322,16 +320,16 @@ SL_API SL_MUST_USE sl_status sl_ranker_get_layer(const sl_ranker *ranker, size_t
 typedef struct sl_quantize_params {
     size_t struct_size;
     sl_precision precision;     /* default INT8 */
-    const sl_precision *layers; /* a layer, instead of `precision` */
+    const sl_precision *layers; /* one per layer, instead of `precision` */
     const char *const *keep;    /* layers that stay F32 */
     size_t keep_count;
     sl_calibration calibration; /* default MSE */
     double quantile;            /* share left out, from 0 to below 1; default 0.0001 */
-    int symmetric;              /* nonzero: the middle code stands for 0 */
-    int bias_correction;        /* nonzero (default): biases make up for outputs' mean errors */
-    sl_table_type tables;       /* of all embeddings; default F32: as they are; AUTO: a search's */
+    int symmetric;              /* nonzero: the middle code is 0 */
+    int bias_correction;        /* nonzero (default): biases cancel outputs' mean errors */
+    sl_table_type tables;       /* of all embeddings; default F32: unchanged; AUTO: for a search */
     size_t rows;                /* to calibrate on; default 4096 */
-    uint64_t seed;              /* of the draw */
+    uint64_t seed;              /* draws these rows */
     sl_lookup_fn lookup;
     void *lookup_ctx;
     const sl_allocator *allocator;
@@ -339,7 +337,7 @@ typedef struct sl_quantize_params {
 SL_API void sl_quantize_params_init_sized(sl_quantize_params *params, size_t struct_size);
 #define sl_quantize_params_init(params) sl_quantize_params_init_sized((params), sizeof *(params))
 
-/* Makes a model of INT8 or BF16 layers. Reads rows twice, without labels. rows may be NULL if no layer is INT8, nor
+/* Makes a model of INT8 or BF16 layers. Reads rows twice, needs no labels. rows may be NULL if no layer is INT8, nor
    INT8_DYNAMIC with bias_correction. Errors: SL_EINVAL (no deep part; a model quantised already; nothing to quantise;
    no rows; a layer whose inputs are all 0), SL_ENOTFOUND (a layer's name), SL_EVALUE (a layer of over 65,793 inputs;
    inputs or sums not finite), as of encoding. */
@@ -351,7 +349,7 @@ typedef struct sl_encoded {
     size_t rows;
     const float *dense;        /* (rows, dense_width) */
     const uint32_t *ids;       /* (rows, id_count) */
-    const uint32_t *bag_start; /* (rows * bag_count + 1): begins of bags in bag_ids, row by row */
+    const uint32_t *bag_start; /* (rows * bag_count + 1): where bags begin in bag_ids, row by row */
     const uint32_t *bag_ids;   /* NULL only if all are empty */
 } sl_encoded;
 
@@ -376,20 +374,20 @@ SL_API SL_MUST_USE sl_status sl_predictor_create(const sl_ranker *ranker, const 
                                                  sl_predictor **out);
 SL_API void sl_predictor_free(sl_predictor *predictor);
 
-/* Predicts scores (rows, outputs): values under squared loss, else probabilities. Columns are found by name; others are
-   ignored. Last bits may depend on a call's rows. Allocates nothing once warm. */
+/* Predicts scores (rows, outputs): values under squared loss, else probabilities. Finds columns by name and ignores
+   others. Last bits may depend on the call's other rows. Allocates nothing once warm. */
 SL_API SL_MUST_USE sl_status sl_predictor_predict(sl_predictor *predictor, const sl_table *table, float *scores);
 /* The same for encoded rows, whose ids and bag_start are checked. */
 SL_API SL_MUST_USE sl_status sl_predictor_predict_encoded(sl_predictor *predictor, const sl_encoded *rows,
                                                           float *scores);
-/* Encodes up to max_rows rows, else SL_ELIMIT. *out points into the predictor until its next call. */
+/* Encodes up to max_rows rows; more are SL_ELIMIT. *out points into the predictor until its next call. */
 SL_API SL_MUST_USE sl_status sl_predictor_encode(sl_predictor *predictor, const sl_table *table, sl_encoded *out);
 
 /* ---- Measures */
 
 #define SL_DECILES 10u
 
-/* Measures (docs/SPEC.md); NaN where the loss lacks one, or it divides by 0. */
+/* Measures (docs/SPEC.md); NaN if the loss lacks one, or it divides by 0. */
 typedef struct sl_metrics {
     size_t struct_size;
     size_t rows;
@@ -422,8 +420,8 @@ typedef struct sl_evaluate_params {
 SL_API void sl_evaluate_params_init_sized(sl_evaluate_params *params, size_t struct_size);
 #define sl_evaluate_params_init(params) sl_evaluate_params_init_sized((params), sizeof *(params))
 
-/* Compares predictions with the rows' labels, weighted by the spec's column. Errors: SL_EVALUE (a label below 0 with
-   groups; weights all 0), SL_EINVAL (no rows). */
+/* Compares predictions with the rows' labels. The spec names the column of weights. Errors: SL_EVALUE (a label below 0
+   with groups; weights all 0), SL_EINVAL (no rows). */
 SL_API SL_MUST_USE sl_status sl_ranker_evaluate(const sl_ranker *ranker, const sl_rows *rows,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
@@ -434,15 +432,15 @@ SL_API SL_MUST_USE sl_status sl_metrics_compute(sl_loss loss, size_t outputs, co
                                                 const float *weights, const uint64_t *groups, size_t n,
                                                 const sl_evaluate_params *params, sl_metrics *out);
 
-/* Measures lists of ids: NDCG@k (gain 1), recall@k, hit rate: means over lists with a relevant id, else NaN; each may
-   be NULL. ids is (lists, k); SL_NO_ID ends a list early. Relevant to list i are relevant[start[i]] to relevant[start[i
-   + 1]]. */
+/* Measures lists of ids: NDCG@k (gain 1), recall@k, hit rate. Each is a mean over lists with a relevant id, else NaN,
+   and may be NULL. ids is (lists, k); SL_NO_ID ends a list early. List i's relevant ids are relevant[start[i]] to
+   relevant[start[i + 1] - 1]. */
 SL_API SL_MUST_USE sl_status sl_list_metrics(const uint64_t *ids, size_t lists, size_t k, const uint64_t *relevant,
                                              const size_t *start, double *ndcg, double *recall, double *hit_rate);
 
 /* ---- Items */
 
-/* Item features by id. Readers never wait, and see a row whole, old or new. */
+/* Item features by id. Readers never wait. They see a row whole, old or new. */
 typedef struct sl_items sl_items;
 
 typedef struct sl_items_params {
@@ -457,10 +455,10 @@ typedef struct sl_items_params {
 SL_API void sl_items_params_init_sized(sl_items_params *params, size_t struct_size);
 #define sl_items_params_init(params) sl_items_params_init_sized((params), sizeof *(params))
 
-/* Makes a table. Columns keep the types of the first block; ids may be integers or text in any. Errors: SL_EEXIST (an
-   id twice), SL_ETYPE (an id that the id column's type cannot hold). */
+/* Makes a table. Columns keep the types of the first block; any block's ids may be integers or text. Errors: SL_EEXIST
+   (an id twice), SL_ETYPE (the id column's type cannot hold an id). */
 SL_API SL_MUST_USE sl_status sl_items_create(const sl_rows *rows, const sl_items_params *params, sl_items **out);
-/* Maps a saved table, and loads its ids alone. Errors: as of sl_index_open. */
+/* Maps a saved table, and loads only its ids. Errors: as of sl_index_open. */
 SL_API SL_MUST_USE sl_status sl_items_open(const char *path, const sl_items_params *params, sl_items **out);
 /* Writes the table as sl_index_save does; verifies a mapped file first. */
 SL_API SL_MUST_USE sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_params *params);
@@ -474,45 +472,45 @@ typedef struct sl_items_check_report {
     size_t bad_ids; /* rows whose id column differs */
 } sl_items_check_report;
 
-/* Verifies every byte of a mapped table's file, and its ids. *report is filled on failure too, with what is sound; 0
-   for a table in memory. Threads: safe beside readers and updates. */
+/* Verifies every byte of a mapped table's file, and its ids. On failure *report has what is sound; 0 for a table in
+   memory. Threads: readers and updates may go on. */
 SL_API SL_MUST_USE sl_status sl_items_check(const sl_items *items, const sl_file_check_params *params,
                                             sl_items_check_report *report);
 
-/* Replaces rows by id and adds new ones. Columns that rows lacks are missing values. Tell recommenders by
-   sl_recommender_update. Errors: SL_ENOTFOUND (a column the table lacks), SL_EEXIST, SL_ELIMIT (2^32 - 1 updates: save
-   and reopen). */
+/* Replaces rows by id and adds new ones. Columns that rows lacks are missing values. Recommenders serve the rows only
+   after sl_recommender_update or a swap. Errors: SL_ENOTFOUND (a column the table lacks), SL_EEXIST, SL_ELIMIT (2^32 -
+   1 updates: save and reopen). */
 SL_API SL_MUST_USE sl_status sl_items_update(sl_items *items, const sl_table *rows);
 SL_API size_t sl_items_size(const sl_items *items);
-/* Column i's name, the table's. NULL behind the last. */
+/* Column i's name, owned by the table. NULL after the last. */
 SL_API const char *sl_items_column_name(const sl_items *items, size_t i);
-/* Writes a value as text ("12", "0.5", "a|b"), cut to size - 1 bytes and a NUL; *length is the whole text's. */
+/* Writes a value as text ("12", "0.5", "a|b"), cut to size - 1 bytes and a NUL. *length is that of the whole text. */
 SL_API SL_MUST_USE sl_status sl_items_text(const sl_items *items, uint64_t id, const char *column, char *out,
                                            size_t size, size_t *length);
 
 /* ---- Serving */
 
 /* An index, a ranker and an item table that serve requests. Threads: any number, by the batch call or with a session
-   each. One more swaps or updates; no request waits. */
+   each. One thread at a time may swap or update meanwhile; no request waits. */
 typedef struct sl_recommender sl_recommender;
 
 typedef enum sl_item_part {
     SL_ITEM_LAYER = 0,      /* first layer and wide sum, floats */
     SL_ITEM_CODES = 1,      /* encoded features */
-    SL_ITEM_LAYER_BF16 = 2, /* layer in bf16 */
-    SL_ITEM_LAYER_I8 = 3    /* in signed bytes, a scale an item */
+    SL_ITEM_LAYER_BF16 = 2, /* first layer in bf16 */
+    SL_ITEM_LAYER_I8 = 3    /* in signed bytes, one scale per item */
 } sl_item_part;
 
 typedef struct sl_recommender_params {
     size_t struct_size;
     sl_item_part item_part;
     size_t threads;
-    float missing_score; /* of candidates the table lacks; NaN (default): as missing features */
+    float missing_score; /* of candidates the table lacks; NaN (default): features are missing */
     const char *group;   /* column for max_per_group */
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    int verify; /* nonzero: verifies a mapped file before preparing it, also in swaps */
+    int verify; /* nonzero: verifies a mapped file first, also in swaps */
 } sl_recommender_params;
 SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size);
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
@@ -532,14 +530,14 @@ SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 /* Number of swaps. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
-/* Bytes computed ahead, with rows since replaced. Threads: any. */
+/* Bytes computed ahead, with those of rows replaced since. Threads: any. */
 SL_API size_t sl_recommender_item_bytes(const sl_recommender *recommender);
 
 typedef struct sl_request {
     size_t struct_size;
     const void *vector; /* (dim) */
     sl_dtype dtype;
-    const sl_table *user; /* NULL: the model has no user features */
+    const sl_table *user; /* NULL if the model has no user features */
     size_t user_row;
     const uint64_t *exclude;
     size_t exclude_count;
@@ -547,7 +545,7 @@ typedef struct sl_request {
     void *accept_ctx;
     const uint64_t *accept_bits;
     size_t accept_bits_count;
-    const sl_filter *filter; /* of the recommender's index; all given must agree */
+    const sl_filter *filter; /* of the recommender's index; an id must pass all given */
 } sl_request;
 
 typedef struct sl_recommend_params {
@@ -566,23 +564,23 @@ SL_API void sl_recommend_params_init_sized(sl_recommend_params *params, size_t s
 typedef struct sl_recommend_stats {
     size_t requests, results, candidates;
     size_t without_features;
-    uint64_t version; /* a batch's largest */
+    uint64_t version; /* the largest in a batch */
 } sl_recommend_stats;
 
-/* Scratch of one thread's requests, up to the n, candidates and ef of its params. */
+/* Scratch of one thread's requests; they ask for at most its params' n, candidates and ef. */
 typedef struct sl_session sl_session;
 
 SL_API SL_MUST_USE sl_status sl_session_create(sl_recommender *recommender, const sl_recommend_params *params,
                                                sl_session **out);
 SL_API void sl_session_free(sl_session *session);
 
-/* Gives the top n of one request; equal scores by recall. ids, scores and recall_scores have n entries; the last two
-   may be NULL. Without a ranker scores are the recall's. Allocates nothing once warm for the model in use. Errors: a
-   search's too. */
+/* Gives the top n of one request; equal scores rank by recall. ids, scores and recall_scores have n entries; the last
+   two may be NULL. Without a ranker scores are the recall's. Allocates nothing once warm for the model in use. Errors:
+   a search's too. */
 SL_API SL_MUST_USE sl_status sl_session_recommend(sl_session *session, const sl_request *request,
                                                   const sl_recommend_params *params, uint64_t *ids, float *scores,
                                                   float *recall_scores, sl_recommend_stats *stats);
-/* Scores count candidates, in order. recall_scores NULL: computed if the model asks, of an id's best vector. */
+/* Scores count candidates, in order. recall_scores NULL: computed if the model uses them, for an id's best vector. */
 SL_API SL_MUST_USE sl_status sl_session_score(sl_session *session, const sl_request *request, const uint64_t *ids,
                                               const float *recall_scores, size_t count, float *scores,
                                               sl_recommend_stats *stats);
@@ -626,11 +624,12 @@ typedef struct sl_tensor {
 } sl_tensor;
 SL_API size_t sl_ranker_tensor_count(const sl_ranker *ranker);
 SL_API SL_MUST_USE sl_status sl_ranker_get_tensor(const sl_ranker *ranker, size_t i, sl_tensor *out);
-/* Copies base with other weights. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not finite). */
+/* Copies base, with these weights instead of its own. Errors: SL_ENOTFOUND (a name), SL_EDIM (a shape), SL_EVALUE (not
+   finite). */
 SL_API SL_MUST_USE sl_status sl_ranker_with_tensors(const sl_ranker *base, const sl_tensor *tensors, size_t count,
                                                     sl_ranker **out);
 
-/* A layer in another tool's numbers. F32 and BF16 take the base's weights. */
+/* A layer that another tool quantised. F32 and BF16 take the base's weights. */
 typedef struct sl_quantized_layer {
     sl_precision precision;
     float scale; /* as of sl_layer_info */
@@ -638,20 +637,20 @@ typedef struct sl_quantized_layer {
     const int8_t *codes; /* (in, out); a weight is codes[i * out + o] * weight_scales[o] */
     const float *weight_scales;
 } sl_quantized_layer;
-/* Copies base, a model of floats, with such layers, one each; all else stays base's. Errors: SL_EINVAL (count; a model
+/* Copies base, a model of floats, with one of these per layer; all else stays. Errors: SL_EINVAL (count; a model
    quantised already; all layers F32; a scale, a zero), SL_EVALUE (weights beyond bf16). */
 SL_API SL_MUST_USE sl_status sl_ranker_with_layers(const sl_ranker *base, const sl_quantized_layer *layers,
                                                    size_t count, sl_ranker **out);
 
 typedef enum sl_prune_criterion {
-    SL_PRUNE_TAYLOR = 0, /* squared change of the loss without it (arXiv 1906.10771) */
-    SL_PRUNE_NORM = 1    /* norm of weights in, times out; needs no rows */
+    SL_PRUNE_TAYLOR = 0, /* by the change of the loss (arXiv 1906.10771) */
+    SL_PRUNE_NORM = 1    /* by norms of weights; needs no rows */
 } sl_prune_criterion;
 
 typedef struct sl_prune_params {
     size_t struct_size;
     double units;         /* share of hidden units to cut, 0 (default) to below 1 */
-    double multiply_adds; /* instead: of multiply-adds, at least */
+    double multiply_adds; /* instead: share of multiply-adds to cut, at least */
     double weights;       /* share of dense weights to set to 0 */
     double weights_end;   /* share of the steps after which they are; default 0.5 */
     sl_prune_criterion criterion;
@@ -678,10 +677,10 @@ typedef struct sl_prune_report {
     double importance_s, read_s, epoch_s;
 } sl_prune_report;
 
-/* Makes a smaller model of a trained one, which then trains on by the ranker's spec: without hidden units, with weights
-   of 0 (schedule of arXiv 1710.01878), or both.
+/* Makes a smaller model of a trained one, and trains it on by the ranker's spec. It has fewer hidden units, weights of
+   0 (schedule of arXiv 1710.01878), or both.
      train     NULL: cuts at once, units by NORM alone
-     training  may have a teacher, no init
+     training  may have a teacher; its init is NULL
    Errors: as of sl_ranker_train; SL_EINVAL (nothing to cut, no deep part, a share that cannot be reached). */
 SL_API SL_MUST_USE sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const sl_rows *valid,
                                              const sl_prune_params *params, const sl_train_params *training,
@@ -695,7 +694,6 @@ typedef enum sl_measure {
     SL_MEASURE_RMSE = 4
 } sl_measure;
 
-/* How choices are searched (BAYESIAN: Gardner et al. 2014). */
 typedef enum sl_strategy {
     SL_STRATEGY_EXHAUSTIVE = 0,
     SL_STRATEGY_ACCURACY_AWARE = 1,
@@ -704,7 +702,7 @@ typedef enum sl_strategy {
     SL_STRATEGY_BAYESIAN = 4
 } sl_strategy;
 
-/* One choice as judged. Arrays have an entry a layer, and last for the call. */
+/* One choice as judged. Arrays have one entry per layer, and last for the call. */
 typedef struct sl_trial {
     size_t struct_size;
     size_t number;
@@ -737,7 +735,7 @@ typedef struct sl_precision_search_params {
     sl_progress_fn progress;
     void *progress_ctx;
     int leave_bf16; /* nonzero: no BF16 */
-    /* Not NULL: judges one choice, the ranker trained on with layers in INT8. Its init is NULL. */
+    /* Not NULL: judges one choice, the ranker trained on with INT8 layers. Its init is NULL. */
     const sl_train_params *training;
 } sl_precision_search_params;
 SL_API void sl_precision_search_params_init_sized(sl_precision_search_params *params, size_t struct_size);
@@ -761,7 +759,7 @@ typedef struct sl_precision_search_report {
 
 /* Finds the fastest precisions within an accuracy bound.
      eval    to measure on; NULL: `rows`
-     out     if none is within, the one of the least drop
+     out     if none is within the bound, the one of least drop
    Errors: those of sl_ranker_quantize and of reading labels; SL_EINVAL (max_drop; a measure that the loss or the rows
    lack, or of 0 with relative; no choice faster than F32). */
 SL_API SL_MUST_USE sl_status sl_ranker_search_precision(const sl_ranker *ranker, const sl_rows *rows,

@@ -1,5 +1,5 @@
-"""Pages: the files and functions that a page of docs/internals names are there, no such page is too long, links of all
-pages lead somewhere, and no source leads to the notebook."""
+"""Pages: the files and functions that a page of docs/internals names are there, no such page and no public header is too
+long, links of all pages lead somewhere, and no source leads to the notebook."""
 
 import pathlib
 import re
@@ -12,6 +12,7 @@ FOLDERS = ("base", "bench", "bindings", "cli", "cmake", "distance", "docs", "exa
            "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
 MOST_WORDS = 2500
+MOST_WORDS_OF_HEADERS = {"include/shortlist.h": 7500, "include/shortlist_rank.h": 4500}
 # Links to other pages, not those to the web.
 LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 # bench/ writes tables into pages of the notebook.
@@ -35,9 +36,9 @@ def unknown(text, known):
     return sorted(set(re.findall(r"\b(?:sl|SL)_\w*\w", text)) - known)
 
 
-def is_long(text):
+def is_long(text, most=MOST_WORDS):
     """As `wc -w` counts."""
-    return len(text.split()) > MOST_WORDS
+    return len(text.split()) > most
 
 
 def without_code(text):
@@ -100,6 +101,8 @@ class Pages(unittest.TestCase):
                          ["SL_GONE", "sl_gone"])
         self.assertTrue(is_long("a word " * 1251))
         self.assertFalse(is_long("a word\n" * 1250))
+        self.assertTrue(is_long("int a; /* a word */\n" * 2, most=11))
+        self.assertFalse(is_long("int a; /* a word */\n" * 2, most=12))
         page = ROOT / "docs/internals/page.md"
         text = ("# One, `two`: three\n[a](house.md) [b](../GUIDE.md) [c](nothing.md) [d](#one-two-three) [e](#four)\n"
                 "[f](house.md#build) [g](house.md#no-tests) [h](https://example.org/nothing.md)\n"
@@ -122,6 +125,11 @@ class Pages(unittest.TestCase):
         for page in pages("docs/internals"):
             with self.subTest(page=page.name):
                 self.assertFalse(is_long(page.read_text(encoding="utf-8")))
+
+    def test_no_public_header_is_long(self):
+        for header, most in MOST_WORDS_OF_HEADERS.items():
+            with self.subTest(header=header):
+                self.assertFalse(is_long((ROOT / header).read_text(encoding="utf-8"), most))
 
     def test_links_lead_somewhere(self):
         for page in pages(".", "docs", "docs/internals", NOTEBOOK):
