@@ -263,16 +263,17 @@ typedef struct sl_index_params {
     sl_numa_policy numa; /* of codes, links, ids and refine copy */
     size_t numa_node;    /* of BIND */
     const sl_numa_ops *numa_ops;
-    sl_clip clip;      /* default AUTO; F32, and integers without I4, take only AUTO */
-    double clip_share; /* QUANTILE: share of elements beyond, rounded to whole elements; 0 to 0.5, default 0.01 */
-    int tags, keys;    /* nonzero: each vector has 64 bits of tags, or a key */
-    int multi;         /* nonzero: an id may have several vectors; searches give its best */
+    sl_clip clip; /* default AUTO; F32, and integers without I4, take only AUTO */
+    /* QUANTILE: share of a vector's elements beyond the range, rounded to whole elements; 0 to 0.5, default 0.01 */
+    double clip_share;
+    int tags, keys; /* nonzero: each vector has 64 bits of tags, or a key */
+    int multi;      /* nonzero: an id may have several vectors; searches give its best */
     /* Main memory of the handle's blocks; 0 (default): no bound. Further blocks lie in unnamed files in work_path's
        folder; then a child of fork() must not change the index. SL_ENOMEM if that is not enough. Not with a NUMA
        policy. */
     size_t max_memory;
-    /* File in which LEAVES notes its work, so that another handle can finish an add that was broken off. Others get
-       SL_EBUSY. A save removes it. NULL (default): no notes, all in memory. */
+    /* File in which LEAVES notes its work, so that another handle can finish an add that was broken off. Other
+       handles get SL_EBUSY. A save removes it. NULL (default): no notes, all in memory. */
     const char *work_path;
 } sl_index_params;
 
