@@ -5,7 +5,7 @@
 
 /* A query batch: the requests of one sl_recommend call. */
 typedef struct query_batch {
-    sl_session **sessions; /* one a thread */
+    sl_session **sessions; /* one per thread */
     size_t threads;
     const sl_request *requests;
     size_t count;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Ids index an array if all are below DENSE_LEAST, or below DENSE_TIMES their count. The array takes no more memory
- * than entries would. */
+/* Ids index an array if all of them are below DENSE_LEAST, or below DENSE_TIMES their number. Such an array takes no
+ * more memory than entries would. */
 #define DENSE_TIMES 4u
 #define DENSE_LEAST 1024u
 
@@ -20,7 +20,7 @@ static void list_free(const sl_allocator *allocator, sl_part_list *list) {
     sl_mem_free(allocator, list, sizeof *list);
 }
 
-/* Makes an empty table. All bits set mean no id, and no row. */
+/* Makes an empty table. Ids and rows with all bits set mark empty places. */
 static sl_status table_make(const sl_allocator *allocator, size_t size, int dense, sl_id_table **out) {
     void *block, *array = NULL;
     size_t bytes;

@@ -1,6 +1,6 @@
-/* A map from an id to a row of a part. Parts don't move: new rows come in new parts.
- * Threads: one thread changes a catalog. Any number look ids up meanwhile, without waiting. They see the row of an id
- * either before a change or after it. */
+/* A map from an id to a row of a part. Parts don't move, and new rows come in new parts.
+ * Threads: one thread changes a catalog. Meanwhile any number of threads look ids up, without waiting. They see an id's
+ * row as it was before a change or after it. */
 #ifndef SL_RECOMMEND_CATALOG_H
 #define SL_RECOMMEND_CATALOG_H
 
@@ -9,7 +9,7 @@
 #include "base/prefetch.h"
 #include "base/probe.h"
 
-/* A row: its part's number in the upper 32 bits, its own in the lower. */
+/* A row: the number of its part in the upper 32 bits, its number in the part in the lower. */
 typedef uint64_t sl_row_ref;
 #define SL_NO_REF        UINT64_MAX
 #define SL_MAX_PART_ROWS 0x7fffffffu
@@ -33,14 +33,14 @@ typedef struct sl_id_entry {
  * be using it. Sizes at least double, so all old tables together are no larger than the last. */
 typedef struct sl_id_table {
     struct sl_id_table *older;
-    size_t size;          /* number of refs, or of entries: then a power of two */
+    size_t size;          /* number of refs, or of entries; the number of entries is a power of two */
     int dense;            /* 1: the ids are dense, and refs[id] is the id's row; 0: they are hashed into entries */
     sl_row_ref *refs;     /* NULL unless dense */
     sl_id_entry *entries; /* open addressing; NULL if dense */
-    uint64_t seed;        /* of the ids' hash */
+    uint64_t seed;        /* seed of the ids' hash */
 } sl_id_table;
 
-/* The parts, by number. Lists are replaced and kept as tables are. */
+/* All parts, by number. Lists are replaced and kept as tables are. */
 
 typedef struct sl_part_list {
     struct sl_part_list *older;
@@ -54,7 +54,7 @@ typedef struct sl_catalog {
     sl_part_list *list; /* atomic */
     size_t parts;       /* atomic: number of parts */
     size_t ids;         /* atomic: number of known ids */
-    uint64_t largest;   /* the largest known id; for the changing thread alone */
+    uint64_t largest;   /* the largest known id; only the changing thread uses it */
 } sl_catalog;
 
 /* Makes an empty catalog. Errors: SL_ENOMEM. */
@@ -62,8 +62,9 @@ sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator);
 /* Frees the tables and lists, but not the parts, which are the caller's. Takes a zeroed catalog. */
 void sl_catalog_free(sl_catalog *catalog);
 
-/* Makes room for n ids and `parts` more parts. sl_catalog_add and sl_catalog_put then can't fail. Readers notice
- * nothing. Errors: SL_ENOMEM, SL_ELIMIT. */
+/* Makes room for n ids and `parts` more parts. After that, sl_catalog_add and sl_catalog_put can't fail. Readers are
+ * not disturbed.
+ * Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n, size_t parts);
 /* Adds a part. Its room must be reserved. Returns its number. */
 size_t sl_catalog_add(sl_catalog *catalog, void *part);

@@ -12,7 +12,7 @@ size_t sl_diversify(sl_top_entry *entries, size_t count, size_t n, size_t most, 
         if (group) {
             size_t *of_group = sl_key_counts_of(&groups, group);
             if (*of_group == most) continue;
-            /* Only kept entries count, so the table has at most n groups. */
+            /* Only kept entries are counted, so the table has at most n groups. */
             ++*of_group;
         }
         entries[kept++] = entries[i];

@@ -1,4 +1,4 @@
-/* The item table from inside: parts of rows, laid out as in the file, and who may read them when. */
+/* The item table from inside: parts of rows, laid out as in the file, and when threads may read them. */
 #ifndef SL_RECOMMEND_ITEMS_H
 #define SL_RECOMMEND_ITEMS_H
 
@@ -9,9 +9,9 @@
 
 #include <shortlist_rank.h>
 
-/* Rows read from a source at a time. Each block becomes a part. */
+/* Rows read from a source at a time. Each block of rows becomes a part. */
 #define SL_ITEMS_BLOCK 65536u
-/* The most columns, as in a CSV file: names are searched one by one. */
+/* The most columns, as in a CSV file. Names are searched one by one, so there can't be many. */
 #define SL_MAX_COLUMNS 16384u
 
 typedef struct sl_item_column {
@@ -46,12 +46,12 @@ typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;
 typedef struct sl_item_body {
     sl_guarded guarded; /* readers announce the body they use */
     sl_catalog catalog;
-    size_t outdated; /* rows that newer rows replace; for the changing thread alone */
+    size_t outdated; /* rows that newer rows replace; only the changing thread uses it */
     sl_store *store; /* the mapped file of part 0; NULL: all parts are in memory */
     int soundness;   /* atomic: whether values and texts are known to be sound, an sl_soundness */
 } sl_item_body;
 
-/* The body in use, and who uses it. Readers and saves write here; the table itself is const to them. */
+/* The body in use, and its readers. Readers and saves write here, although the table itself is const to them. */
 typedef struct sl_item_access {
     sl_hazards bodies;
     int changing; /* atomic: 1 while a thread changes the table, or compacts it for a save */
@@ -70,7 +70,7 @@ struct sl_items {
 sl_status sl_items_new(const sl_items_params *params, sl_items **out);
 /* Adds a reference, which sl_items_free drops. Takes NULL. */
 sl_items *sl_items_retain(sl_items *items);
-/* Gets the body in use, which stays until sl_items_end with all its parts.
+/* Gets the body in use. It stays, with all its parts, until sl_items_end.
  * Errors: SL_ENOMEM, if more threads read at once than ever before.
  * Threads: any; never waits. */
 sl_status sl_items_begin(const sl_items *items, sl_hazard **hazard, sl_item_body **body);
@@ -96,7 +96,7 @@ sl_status sl_item_schema_make(const sl_allocator *allocator, const sl_table *blo
                               sl_item_schema *out);
 /* The number of the column with this name, or SIZE_MAX. */
 size_t sl_items_column(const sl_items *items, const char *name);
-/* Returns SL_ENOTFOUND with a message: the missing column, `remedy`, and the columns there are. */
+/* Returns SL_ENOTFOUND with a message that names the missing column, `remedy`, and the existing columns. */
 sl_status sl_fail_no_item_column(const sl_item_schema *schema, const char *name, const char *remedy);
 void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema);
 /* Finds the block's column for each column of the schema; out[c] is NULL if the block lacks column c. The id column may

@@ -1,4 +1,4 @@
-/* The life of an item table and its bodies, and who may read them when. */
+/* Creates and frees an item table and its bodies, and decides when threads may read them. */
 #include "recommend/items.h"
 
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out) {

@@ -3,7 +3,7 @@
 #include "ranker/features/table.h"
 #include "recommend/items.h"
 
-/* Sections that are used in the mapped file, where they lie. */
+/* Sections that are read where they lie in the mapped file. */
 static const uint32_t read_in_place[] = {SL_SECTION_COLUMNS, SL_SECTION_TEXT};
 enum { READ_IN_PLACE = sizeof read_in_place / sizeof *read_in_place };
 

@@ -48,8 +48,8 @@ static sl_status make_directory(const sl_items *items, const sl_items_part *part
     return SL_OK;
 }
 
-/* Saves a part. Values in a mapped file are verified before they get new CRCs. Each save verifies them again: since the
- * last one, the system may have read a page again with other content. */
+/* Saves a part. If it lies in a mapped file, each save verifies its values before they get new CRCs. The system may
+ * have read a page again since the last save, with other content. */
 static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
                            const sl_save_params *params) {
     void *directory;
@@ -76,9 +76,9 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
-/* Gets all current rows as one part: the body's only one, or *compacted, which the caller frees. The lock keeps updates
- * off, so the body has the rows of all updates that have returned. The rows of a part never change, so updates need not
- * wait for the writing. */
+/* Gets all current rows as one part: the body's only part, or *compacted, which the caller frees. The lock keeps
+ * updates off, so the body has the rows of all updates that have returned. The rows of a part never change, so updates
+ * need not wait while they are written. */
 static sl_status take_current_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body,
                                    const sl_items_part **part, sl_items_part **compacted) {
     SL_TRY(sl_items_lock(items));

@@ -17,7 +17,7 @@ static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_
     return SL_OK;
 }
 
-/* Refuses an id that stands twice in a block, by a catalog of the block alone. */
+/* Refuses a block that has an id twice. Finds it with a catalog of the block alone. */
 static sl_status check_ids(const sl_items *items, const sl_table *rows, const char *column, const uint64_t *ids) {
     sl_catalog seen;
     sl_status status;

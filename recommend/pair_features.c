@@ -49,7 +49,7 @@ void sl_pair_rows_free(sl_pair_rows *rows) {
  * Single values
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Copies all columns of the items, if nothing of theirs is prepared ahead. */
+/* Copies all columns of the items, if none of them is prepared ahead. */
 static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -63,7 +63,7 @@ static void put_items(sl_pair_rows *rows, const sl_candidate *candidates, size_t
                shape->id_width * sizeof *ids);
 }
 
-/* Copies the items' columns that a cross needs. They are so few that a memcpy a row would cost more. */
+/* Copies the items' columns that a cross needs. They are so few that one memcpy per row would cost more. */
 static void put_parents(sl_pair_rows *rows, const sl_feature *cross, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     const sl_item_shape *shape = &rows->shape;
@@ -161,8 +161,8 @@ static sl_status put_bag_cross(sl_pair_rows *rows, const sl_feature *cross, cons
     return SL_OK;
 }
 
-/* Writes all bags. A row has them in the order of the sides. The user's stay empty, because nothing is computed from
- * them here. */
+/* Writes all bags. A row has them in the order of the sides. The user's bags stay empty, because nothing here is
+ * computed from them. */
 static sl_status put_bags(sl_pair_rows *rows, const sl_encoded *user, const sl_candidate *candidates, size_t count) {
     const sl_features *features = rows->features;
     size_t at = 0;

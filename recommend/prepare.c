@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Bytes of a part: a few huge pages, but few enough that all threads get parts. */
+/* Bytes of a part: some huge pages, but so few that all threads get parts. */
 #define PART_BYTES ((size_t)8 << 20)
 /* Prepared rows are compacted once their waste exceeds both OUTDATED_LEAST and the number of items. A part counts as
  * PART_COSTS rows of waste. */
@@ -18,7 +18,7 @@
  * The needs of a model
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the model crosses user and item, which takes the item's ids. */
+/* Whether the model crosses user and item, which needs the item's ids. */
 static int has_pair_cross(const sl_features *features) {
     for (size_t f = 0; f < features->count; f++)
         if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)
@@ -106,7 +106,7 @@ static sl_status check_columns(const sl_prepare_params *params, sl_preparer *pre
  * The rows to prepare
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* All items: the table's, in its order. Without a table: the index's, if its vectors are features. */
+/* All items: those of the table, in its order. Without a table, those of the index, if its vectors are features. */
 typedef struct item_list {
     const sl_item_body *body;
     sl_row_ref *refs;
@@ -146,13 +146,13 @@ static void list_free(const sl_allocator *allocator, item_list *list) {
 /* The list, cut into parts that threads prepare. */
 typedef struct prepare_task {
     const item_list *list;
-    size_t rows, count; /* rows a part; number of parts */
+    size_t rows, count; /* rows per part; number of parts */
     size_t threads;
     sl_preparer **preparers;
     sl_prepared_part **parts;
 } prepare_task;
 
-/* Rows a part: if there are enough rows, each thread gets at least four parts. */
+/* Returns the rows per part. If there are enough rows, each thread gets at least four parts. */
 static size_t rows_of_part(const sl_prepared *prepared, size_t n, size_t threads) {
     const sl_item_shape *shape = &prepared->shape;
     size_t bytes = sl_item_layer_bytes(shape) + shape->dense_width * sizeof(float) + 64;
@@ -221,7 +221,7 @@ static sl_status prepare_all(sl_prepared *prepared, const sl_prepare_params *par
     for (size_t i = 0; i < t.threads; i++)
         SL_TRY_GOTO(sl_preparer_create(prepared, &t.preparers[i]), done);
     SL_TRY_GOTO(check_columns(params, t.preparers[0]), done);
-    const uint64_t nobody = SL_NO_ID; /* no index has its vector */
+    const uint64_t nobody = SL_NO_ID; /* the index has no vector of this id */
     const sl_source_rows missing = {.ids = &nobody, .n = 1};
     SL_TRY_GOTO(sl_preparer_run(t.preparers[0], &missing, &prepared->missing), done);
     SL_TRY_GOTO(list_make(params, from_index, &list), done);

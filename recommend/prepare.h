@@ -1,5 +1,5 @@
-/* Items prepared for one model before requests come: each item's part of the first layer and of the wide sum, or its
- * encoded features; and its group. */
+/* Items prepared for one model before requests come. Each item has its part of the first layer and of the wide sum, or
+ * its encoded features; and its group. */
 #ifndef SL_RECOMMEND_PREPARE_H
 #define SL_RECOMMEND_PREPARE_H
 
@@ -18,8 +18,9 @@ typedef struct sl_prepare_params {
 /* Prepares all items. Errors: as of sl_recommender_create. */
 sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out);
 void sl_prepared_free(sl_prepared *prepared);
-/* Prepares all rows of a part of the item table, and makes room for them in the catalog. Readers see none of it yet. */
-sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *part, sl_prepared_part **out);
+/* Prepares all rows of `from`, a part of the item table, and makes room for them in the catalog. Readers see nothing
+ * yet. */
+sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl_prepared_part **out);
 /* Puts the prepared part to use. Can't fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
 /* Whether enough rows are outdated to compact. */

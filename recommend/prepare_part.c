@@ -233,7 +233,7 @@ static sl_status group_of(const sl_table *table, size_t column, size_t row, uint
     if (key.kind == SL_KEY_MISSING) return SL_OK;
     sl_key_text(&key);
     uint64_t hash = sl_text_hash(key.text, key.size);
-    /* 0 means no group. */
+    /* 0 means that there is no group, so no hash may be 0. */
     *out = hash ? hash : 1;
     return SL_OK;
 }

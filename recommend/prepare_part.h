@@ -8,14 +8,14 @@
 typedef struct sl_item_mark {
     uint64_t group; /* hash of the group's value; 0: no group */
     float wide;     /* the item's part of the wide sum */
-    float scale;    /* of the item's part of the first layer, if layer_type is SL_I8 */
+    float scale;    /* scale of the item's part of the first layer, if layer_type is SL_I8 */
 } sl_item_mark;
 
 /* A part of the catalog: prepared rows that never change. Arrays that the model doesn't use are NULL. */
 typedef struct sl_prepared_part {
     size_t rows;
     uint64_t *items;               /* ids of the rows */
-    sl_item_mark *marks;           /* one a row */
+    sl_item_mark *marks;           /* one per row */
     uint8_t *layer;                /* (rows, first_width) of layer_type */
     float *dense;                  /* (rows, dense_width) */
     uint32_t *ids;                 /* (rows, id_width) */
@@ -45,8 +45,8 @@ typedef struct sl_prepared {
     size_t group;    /* column of the item table, or SIZE_MAX */
     int lists_items; /* 1: an id outside the catalog has no features; 0: ids need none */
     sl_catalog catalog;
-    size_t outdated;             /* rows that newer rows replace; for the changing thread alone */
-    size_t bytes;                /* of the catalog's rows, outdated ones too; for the changing thread alone */
+    size_t outdated; /* rows that newer rows replace; only the changing thread uses it */
+    size_t bytes;    /* bytes of the catalog's rows, with the outdated ones; only the changing thread uses it */
     sl_prepared_part *missing;   /* one row: an item without features */
     struct sl_preparer *updater; /* the changing thread's scratch; NULL before the first update */
 } sl_prepared;
@@ -66,8 +66,8 @@ size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_par
 typedef struct sl_preparer sl_preparer;
 sl_status sl_preparer_create(const sl_prepared *prepared, sl_preparer **out);
 void sl_preparer_free(sl_preparer *preparer);
-/* Rows to prepare. Their columns come from rows refs[i] of the body, or from all rows of the part; without both, they
- * have none. */
+/* Rows to prepare. Their columns come from rows refs[i] of the body, or from all rows of the part. Without both, the
+ * rows have no columns. */
 typedef struct sl_source_rows {
     const sl_item_body *body;
     const sl_row_ref *refs;

@@ -12,19 +12,20 @@ struct sl_model_scorer {
     sl_item_shape shape;
     size_t max_rows;
     float missing_score;
-    int asks_recall; /* 1: the recall score is a feature */
+    int asks_recall; /* 1: the recall score is a feature of the model */
     int has_user;    /* 1: the user's side has features */
     sl_side_encoder user;
     sl_encoded user_row;
     float user_logit;   /* the bias, and the user's part of the wide sum */
     sl_net_run *run;    /* NULL without a deep part */
-    size_t first_width; /* width of the first layer; 0 without a deep part */
+    size_t first_width; /* width of the first layer; 0: there is no deep part */
     float *user_sums;   /* first_width: the user's part of the first layer */
-    float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: prepared ahead */
+    float *item_sums; /* (max_rows, first_width); one row of zeros if items have no deep inputs; NULL: the items' parts
+                         are prepared ahead */
     float *pair_sums; /* (max_rows, first_width); NULL: pairs have no deep inputs */
-    const void **item_rows; /* max_rows: the items' parts of the first layer */
-    float *item_scales;     /* max_rows: their scales; NULL: the parts have none */
-    float *deep;            /* max_rows: output of the deep part */
+    const void **item_rows; /* max_rows pointers to the items' parts of the first layer */
+    float *item_scales;     /* max_rows scales of item_rows; NULL: the parts are not in 8 bits */
+    float *deep;            /* max_rows outputs of the deep part */
     sl_pair_rows pairs;
 };
 

@@ -13,19 +13,19 @@ typedef struct sl_recall {
     const sl_request *request; /* the request being served, for the filter */
     uint64_t *excluded;        /* the excluded ids: open addressing, SL_NO_ID in empty places */
     size_t room, places;       /* places allocated; places in use */
-    uint64_t seed;             /* of the ids' hash */
+    uint64_t seed;             /* seed of the ids' hash */
     size_t dim;
     sl_metric metric;
     sl_dtype dtype;     /* element type of the index's vectors, and of the next two arrays */
     int multi;          /* 1: an id may have several vectors */
-    void *vectors;      /* of one id */
-    size_t vector_room; /* bytes */
+    void *vectors;      /* vectors of one id */
+    size_t vector_room; /* bytes of `vectors` */
     void *query;        /* the request's vector */
 } sl_recall;
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator);
 /* Takes a zeroed struct. */
 void sl_recall_free(sl_recall *recall);
-/* The max_ef of a searcher for such requests, with room to search further when ids are excluded. */
+/* Returns the max_ef of a searcher for such requests. It leaves room to search further if ids are excluded. */
 size_t sl_recall_room(size_t candidates, size_t ef);
 /* Recalls up to params->candidates ids and scores, best first; *found is their number. Allocates only if more ids are
  * excluded than ever before. Errors: as of a search. */

@@ -37,8 +37,8 @@ static sl_status pair_new(const sl_recommender *recommender, sl_ranker *ranker, 
     return SL_OK;
 }
 
-/* Verifies a mapped table, unless it's known to be sound: preparing looks at no checksums and would serve damaged
- * values. The caller holds the table's lock. */
+/* Verifies a mapped table, unless it's known to be sound. Preparing checks no checksums, so damaged values would get
+ * into results. The caller holds the table's lock. */
 static sl_status verify_once(sl_item_body *body) {
     if (__atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_SOUND) return SL_OK;
     return sl_item_body_verify(body, NULL);
@@ -184,8 +184,8 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
     return status;
 }
 
-/* If many rows are outdated, replaces the pair by one without them. Without memory for a copy the pair stays as it is.
- * That's correct too. */
+/* If many rows are outdated, replaces the pair by one without them. If there is no memory for a copy, the pair stays as
+ * it is, which is correct too. */
 static void compact_if_outdated(sl_recommender *recommender) {
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;

@@ -6,7 +6,8 @@
 #include "hnsw/search/topk.h"
 #include "recommend/prepare.h"
 
-/* A version: a model, an item table, and what is prepared of both. A request uses one pair from start to end. */
+/* A version: a model, an item table, and the items prepared for the model. A request uses one pair from start to end.
+ */
 typedef struct sl_pair {
     sl_guarded guarded; /* requests announce the pair they use */
     sl_ranker *ranker;  /* a reference of its own; NULL: recall alone */
@@ -41,7 +42,7 @@ static inline const sl_pair *sl_recommender_begin(const sl_recommender *recommen
     return (const sl_pair *)sl_hazards_protect(&recommender->pairs, hazard);
 }
 
-/* The prepared row of a candidate. missing: 1 if the item table lacks it. */
+/* The prepared row of a candidate. missing: 1 if the item table lacks the item. */
 typedef struct sl_candidate {
     const sl_prepared_part *part;
     uint32_t row;
@@ -58,7 +59,7 @@ void sl_model_scorer_free(sl_model_scorer *scorer);
 int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair);
 /* Whether the recall score is a feature of the model. */
 int sl_model_scorer_asks_recall(const sl_model_scorer *scorer);
-/* Computes the user's part, once a request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
+/* Computes the user's part, once per request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
 sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *request);
 /* Scores up to max_rows candidates. recall_scores may be NULL unless sl_model_scorer_asks_recall. */
 sl_status sl_model_scorer_run(sl_model_scorer *scorer, const sl_candidate *candidates, const float *recall_scores,

@@ -13,11 +13,11 @@
 struct sl_session {
     sl_recommender *recommender;
     sl_hazard *hazard;
-    size_t n, candidates, ef; /* the largest that a request may ask for */
+    size_t n, candidates, ef; /* the most that a request may ask for */
     sl_searcher *searcher;
-    sl_model_scorer *scorer; /* of the last pair's model; NULL: no pair had a model */
+    sl_model_scorer *scorer; /* scorer of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
-    uint64_t *ids; /* of the candidates, as are the next two arrays and the rows */
+    uint64_t *ids; /* ids of the candidates; the next two arrays and the rows are the candidates' too */
     float *recall_scores, *scores;
     sl_candidate *rows;
     sl_top_entry *top;
@@ -170,7 +170,7 @@ static sl_status put_user(const serving *s) {
     return s->pair->ranker ? sl_model_scorer_user(s->session->scorer, s->request) : SL_OK;
 }
 
-/* Finds the prepared row of each id. Prefetches the memory of all look-ups first, then that of all rows. */
+/* Finds the prepared row of each id. First prefetches the memory of all look-ups, and then all rows. */
 static void locate_rows(serving *s, const uint64_t *ids, size_t count) {
     const sl_prepared *prepared = s->pair->prepared;
     const sl_id_table *table = sl_catalog_table(&prepared->catalog);
@@ -197,7 +197,7 @@ static size_t choose_candidates(const serving *s, size_t found, const sl_recomme
             sl_top_push(&top, (double)session->scores[i], i);
         sl_top_sort(&top);
     } else {
-        /* Keep the recall's order, which under some metrics isn't that of its scores. */
+        /* Keeps the recall's order. Under some metrics it isn't the order of recall's scores. */
         for (; top.size < found && top.size < top.k; top.size++)
             top.entries[top.size] = (sl_top_entry){0, top.size};
     }
@@ -241,7 +241,7 @@ static sl_status check_size(const sl_session *session, const sl_recommend_params
                    params->n, params->candidates, params->ef, session->n, session->candidates, session->ef);
 }
 
-/* Refuses max_per_group without groups. It would bound nothing, and nobody would notice. */
+/* Refuses max_per_group without groups. It would have no effect, and nobody would notice. */
 static sl_status check_groups(const sl_session *session, const sl_recommend_params *params) {
     if (!params->max_per_group || session->recommender->group) return SL_OK;
     return sl_fail(SL_EINVAL,

@@ -17,8 +17,8 @@ int sl_side_has_columns(const sl_features *features, sl_side side) {
     return 0;
 }
 
-/* An encoder's callback that looks up vectors by id. Training has a column of ids for it. Here it gives zeros, and the
- * vector replaces them later. */
+/* An encoder's callback that looks up a vector by id. In training, a column has the ids. Here it gives zeros, and the
+ * index's vector replaces them later. */
 static sl_status look_up_vector(void *ctx, const char *name, uint64_t id, float *out, size_t dim) {
     const sl_side_encoder *side = ctx;
     (void)id;

@@ -1,6 +1,5 @@
-/* One side of a request: rows of the user's or the item table, encoded for a model. It's an encoder, but some vectors
- * come from the index instead of a column.
- * Threads: one at a time. */
+/* An encoder for one side of a request. It encodes rows of the user's or the item table for a model, and some vectors
+ * come from the index instead of a column. Threads: one at a time. */
 #ifndef SL_RECOMMEND_SIDE_H
 #define SL_RECOMMEND_SIDE_H
 

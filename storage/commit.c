@@ -30,8 +30,8 @@ static sl_status for_each_run(sl_writable *file, uint64_t from, uint64_t to, uin
     return end > begin ? run(file, begin, end - begin) : SL_OK;
 }
 
-/* Reserves blocks for bytes that will be written, so that a full device shows before the log says they were. A file
- * system that can't reserve blocks reports a full device at the write. */
+/* Reserves blocks for bytes that will be written. A full device then fails here, before the log records the bytes. A
+ * file system that can't reserve blocks reports a full device at the write. */
 static sl_status set_aside(sl_writable *file, uint64_t offset, uint64_t size) {
     for (uint64_t piece = offset / SL_WRITABLE_PIECE; piece <= (offset + size - 1) / SL_WRITABLE_PIECE; piece++) {
         if (file->allocated[piece / 64] >> (piece % 64) & 1) continue;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Keeps a point if no other is expected to be cheaper by more than this part. */
+/* Ends the search if no other point is expected to be cheaper by more than this share. */
 #define CLOSE 0.01
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ static sl_status measure_depths(sl_tune *tune, size_t ef, size_t watched) {
     return SL_OK;
 }
 
-/* Whether a fourfold ef closed less than a sixteenth of the gap. Then no ef will close it. */
+/* Whether four times the ef closed less than a sixteenth of the gap to the target. Then no ef will close it. */
 static int has_stalled(const sl_curve *curve, double wanted) {
     const sl_tune_point *last = &curve->points[curve->count - 1];
     return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;
@@ -43,7 +43,7 @@ static void keep_cheaper(const sl_tune *tune, choice *best, size_t depth, const 
     if (!best->found || cost < best->cost) *best = (choice){1, depth, *point, cost};
 }
 
-/* Returns the cheapest choice that is expected to meet the target. */
+/* Returns the cheapest choice that is expected to reach the target. */
 static choice expected_choice(const sl_tune *tune, double target) {
     choice best = {0};
     for (size_t d = 0; d < tune->task.depth_count; d++) {
@@ -53,7 +53,8 @@ static choice expected_choice(const sl_tune *tune, double target) {
     return best;
 }
 
-/* Once the walk alone costs more than the best choice for the highest target, no depth of re-ranking is cheaper. */
+/* Stops once the walk alone costs more than the best choice for the highest target, because no depth of re-ranking is
+ * cheaper then. */
 sl_status sl_tune_measure_ladder(sl_tune *tune) {
     const sl_tune_task *task = &tune->task;
     const sl_curve *deepest = &tune->curves[task->depth_count - 1];
@@ -93,7 +94,7 @@ static void write_record(sl_tune *tune, size_t t, size_t depth, const sl_tune_po
                                          .limit = (uint32_t)limit};
 }
 
-/* Returns the cheapest choice measured to meet the target; with the margin, if any does. */
+/* Returns the cheapest choice that a pass has measured to reach the target. With the margin, if any choice has it. */
 static choice measured_choice(const sl_tune *tune, double target) {
     choice best = {0};
     for (int margin = 1; margin >= 0 && !best.found; margin--) {
@@ -108,7 +109,7 @@ static choice measured_choice(const sl_tune *tune, double target) {
     return best;
 }
 
-/* Returns the point of the best recall; the first of several. */
+/* Returns the point with the best recall; of several, the first. */
 static const sl_tune_point *best_point(const sl_curve *curve) {
     const sl_tune_point *best = &curve->points[0];
     for (size_t i = 1; i < curve->count; i++)
@@ -116,7 +117,7 @@ static const sl_tune_point *best_point(const sl_curve *curve) {
     return best;
 }
 
-/* Records the best point for a target that no curve meets, and what limits it. */
+/* Records the best point for a target that no curve reaches, and what limits recall. */
 static sl_status record_limit(sl_tune *tune, size_t t) {
     size_t best = 0;
     for (size_t d = 1; d < tune->task.depth_count; d++)
@@ -138,15 +139,16 @@ static sl_status record_limit(sl_tune *tune, size_t t) {
     return SL_OK;
 }
 
-/* Measures where a curve is expected to meet the target, and again with the curves that gives. Ends once nothing
- * cheaper is expected than what was measured. The last pass uses the chosen settings. */
+/* Measures at the ef where a curve is expected to reach the target. Each pass improves the curves, and the next one
+ * uses them. Ends once no choice is expected to be cheaper than the measured one. The last pass uses the chosen
+ * settings. */
 static sl_status close_in_on_target(sl_tune *tune, double target, choice *out) {
     size_t ef = 0, watched = 0;
     for (size_t round = 0; round < SL_TUNE_ROUNDS; round++) {
         choice next = expected_choice(tune, target), now = measured_choice(tune, target);
         if (!next.found || (now.found && now.cost <= (1 + CLOSE) * next.cost)) break;
         if (sl_curve_at(&tune->curves[next.depth], next.point.at)) break;
-        /* Measures a little further, or the same place would be met from below again and again. */
+        /* Measures a little further. Otherwise the passes could stop just below the target again and again. */
         ef = next.point.at + next.point.at / 256;
         if (ef > tune->task.max_ef) ef = tune->task.max_ef;
         watched = next.depth;

@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-/* The price of a batch's scan relative to an evaluation of a walk, which waits for its row and serves one query. rows:
- * rows scanned in an evaluation's time. beside: the rest of a scan in evaluations, less the rest of a walk. That rest
- * is choosing partitions, and re-ranking what each of many thinnings leaves. With VNNI in 512 bits, 10 to 19 rows are
- * scanned in an evaluation's time, fewer if rows are long; the rest takes 3 us and more. On AVX2 it's 10 to 13 rows,
- * and 8 to 18 us. */
+/* The price of a batch's scan. An evaluation of a walk is the unit; it waits for its row and serves one query. rows:
+ * rows scanned in the time of an evaluation. beside: the other costs of a scan less those of a walk, in evaluations. A
+ * scan's other costs are choosing partitions, and re-ranking the candidates that each of many thinnings leaves. With
+ * VNNI in 512 bits, 10 to 19 rows are scanned in the time of an evaluation, fewer if rows are long; the other costs are
+ * 3 us and more. On AVX2 it's 10 to 13 rows, and 8 to 18 us. */
 typedef struct price {
     double rows, beside;
 } price;
@@ -30,8 +30,8 @@ static price price_of(sl_isa isa) {
     }
 }
 
-/* Rows scanned for one query in an evaluation's time; such a scan reads its rows from memory alone. Measured: 3.6 to
- * 4.7 on every tier, and 6 with a million vectors. */
+/* Rows scanned for a single query in the time of an evaluation. Such a scan reads all its rows from memory. Measured:
+ * 3.6 to 4.7 on every tier, and 6 with a million vectors. */
 #define ROWS_AN_EVALUATION_ONE 4.0
 
 typedef struct probe_tuning {
@@ -40,14 +40,14 @@ typedef struct probe_tuning {
     sl_search_params params;
 } probe_tuning;
 
-/* The scan has its own progress, which only asks the tuning's whether to go on. */
+/* The scan has its own progress, through which the tuning's callback may cancel it. */
 static int ask_whether_to_go_on(void *ctx, uint64_t done, uint64_t total) {
     (void)done, (void)total;
     sl_progress_step(ctx, 0);
     return sl_progress_cancelled(ctx);
 }
 
-/* Measures recall, its error, and the rows scanned, with so many probes a query. */
+/* Measures recall, its error, and the rows scanned, with this many probes per query. */
 static sl_status measure_probes(probe_tuning *tuning, size_t probes, sl_tune_point *out) {
     sl_tune_task *task = &tuning->tune->task;
     sl_query_batch *batch = &tuning->batch;
@@ -71,8 +71,9 @@ static sl_status measure_probes(probe_tuning *tuning, size_t probes, sl_tune_poi
     return SL_OK;
 }
 
-/* Finds the fewest probes, at least `from`, that reach the record's target, by doubling and halving. out->at is 0 if
- * none do, or none within `most` evaluations; out->evaluations exceeds `most` in the second case. */
+/* Finds the fewest probes, at least `from`, that reach the record's target, by doubling and halving. If no number of
+ * probes reaches it, or none within `most` evaluations, out->at is 0. In the second case out->evaluations exceeds
+ * `most`. */
 static sl_status find_fewest(probe_tuning *tuning, const sl_tuned_record *record, size_t from, double most,
                              sl_tune_point *out) {
     size_t all = tuning->batch.graph->partitions.count, low = from - 1, high = from;
@@ -81,7 +82,7 @@ static sl_status find_fewest(probe_tuning *tuning, const sl_tuned_record *record
         SL_TRY(measure_probes(tuning, high, out));
         if (out->recall >= sl_tune_target_with_margin(record->target, out)) break;
         out->at = 0;
-        /* If evaluations did not rise, the scanned groups hold no more partitions. */
+        /* If evaluations did not rise, the groups have no further partitions to scan. */
         if (high == all || out->evaluations > most || out->evaluations == before) return SL_OK;
         before = out->evaluations;
     }
@@ -100,15 +101,15 @@ static sl_status find_fewest(probe_tuning *tuning, const sl_tuned_record *record
     return SL_OK;
 }
 
-/* The most rows that a scan may cost: of a batch, and of single queries. */
+/* The most rows that a scan may cost: per query of a batch, and for a single query. */
 typedef struct budget {
     double batch, one;
 } budget;
 
-/* Chooses among all partitions, then among those of fewer and fewer groups, while that gets cheaper or is still too
- * costly. A scan serves a batch if it pays off for the batch or for single queries. A batch counts a quarter less of
- * the centroids that every query scores; numbers of groups are compared that way too. *kept becomes the measurement
- * with the record's probes; its `at` is 0 if the record gets none. */
+/* Chooses among all partitions, then among those of fewer and fewer groups. Goes on while that gets cheaper, or while
+ * the cost is too high. A scan is recorded if it pays off for batches or for single queries. In a batch, the centroids
+ * that every query scores cost a quarter less; numbers of groups are compared by that cost too. *kept becomes the
+ * measurement with the record's probes; its `at` is 0 if the record gets none. */
 static sl_status choose_among_groups(probe_tuning *tuning, sl_tuned_record *record, budget budget, size_t *from,
                                      sl_tune_point *kept) {
     const sl_graph *graph = tuning->batch.graph;
@@ -138,7 +139,7 @@ static sl_status choose_among_groups(probe_tuning *tuning, sl_tuned_record *reco
 /* Chooses scans for a target that walks reach, if scans are cheaper. */
 static sl_status choose_where_cheaper(probe_tuning *tuning, sl_tuned_record *record, size_t *from) {
     const sl_graph *graph = tuning->batch.graph;
-    /* A walk reads its start nodes as a scan for one query does. */
+    /* A walk's evaluations of start nodes cost less, because it reads them as a scan for one query reads rows. */
     double walked = record->evaluations - (double)sl_start_nodes_evaluations(graph) * (1 - 1 / ROWS_AN_EVALUATION_ONE);
     const price price = price_of(graph->kernels->isa);
     const budget budget = {(walked - price.beside) * price.rows, walked * ROWS_AN_EVALUATION_ONE};
@@ -146,9 +147,9 @@ static sl_status choose_where_cheaper(probe_tuning *tuning, sl_tuned_record *rec
     return choose_among_groups(tuning, record, budget, from, &kept);
 }
 
-/* Chooses scans for a target that walks don't reach: scans depend on no links. They may cost what the deepest walk did,
- * and re-rank so many that they lose no more than a sixteenth of what may be missing. The record becomes one of scans.
- */
+/* Chooses scans for a target that walks miss. Scans depend on no links. They may cost as much as the deepest walk. They
+ * re-rank so many candidates that recall falls by at most a sixteenth of what the target allows to miss. The record
+ * then describes scans. */
 static sl_status choose_where_walks_fail(probe_tuning *tuning, sl_tuned_record *record, size_t *from) {
     const sl_tune *tune = tuning->tune;
     const size_t depths = tune->task.depth_count, last = tune->curves[0].count - 1;
@@ -170,14 +171,14 @@ static sl_status choose_where_walks_fail(probe_tuning *tuning, sl_tuned_record *
     return SL_OK;
 }
 
-/* Higher targets take more partitions. Scans may serve a higher target although walks serve a lower one: the rest of a
- * scan's cost counts less there. */
+/* Higher targets need more partitions, so each search starts from the last number. Scans may be cheaper at a higher
+ * target although walks are cheaper at a lower one: a scan's other costs weigh less there. */
 static sl_status choose_for_all_targets(probe_tuning *tuning) {
     sl_tune *tune = tuning->tune;
     size_t from = 1;
     for (size_t t = 0; t < tune->count; t++) {
         sl_tuned_record *record = &tune->records[t];
-        /* Scans score the same codes, and re-rank by the same data. */
+        /* If codes limit recall, scans don't help: they score the same codes and re-rank by the same data. */
         if (record->limit == SL_LIMIT_CODES) continue;
         SL_TRY(
             (record->limit == SL_LIMIT_NONE ? choose_where_cheaper : choose_where_walks_fail)(tuning, record, &from));

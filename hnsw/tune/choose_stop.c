@@ -6,26 +6,26 @@
 #include <math.h>
 #include <string.h>
 
-/* A walk with a stop has an ef this many times as large: hard queries should go further than before. This ef bounds the
- * cost of the hardest. */
+/* A walk with a stop has an ef this many times as large, so that hard queries go further than before. This ef bounds
+ * the cost of the hardest queries. */
 #define CAP 2u
 
-/* With less room than this above ef alone, hard queries gain nothing. */
+/* If the ef with a stop can't be this many times the ef alone, hard queries gain nothing. */
 #define LEAST_CAP 1.25
 
-/* A stop must save this much: its mean saving is paid for in the highest latencies. */
+/* A stop must lower the mean cost at least to this share, because it raises the highest latencies. */
 #define WORTH 0.97
 
-/* Ends the search for a stop if a better one would save less than this part. */
+/* Ends the search for a stop if a better stop would save less than this share. */
 #define CLOSE 0.01
-/* The same limit in log odds of a hit, and about how much these rise with the logarithm of stop. */
+/* The same limit in log odds of a hit; and about how fast these rise with the logarithm of stop. */
 #define CLOSE_ODDS 0.02
 #define SLOPE      3.0
 
 #define FIRST_STOP 0.0625
 #define MOST_STEPS ((size_t)1 << 20)
 
-/* Returns how log odds rise with the logarithm of stop, from the two points at `from`'s end of the curve. */
+/* Returns how fast log odds rise with the logarithm of stop, from the two points at `from`'s end of the curve. */
 static double slope_at(const sl_curve *curve, const sl_tune_point *from) {
     if (curve->count < 2) return SLOPE;
     const sl_tune_point *low = from == curve->points ? from : from - 1, *high = low + 1;
@@ -33,7 +33,7 @@ static double slope_at(const sl_curve *curve, const sl_tune_point *from) {
     return fmin(fmax(rise / log((double)high->at / (double)low->at), 1), 2 * SLOPE);
 }
 
-/* Steps from a point to where the target is expected, and a little further, so that the two enclose it. */
+/* Steps from a point to where the target is expected, and a little further, so that the two points enclose it. */
 static size_t step_towards(const sl_curve *curve, const sl_tune_point *from, double wanted) {
     double gap = sl_curve_log_odds(curve, wanted) - sl_curve_log_odds(curve, from->recall);
     double factor = exp(1.1 * gap / slope_at(curve, from));
@@ -48,14 +48,14 @@ static size_t first_steps(const sl_tune *tune, const sl_curve *curve, double wan
     return step_towards(curve, &last, wanted);
 }
 
-/* Returns the first point measured to reach this recall, or NULL. */
+/* Returns the first point that was measured to reach this recall, or NULL. */
 static const sl_tune_point *first_measured(const sl_curve *curve, double target) {
     for (size_t i = 0; i < curve->count; i++)
         if (curve->points[i].recall >= sl_tune_target_with_margin(target, &curve->points[i])) return &curve->points[i];
     return NULL;
 }
 
-/* Returns where to measure next, or 0 if nothing better is expected.
+/* Returns where to measure next, in units of SL_STOP_STEP, or 0 if no better stop is expected.
  * Parameters: ef_cost: the cost of ef alone. */
 static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double target, double ef_cost) {
     if (curve->count == 0) return first_steps(tune, curve, target);
@@ -72,7 +72,7 @@ static size_t next_steps(const sl_tune *tune, const sl_curve *curve, double targ
     } else {
         int close =
             !sl_tune_expect(curve, target, &expected) || reached->evaluations <= (1 + CLOSE) * expected.evaluations;
-        /* Measures a little further, or the same place would be met from below again and again. */
+        /* Measures a little further. Otherwise the passes could stop just below the target again and again. */
         next = close ? 0 : expected.at + expected.at / 256;
     }
     return next && sl_curve_at(curve, next) ? 0 : next;

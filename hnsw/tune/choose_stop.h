@@ -4,8 +4,8 @@
 
 #include "hnsw/tune/tuning.h"
 
-/* Chooses a stop for target t, if it's cheaper than ef alone and serves hard queries no worse. The record of ef alone
- * and the hits of its pass are set. */
+/* Chooses a stop for target t, if it's cheaper than ef alone and hard queries find no less with it. The caller has set
+ * the record of ef alone and the hits of its pass. */
 sl_status sl_tune_choose_stop(sl_tune *tune, size_t t, size_t depth);
 
 #endif

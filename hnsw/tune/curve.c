@@ -22,7 +22,7 @@ const sl_tune_point *sl_curve_at(const sl_curve *curve, size_t at) {
     return NULL;
 }
 
-/* A pass without a miss says only that misses are rarer than one in all its neighbours. */
+/* A pass without a miss says only that misses are rarer than one in all its neighbours, so the odds stay finite. */
 double sl_curve_log_odds(const sl_curve *curve, double recall) {
     double least = 0.5 / (curve->hits + 1);
     double p = fmin(fmax(recall, least), 1 - least);

@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-/* Queries are sorted into so many levels by their recall. */
+/* Queries are sorted by their recall into this many levels. */
 enum { LEVELS = 1024 };
 
-/* The hard queries: these shares of all queries, those of lowest recall. */
+/* The hard queries are those with the lowest recall: these shares of all queries. */
 static const double tails[] = {0.01, 0.05};
 
 /* Queries `first`, first + step, and so on, with the hits of two settings. */
@@ -22,8 +22,8 @@ static size_t sample_size(const sample *sample) {
     return (sample->nq - sample->first + sample->step - 1) / sample->step;
 }
 
-/* Returns the mean recall of the `share` of queries with the lowest, and its standard error. The error counts that it's
- * uncertain which queries these are. */
+/* Returns the mean recall of the `share` of queries with the lowest recall, and its standard error. The error includes
+ * the uncertainty about which queries these are. */
 static tail lowest_recall(const sample *sample, const uint32_t *hits, double share) {
     size_t counts[LEVELS + 1] = {0};
     for (size_t q = sample->first; q < sample->nq; q += sample->step)
@@ -38,11 +38,11 @@ static tail lowest_recall(const sample *sample, const uint32_t *hits, double sha
         left -= here;
     }
     double mean = sum / n, variance = fmax(0, squares / n - mean * mean) + (border - mean) * (border - mean);
-    /* A few queries that agree by chance are no more certain than one hit. */
+    /* If a few queries agree by chance, the mean is still no more certain than one hit. */
     return (tail){mean, fmax(sqrt(variance / n), 1 / ((double)sample->k * sqrt(n)))};
 }
 
-/* Whether no more queries fell below half of their truth than rose above it, up to chance. */
+/* Whether, up to chance, no more queries fell below half of their true neighbours than rose above it. */
 static int keeps_half(const sample *sample, double errors) {
     size_t fell = 0, rose = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {
@@ -74,7 +74,8 @@ static int keeps_tails(const sample *sample, double errors) {
     return 1;
 }
 
-/* Halves of the queries get twice the tolerance: they must pass six tests, and each may fail by chance. */
+/* Each half of the queries gets twice the tolerance: the halves must pass six tests, and each test may fail by chance.
+ */
 int sl_tune_is_no_worse(const uint32_t *alone, const uint32_t *with, size_t nq, size_t k) {
     for (size_t part = 0; part < 3; part++) {
         const sample sample = {

@@ -45,13 +45,13 @@ size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {
     return low < k && row[low] >> 32 == node ? (size_t)(row[low] & UINT32_MAX) : k;
 }
 
-/* Parameters of one pass. first, last: numbers of the least and the deepest re-ranking. */
+/* Parameters of one pass. first, last: numbers of the shallowest and the deepest re-ranking. */
 typedef struct pass {
     size_t results, first, last, watched;
     sl_search_params search;
 } pass;
 
-/* Returns how many of a query's true neighbours were found. Counts each in `ranks` too, unless that's NULL. */
+/* Returns how many of a query's true neighbours were found. If `ranks` isn't NULL, counts each of them there too. */
 static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl_results *found, uint64_t *ranks) {
     const size_t k = task->k;
     size_t hits = 0;
@@ -59,7 +59,7 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
         size_t rank = sl_tune_true_rank(row, k, sl_tune_id_node(task, found->nodes[place].id));
         if (rank == k) continue;
         hits++;
-        /* The first j results are those of a search for j. So this is a hit of a search for j if both its place and its
+        /* The first j results are those of a search for j. So a search for j has this hit if both its place and its
          * rank are below j. */
         size_t later = place > rank ? place : rank;
         if (ranks && later < k) ranks[later]++;
@@ -67,7 +67,8 @@ static size_t count_hits(const sl_tune_task *task, const uint64_t *row, const sl
     return hits;
 }
 
-/* Searches one query: one walk, re-ranked to each depth in turn. Depths beyond what the walk keeps are one depth. */
+/* Searches one query with one walk, and re-ranks it to each depth in turn. Depths at least as large as ef are one
+ * depth. */
 static sl_status search_query(sl_tune_task *task, const pass *pass, size_t q, sl_pass_sums *sums) {
     size_t thread = sl_thread_number(), deepest = pass->last;
     const uint8_t *query = task->queries + q * task->stride;

@@ -5,12 +5,12 @@
 #include "hnsw/search/searcher.h"
 #include "hnsw/tune/curve.h"
 
-/* Measured depths of re-ranking. The last is everything that a walk finds. */
+/* Depths of re-ranking that a pass measures. The last depth is all that a walk finds. */
 #define SL_TUNE_DEPTHS 13u
 
 /* One thread's sums in a pass. */
 typedef struct sl_pass_sums {
-    uint64_t hits[SL_TUNE_DEPTHS], squares[SL_TUNE_DEPTHS]; /* of a query's hits */
+    uint64_t hits[SL_TUNE_DEPTHS], squares[SL_TUNE_DEPTHS]; /* sums of each query's hits, and of their squares */
     uint64_t evaluations;
 } sl_pass_sums;
 
@@ -22,14 +22,14 @@ typedef struct sl_tune_task {
     size_t nq, stride, k;
     size_t depths[SL_TUNE_DEPTHS]; /* rising */
     size_t depth_count;
-    uint64_t *truth;         /* (nq, k) words: node << 32 | rank, each row rising */
-    uint32_t *first_of;      /* node -> the first node of its id; NULL: each node has its own id */
-    sl_searcher **searchers; /* one a thread */
+    uint64_t *truth;         /* (nq, k) words: node << 32 | rank; each row is rising */
+    uint32_t *first_of;      /* for each node, the first node with its id; NULL: each node has its own id */
+    sl_searcher **searchers; /* one per thread */
     size_t threads, max_ef;
-    /* What the last pass measured, with its watched depth. */
-    uint64_t *ranks;    /* k a thread: hits by the smallest k at which they are hits, less one */
+    /* What the last pass measured at its watched depth. */
+    uint64_t *ranks;    /* k per thread: counts of hits, by the smallest k at which a search has the hit, less one */
     uint32_t *hits;     /* of each query */
-    sl_pass_sums *sums; /* one a thread */
+    sl_pass_sums *sums; /* one per thread */
     size_t passes;
     sl_progress progress;
 } sl_tune_task;
@@ -38,8 +38,8 @@ typedef struct sl_tune_task {
 typedef struct sl_pass_settings {
     size_t ef;
     double stop;
-    size_t watched; /* number of the depth whose hits are kept */
-    int only;       /* measures that depth alone */
+    size_t watched; /* number of the watched depth, whose hits are kept */
+    int only;       /* 1: measures the watched depth alone */
 } sl_pass_settings;
 
 /* Allocates the rest of a task. The caller has set the fields up to depth_count, threads and max_ef, and zeroed the
@@ -47,16 +47,16 @@ typedef struct sl_pass_settings {
 sl_status sl_tune_task_init(sl_tune_task *task);
 void sl_tune_task_free(sl_tune_task *task);
 
-/* Searches every query once. `out` gets a point for each depth, or one point if `only` is set, without `at`.
+/* Searches every query once. `out` gets a point for each depth, or one point if `only` is set. The points' `at` is 0.
  * Errors: those of a search; SL_ECANCELED. */
-sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *asked, sl_tune_point *out);
+sl_status sl_tune_pass(sl_tune_task *task, const sl_pass_settings *settings, sl_tune_point *out);
 /* Returns the smallest k from which the last pass had this recall, up to the task's k. Returns the task's k if its
  * recall was lower even there. */
 size_t sl_tune_least_k(const sl_tune_task *task, double recall);
-/* Measures the share of the true neighbours that walks with this ef keep. */
+/* Measures the share of the true neighbours that are among the candidates of walks with this ef. */
 sl_status sl_tune_coverage(sl_tune_task *task, size_t ef, double *share);
 
-/* Returns the rank of a node among a query's k true neighbours, or k if it's none of them.
+/* Returns the rank of a node among a query's k true neighbours, or k if it isn't among them.
  * Parameters: row: the query's row of the task's truth. */
 size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node);
 /* Computes recall, its error and the mean evaluations from sums over all queries of hits, squared hits and evaluations.

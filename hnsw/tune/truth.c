@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Vectors are decoded in blocks of so many bytes. */
+/* Vectors are decoded in blocks of this many bytes. */
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-/* Writes a row of k nodes in the task's form. Sorts it with the heap that orders results. */
+/* Writes k nodes as the query's row of the truth. The heap that orders results sorts it. */
 static sl_status write_row(sl_tune_task *task, size_t q, sl_top *top) {
     uint64_t *row = task->truth + q * task->k;
     sl_top_sort(top);
@@ -24,7 +24,8 @@ static sl_status write_row(sl_tune_task *task, size_t q, sl_top *top) {
     return SL_OK;
 }
 
-/* Reads the ids of all queries' true neighbours; `nodes`: they are node numbers already. */
+/* Reads the ids of all queries' true neighbours.
+ * Parameters: nodes: 1: they are node numbers already. */
 static sl_status read_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
     const sl_allocator *allocator = &task->index->graph.allocator;
     const size_t k = task->k;
@@ -39,7 +40,7 @@ static sl_status read_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
             uint64_t id = ids[q * k + i];
             uint32_t node = (uint32_t)id;
             if (nodes && id >= task->index->graph.n) {
-                /* A score that a double cannot hold is none. */
+                /* No id was found, because a double can't hold the score */
                 status = sl_fail(SL_EVALUE, "query %zu is too far from the vectors for a score; scale them down", q);
                 goto done;
             }
@@ -66,8 +67,7 @@ static sl_dtype exact_type(const sl_graph *graph) {
     return sl_dtype_is_float(graph->codec.dtype) ? SL_F32 : graph->codec.dtype;
 }
 
-/* Creates an exact scan for the `each` nearest. Copies the queries as floats if they have another floating-point type.
- */
+/* Creates an exact scan for the `each` nearest vectors. Queries of another floating-point type are copied as floats. */
 static sl_status create_scan(const sl_tune_task *task, size_t each, sl_exact **out) {
     const sl_index *index = task->index;
     const size_t dim = index->graph.codec.dim;
@@ -93,7 +93,7 @@ static sl_status create_scan(const sl_tune_task *task, size_t each, sl_exact **o
     return status;
 }
 
-/* Scans all nodes that are not deleted. The scan numbers them anew: nodes[i] is the i-th. */
+/* Scans all nodes that are not deleted. The scan gives them new numbers; nodes[i] is the node with number i. */
 static sl_status scan_all(sl_tune_task *task, sl_exact *exact, uint32_t *nodes, uint64_t units) {
     const sl_index *index = task->index;
     const sl_dtype dtype = exact_type(&index->graph);
@@ -121,8 +121,8 @@ done:
     return status;
 }
 
-/* Moves the first k different nodes of each query's `each` to the front of `ids`. Nodes of one id count once. Returns
- * the fewest that a query has. */
+/* Moves the first k different nodes of each query's `each` to the front of `ids`. Nodes with the same id count once.
+ * Returns the smallest number that a query has. */
 static size_t keep_different(const sl_tune_task *task, const uint32_t *nodes, size_t each, uint64_t *ids) {
     size_t fewest = task->k;
     for (size_t q = 0; q < task->nq; q++) {
@@ -141,8 +141,8 @@ static size_t keep_different(const sl_tune_task *task, const uint32_t *nodes, si
     return fewest;
 }
 
-/* Scans everything for the `each` nearest, and keeps the first k different ones. *fewest becomes the fewest that a
- * query has. If that's less than k, the truth stays empty. */
+/* Scans all nodes for the `each` nearest, and keeps the first k different ones. *fewest becomes the smallest number
+ * that a query has. If that's less than k, the truth stays empty. */
 static sl_status scan_nearest(sl_tune_task *task, size_t each, uint64_t units, size_t *fewest) {
     const sl_allocator *allocator = &task->index->graph.allocator;
     size_t all, nodes_bytes = task->index->graph.n * sizeof(uint32_t);
@@ -165,7 +165,7 @@ done:
     return status;
 }
 
-/* An id's further vectors don't count, so the scan may have to go further than k. */
+/* Further vectors of the same id don't count, so the scan may have to look for more than k. */
 static sl_status find_true_neighbours(sl_tune_task *task, uint64_t units) {
     const size_t n = sl_undeleted_count(&task->index->graph);
     size_t each = task->k, fewest = 0;
@@ -223,7 +223,7 @@ sl_status sl_tune_codes_lose(const sl_index *index, sl_resolution *found, int *l
     return SL_OK;
 }
 
-/* Tells codes that lose the nearest from a wrong truth. */
+/* Fails with the reason for low recall: codes that lose the nearest, or a wrong truth. */
 static sl_status check_codes(const sl_index *index, double best) {
     sl_resolution found;
     int lose;

@@ -12,10 +12,10 @@
 /* The default max_ef. */
 #define USUAL_MAX_EF 16384u
 
-/* Finding the truth counts as this many passes of progress. */
+/* Progress counts the search for the truth as this many passes. */
 #define TRUTH_PASSES 20u
 
-/* The wanted error of a recall estimate; the report says how many queries it takes. */
+/* The error that a recall estimate should have; the report says how many queries that takes. */
 #define TOLERANCE 0.005
 
 void sl_tune_params_init_sized(sl_tune_params *params, size_t struct_size) {
@@ -83,13 +83,13 @@ static sl_status read_queries(sl_tune *tune, const void *queries, sl_dtype dtype
     return SL_OK;
 }
 
-/* Whether searches re-rank by finer data than the walk's own scores. */
+/* Whether searches re-rank by data finer than the walk's scores. */
 static int reranks(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codes == SL_CODES_I4 || graph->codec.codes == SL_CODES_F32 ||
            !sl_dtype_is_float(graph->codec.dtype);
 }
 
-/* Makes a curve for each depth of re-ranking, from the least to everything, and one over stop. */
+/* Makes a curve for each depth of re-ranking, from the shallowest to all candidates, and one over stop. */
 static sl_status make_curves(sl_tune *tune) {
     static const double depths[SL_TUNE_DEPTHS] = {1, 1.3, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 12, 20, (double)SL_MAX_EF};
     sl_tune_task *task = &tune->task;
@@ -104,7 +104,7 @@ static sl_status make_curves(sl_tune *tune) {
         tune->curves[c].hits = (double)task->k * (double)task->nq;
     for (size_t d = 0; d < task->depth_count && task->depth_count > 1; d++)
         task->depths[d] = (size_t)fmin(ceil(depths[d] * (double)task->k), SL_MAX_EF);
-    /* An evaluation and a re-ranked row cost by the memory they read. */
+    /* Evaluations and re-ranked rows cost in proportion to the memory that they read. */
     const sl_array *arrays = index->graph.arrays;
     size_t codes = arrays[SL_ARRAY_CODES].width, coarse = arrays[SL_ARRAY_COARSE].width;
     size_t beside = coarse ? codes : arrays[SL_ARRAY_REST].width, refine = arrays[SL_ARRAY_REFINE].width;
@@ -143,7 +143,7 @@ static void fill_report(const sl_tune *tune, size_t first, sl_tune_report *repor
 static sl_status run_steps(sl_tune *tune, const uint64_t *truth, size_t *first) {
     SL_TRY(make_curves(tune));
     begin_progress(tune);
-    /* Renumbers as a save would: a save would otherwise renumber again once the settings are found. */
+    /* Renumbers as a save does. Otherwise a save would renumber after the settings are found. */
     sl_progress *progress = &tune->task.progress;
     sl_renumber_settle(tune->task.index, 2, tune->task.threads, progress);
     if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
@@ -171,7 +171,7 @@ sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, si
     SL_TRY(read_limits(&tune));
     SL_TRY(read_queries(&tune, queries, dtype, stride));
     SL_TRY(sl_reach_settle(index));
-    /* A search for different ids re-ranks as many as it needs. */
+    /* A search for different ids re-ranks as many candidates as it needs, so only one depth is measured. */
     size_t first, depths = reranks(&index->graph) && !sl_ids_repeat(&index->graph) ? SL_TUNE_DEPTHS : 1;
     tune.task.depth_count = depths;
     sl_status status = run_steps(&tune, truth, &first);

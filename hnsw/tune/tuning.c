@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Recall differs by some standard errors between sets of queries. A target gets half an error on top, but at most this
- * much, so that few queries don't make settings costly. */
+/* Recall differs by some standard errors between sets of queries. A target gets a margin of half an error, but at most
+ * this much, so that settings from few queries don't get costly. */
 #define MOST_MARGIN 0.002
 
 void sl_tune_end_step(sl_tune *tune, uint64_t passes) {
