@@ -9,7 +9,7 @@
 enum { POINTS_AT_ONCE = 64 };
 /* An overfull list is selected among its links and the nearest reverse links, at most this many times the degree. */
 enum { MOST_REVERSE = 4 };
-/* Edges that get their places before any is written. */
+/* Edges of a point that get their places before any of them is written. */
 enum { EDGES_AT_ONCE = 64 };
 
 /* The reverse candidates of each point. */
@@ -222,7 +222,8 @@ static void selecting_free(selecting *c) {
     sl_selection_free(&c->selection);
 }
 
-/* Selects all lists: the first time among neighbours, the second time, with NULL, among links and reverse links. */
+/* Selects all lists: with neighbours among these and the reverse candidates; with NULL, the second time, among links
+ * and reverse links. */
 static sl_status select_all(const sl_layer_lists *lists, const sl_neighbour_lists *neighbours, reverse_lists *t) {
     const sl_points *points = lists->points;
     sl_failure failed;
@@ -247,7 +248,7 @@ static sl_status select_all(const sl_layer_lists *lists, const sl_neighbour_list
     return sl_progress_cancelled(points->progress) ? sl_progress_end(points->progress) : SL_OK;
 }
 
-/* Full lists have the most edges. */
+/* Counts full lists, which have the most edges. */
 size_t sl_layer_lists_bytes(const sl_layer_lists *lists, size_t width) {
     const size_t n = lists->points->n, edges = n * sl_larger(width, lists->degree) * sizeof(sl_neighbour);
     const size_t most = most_candidates(lists, width) + 1;

@@ -6,7 +6,7 @@
 #include "storage/work.h"
 
 /* Begins reading the work file's notes if they are of the same rows and parameters. Otherwise drops them and starts new
- * ones. `width`: of the neighbour lists. Errors: SL_ENOSPC, SL_EIO. */
+ * ones. `width`: of the neighbour lists. Errors: SL_EINVAL if a save has removed the file; SL_ENOSPC, SL_EIO. */
 sl_status sl_leaf_notes_begin(sl_work *work, const sl_points *points, size_t fan_out, size_t width);
 
 /* Reads leaves from the notes. Returns 0 if the notes have no leaves that fit these points. The leaves are then empty,

@@ -103,7 +103,8 @@ static sl_status assign_points(partitioning *p, const uint32_t *which, size_t n,
     return sl_failure_pass(&failed);
 }
 
-/* Sorts the places of `nearest` by centre, into p->starts and p->sorted. Place / fan_out is the point. */
+/* Sorts the places of `nearest` by centre, into p->starts and p->sorted. Place number / fan_out is the number of the
+ * point. */
 static void sort_by_centre(partitioning *p, const uint32_t *nearest, size_t places) {
     p->starts[0] = 0;
     sl_sort_by_centre(nearest, places, p->count, p->starts + 1, p->sorted);

@@ -27,7 +27,7 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
     return 2 * kept < length;
 }
 
-/* Links all nodes as if they had come at once. */
+/* Links all nodes of the index anew, as if they had come at once. */
 static void link_anew(sl_build *build) {
     sl_index *index = build->index;
     size_t upper_bytes = index->graph.upper.rows * index->graph.m * sizeof(uint32_t);
