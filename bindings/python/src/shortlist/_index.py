@@ -115,22 +115,22 @@ class Tuned:
     """Settings that ``Index.tune`` found for one recall and stored.
 
     target: the recall asked for.
-    k: results a query.
+    k: results per query.
     least_k: the settings reach the target for every k from this one on, as measured.
     ef, rerank: as in ``Index.search``.
     stop: how early an easy query ends; 0: by ef alone.
-    limit: None where the target was reached. Otherwise the settings are those of the best recall found, and limit says
+    limit: None if the target was reached. Otherwise the settings are those of the best recall found, and limit says
         the reason. "codes": true neighbours are found, but ranked behind others; a finer refine or finer codes help.
         "graph": deeper searches find no more true neighbours; a larger m or ef_build helps. "ef": max_ef was too small.
     recall: recall measured with the settings on the queries.
     standard_error: standard error of the mean recall.
-    evaluations: distances computed a query.
+    evaluations: distances computed per query.
     n: vectors in the index at the time.
     queries: number of queries tuned with.
-    ef_alone: the ef that reaches the target without stop. Searches with a filter take it, and searches for fewer than
-        k, or where more than a 64th is deleted. It is ef where stop is 0.
-    probes: partitions that a query batch of 256 or more queries a thread scans for each query instead of walking; 0
-        where walks are cheaper.
+    ef_alone: the ef that reaches the target without stop. A search takes it if it has a filter or is for fewer
+        than k, or if more than a 64th is deleted. It equals ef if stop is 0.
+    probes: partitions that a batch of 256 or more queries per thread scans for each query instead of walking; 0
+        if walks are cheaper.
     probes_one: the same for fewer queries in a call.
     groups: groups of partitions that the probes are chosen from; 0: all partitions.
     scan_only: whether scans reach the target and walks do not. Such settings do not serve a search that cannot scan.
@@ -184,7 +184,7 @@ class BuildPlan:
     builder: "insert" or "leaves", the one that links them.
     bytes_index: memory after the add.
     bytes_peak: memory at most at once, of vectors whose codes all differ.
-    bytes_peak_alike: the same, where some vectors have the same codes.
+    bytes_peak_alike: the same, if some vectors have the same codes.
     bytes_file: bytes of the saved file. Partitions without vectors are left out of it.
     """
 
@@ -203,7 +203,7 @@ class RebuildReport:
     n: vectors, before and after.
     deleted: deleted vectors that were left out.
     bytes_before, bytes_after: bytes of the file, without unused room. bytes_after is 0
-        where the new file could not be opened to tell.
+        if the new file could not be opened to tell.
     room: vectors that the new file has room for; 0 for a file that never changes.
     layout: "arrays" or "records".
     linked_from: codes by which vectors were compared for their links: "i8", "i16", "f32" or "i4+8".
@@ -271,8 +271,8 @@ class Index:
     seed: seed of the nodes' levels.
     numa: memory nodes that the index lies on: "interleave" (in turns on all nodes), "bind:N" (on node N) or "local" (on
         the node of the thread that adds). None leaves the choice to the system. With a policy, each node also has a
-        copy of the upper layers, and threads of a search stay on a node. shortlist.Error with status SL_EUNSUPPORTED
-        where the module was built without libnuma, or the system forbids the policy.
+        copy of the upper layers, and threads of a search stay on a node. Raises shortlist.Error with status
+        SL_EUNSUPPORTED if the module was built without libnuma, or the system forbids the policy.
     dtype: with "f32", "f16" or "bf16", vectors may be any array of real numbers. Floating-point types of these three
         are taken as they are; all others are converted to float32. With "i8", "u8" or "i16", vectors are kept exactly,
         scores are exact, and only arrays of that type are taken. numpy's names and types serve too.
@@ -295,7 +295,7 @@ class Index:
     alone. Calls wait for their turn, with the GIL released.
 
     A child process made by os.fork() or by multiprocessing's "fork" may search every index that its parent had. The
-    child works with one thread where its parent used several. The child may change an index in memory; the change stays
+    child works with one thread if its parent used several. The child may change an index in memory; the change stays
     the child's own. The child may not change a file that its parent opened to be changed, in place or with
     exclusive=True. Such a change raises shortlist.Error with status SL_EBUSY, and the message names the fork. Each
     child that writes to a file opens the file itself.
@@ -406,18 +406,18 @@ class Index:
         ids: n whole numbers from 0 to 2**64 - 2, none of them in the index, unless the index was made with multi=True.
             None goes on from the largest id that there has been.
         threads: 0 for all cores.
-        progress: True shows a bar (tqdm where installed). A function is called with (done, total) and cancels by
+        progress: True shows a bar (tqdm if installed). A function is called with (done, total) and cancels by
             returning True.
         tags, keys: n whole numbers from 0 to 2**64 - 1 each, for an index that has them. None gives zeros.
         builder: how vectors get their links. "insert": each searches the graph for its neighbours. "leaves":
             overlapping sets of near vectors compare all their pairs. It serves for 4,096 vectors or more, which are
-            then joined with those that are there. "auto": "leaves" where it serves, for no fewer vectors than there
+            then joined with those that are there. "auto": "leaves" if it serves, for no fewer vectors than there
             are, with m of 16 to 24 and ef_construction of 200 or more.
 
-        All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. ValueError where a vector has NaN or
-        infinity, or is zero under cosine, and where an id is taken.
+        All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. Raises ValueError if a vector has
+        NaN or infinity, or is zero under cosine, or if an id is taken.
 
-        Warns once the index has 1,000 vectors or more, and again when it has doubled, where its codes do not tell near
+        Warns once the index has 1,000 vectors or more, and again when it has doubled, if its codes do not tell near
         vectors apart under l2: vectors that lie far from the origin and close to one another.
         """
         self._refuse_where_read_only("add")
@@ -462,8 +462,8 @@ class Index:
         counts deleted vectors. Searches take longer the more vectors are deleted. Searches find k vectors as long as k
         are left.
 
-        All or nothing: KeyError where an id is not in the index, was deleted before, or comes twice. The error names
-        the id.
+        All or nothing. Raises KeyError if an id is not in the index, was deleted before, or comes twice. The error
+        names the id.
         """
         self._refuse_where_read_only("delete")
         labels = one_or_many(ids)
@@ -472,11 +472,11 @@ class Index:
     def set_tags(self, ids: npt.ArrayLike, tags: npt.ArrayLike) -> None:
         """Replaces the tag words of all vectors of these ids: one, or (n,) of them.
 
-        tags: as many whole numbers from 0 to 2**64 - 1. The last one counts of an id that comes twice.
+        tags: as many whole numbers from 0 to 2**64 - 1. If an id comes twice, its last one counts.
 
-        All or nothing: KeyError where an id is not in the index. ValueError where the index was made without tags. In a
-        file that is written in place, ``sync`` makes the tags durable. A Filter has the tags of when it was made or
-        refreshed.
+        All or nothing. Raises KeyError if an id is not in the index. Raises ValueError if the index was made without
+        tags. In a file that is written in place, ``sync`` makes the tags durable. A Filter has the tags of when it was
+        made or refreshed.
         """
         self._set_words("tags", ids, tags)
 
@@ -485,9 +485,9 @@ class Index:
         self._set_words("keys", ids, keys)
 
     def get_tags(self, ids: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-        """The tag words of ids: (n,) of uint64 for n of them, () for one. An id with several vectors gives that of any one.
+        """The tag words of ids: (n,) of uint64 for n of them, () for one. An id with several vectors gives any one's.
 
-        KeyError where an id is not in the index. ValueError where the index was made without tags.
+        Raises KeyError if an id is not in the index. Raises ValueError if the index was made without tags.
         """
         return self._get_words("tags", ids)
 
@@ -534,28 +534,28 @@ class Index:
         """The k nearest of each query, best first: ids (uint64) and scores (float32).
 
         q: (nq, dim), giving (nq, k) arrays; or one query (dim,), giving (k,) arrays.
-        ef: candidates kept while searching. A larger ef finds better and takes longer. ef is raised to k where smaller.
+        ef: candidates kept while searching. A larger ef finds better and takes longer. ef is at least k.
         threads: threads over the queries; 0 for all cores.
         rerank: number of the ef candidates that the finer copy re-ranks; 0: the library chooses.
         filter: a Filter of this index, a boolean array over ids, the ids that may be found (of any whole type), or a
             function of an id. Ids beyond a boolean array's end may not be found. All but a Filter are looked up in each
             call, and a function is asked about each id: make a Filter of what serves several calls. A list of Filters
-            has one a query, or None where a query has no filter.
+            has one per query, or None if a query has no filter.
         recall: the share of the true k nearest to find. Settings that ``tune`` stored for this recall replace ef,
-            rerank, stop, probes and groups. KeyError where ``tune`` stored none.
+            rerank, stop, probes and groups. Raises KeyError if ``tune`` stored none.
         stop: above 0, a search also ends when the next candidate is more than 1 + stop times as far as the k-th best so
-            far. The 16th best counts where k is more. Under "ip", the candidate's score must be
+            far. If k is above 16, the 16th best counts. Under "ip", the candidate's score must be
             lower than that best score by more than stop times the best score's magnitude. Easy queries then take less
             time at the same ef. Useful values are some 0.05 to 0.5. 0: the search ends by ef alone.
         probes: above 0, each query scans this many of the index's partitions, the nearest ones, instead of walking.
             Under "ip", the longest vectors of further partitions are scanned too. Scans are faster from some hundred
-            queries in a call on, and for one query where walks go far. Fewer than k are found where fewer are scanned.
+            queries in a call on, and for one query if walks go far. Fewer than k are found if fewer are scanned.
             Not with a filter.
         groups: above 0, the partitions are chosen from this many groups, the nearest ones, of some 16 partitions each.
             0: partitions are chosen from all. Groups are faster from a million vectors on.
         group_size: above 0, at most this many results have one key, in an index with keys. 1 gives the best vector of
             each of k keys. The search goes on until k results are found or all were compared. stop, probes and groups
-            do not count. ValueError where the index has no keys.
+            do not count. Raises ValueError if the index has no keys.
         threshold: a score. Results of a worse score are left out.
         max_visits: above 0, a query ends after so many evaluations, some hundred more at most, with what it has found by
             then. probes does not count then.
@@ -642,10 +642,10 @@ class Index:
         """The k nearest of each of these stored vectors, without the vector itself: ids (uint64) and scores (float32).
 
         ids: n ids, giving (n, k) arrays; or one id, giving (k,) arrays.
-        filter: as in ``search``. A list of Filters has one an id. A filter may refuse the vector itself or not.
+        filter: as in ``search``. A list of Filters has one per id. A filter may refuse the vector itself or not.
 
-        k is below 65,536. The other arguments are those of ``search``. KeyError where an id is not in the index.
-        shortlist.Error with status SL_EUNSUPPORTED where the index was made with multi=True.
+        k is below 65,536. The other arguments are those of ``search``. Raises KeyError if an id is not in the index.
+        Raises shortlist.Error with status SL_EUNSUPPORTED if the index was made with multi=True.
         """
         labels = one_or_many(ids)
         wanted = count("k", k)
@@ -720,8 +720,8 @@ class Index:
         max_ef: the deepest search to try; 0 for 16384.
 
         A target out of reach is no error; its setting's ``limit`` says the reason. An index opened with place="map" can
-        be tuned, and saved over its own file. KeyError where truth names an id that is not in the index. ValueError
-        where searches find no more of the truth than by chance; row numbers that are ids too can cause that.
+        be tuned, and saved over its own file. Raises KeyError if truth names an id that is not in the index. Raises
+        ValueError if searches find no more of the truth than by chance; row numbers that are ids too can cause that.
         """
         array, dtype, _ = rows("q", q, self._dim, self._dtype)
         wanted = count("k", k)
@@ -760,9 +760,10 @@ class Index:
     def get(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
         """The vectors of ids: (n, dim) for n of them, (dim,) for one.
 
-        The array has the index's own type where that is an integer, else float32. Vectors are exact for integer types,
-        codes "f32" and refine "f32"; otherwise they are the best reconstruction held. KeyError where an id is not in
-        the index. shortlist.Error with status SL_EUNSUPPORTED where an id has several vectors: ``get_all`` gives them.
+        The array has the index's own type if that is an integer, else float32. Vectors are exact for integer types,
+        codes "f32" and refine "f32"; otherwise they are the best reconstruction held. Raises KeyError if an id is not
+        in the index. Raises shortlist.Error with status SL_EUNSUPPORTED if an id has several vectors: ``get_all`` gives
+        them.
         """
         labels = one_or_many(ids)
         out = np.empty((labels.size, self._dim), INTEGER.get(self._dtype, np.float32))
@@ -771,7 +772,7 @@ class Index:
         return out.reshape((*labels.shape, self._dim))
 
     def get_all(self, id: int) -> npt.NDArray[Any]:
-        """All vectors of one id: (n, dim), in no order, as ``get`` gives them. KeyError where the id is not in the
+        """All vectors of one id: (n, dim), in no order, as ``get`` gives them. Raises KeyError if the id is not in the
         index.
         """
         label = one_or_many(id)
@@ -796,7 +797,7 @@ class Index:
             room = found
 
     def __contains__(self, id: object) -> bool:
-        """Whether a vector has the id and is not deleted. TypeError where id is no whole number."""
+        """Whether a vector has the id and is not deleted. Raises TypeError if id is no whole number."""
         number = operator.index(id)  # type: ignore[arg-type]
         return 0 <= number < NO_ID and self._core.contains(number)
 
@@ -865,7 +866,7 @@ class Index:
         sample: number of vectors to search for, measuring recall@k at ef; 0 skips that.
         scrub: for a mapped file that is written in place, also hold each vector's record to a checksum of its own.
 
-        Raises shortlist.Error where the index is damaged. The error's ``report`` says what was found.
+        Raises shortlist.Error if the index is damaged. The error's ``report`` says what was found.
         """
         with shown(progress, "checking", "vectors") as tell:
             found = self._core.check(
@@ -934,17 +935,18 @@ def open(
         is then read ahead and its pages are moved, except pages that other processes have mapped too.
     tier: whether parts of a mapped file are also copied into memory, in the background, while searches read the file.
         The parts are those that every step of a search reads: the upper layers and the 4-bit rows of codes "i4". "auto"
-        copies where the file lies in persistent memory, "none" never, "dram" always. shortlist.Error with status
+        copies if the file lies in persistent memory, "none" never, "dram" always. Raises shortlist.Error with status
         SL_EUNSUPPORTED for "dram" and a file saved with room.
     threads: threads that copy a file into memory (place "dram"); 0 for all cores.
     exclusive: True claims the file for a change that is saved over it: open, add or tune, save, close. The claim lasts
         until the index is closed and no recommender uses it. Nobody else changes or replaces the file meanwhile; others
-        may open it to read. A save over the file keeps the claim. ValueError together with place "map" or "pmem" and
-        read_only=False: a file changed in place is claimed anyway.
-    wait: seconds to wait where another process writes or has claimed the file; 0 fails at once. Ctrl-C ends the wait.
+        may open it to read. A save over the file keeps the claim. Raises ValueError together with place "map" or "pmem"
+        and read_only=False: a file changed in place is claimed anyway.
+    wait: seconds to wait if another process writes or has claimed the file; 0 fails at once. Ctrl-C ends the wait.
 
-    FileNotFoundError or another OSError where the file cannot be read. shortlist.Error where the file is not a sound
-    index. shortlist.Error with status SL_EBUSY where another process still writes or claims the file after the wait.
+    Raises FileNotFoundError or another OSError if the file cannot be read. Raises shortlist.Error if the file is not a
+    sound index. Raises shortlist.Error with status SL_EBUSY if another process still writes or claims the file after
+    the wait.
     """
     where = choice("place", place, _core.PLACES)
     writable = place != "dram" and read_only is False
@@ -986,7 +988,8 @@ def merge(
     m, ef_build: of the new index; 0 takes those of the first.
     builder, threads, progress: as of ``Index.add``.
 
-    ValueError where the indexes differ, none is given or an id clashes. On an exception, a cancel or Ctrl-C no index is made.
+    Raises ValueError if the indexes differ, none is given or an id clashes. On an exception, a cancel or Ctrl-C no
+    index is made.
     """
     cores = []
     for index in indexes:
@@ -1025,15 +1028,15 @@ def rebuild(
     ``open`` the file again to see the new one. Vectors, ids, tags and keys are those of ``merge`` of the one index.
     Layout and room stay, and so does the next id. Settings that ``tune`` stored are not taken over.
 
-    output: a file to write, where path is to stay as it is.
+    output: a file to write, if path is to stay as it is.
     m, ef_build: of the new index; 0 takes those of the old one.
     room: vectors that the file has room for, at least the old file's room; 0 takes that room.
     builder, threads, progress: as of ``Index.add``.
     wait: seconds to wait for another that changes the file. Close an index of this process that writes the file, or that
         was opened with exclusive=True.
 
-    shortlist.Error with status SL_EBUSY where another still changes the file after the wait. FileNotFoundError where
-    there is no such file. On an exception, a cancel or Ctrl-C the file is as it was.
+    Raises shortlist.Error with status SL_EBUSY if another still changes the file after the wait. Raises
+    FileNotFoundError if there is no such file. On an exception, a cancel or Ctrl-C the file is as it was.
     """
     with shown(progress, "rebuilding", "steps") as tell:
         try:
@@ -1060,7 +1063,7 @@ def snapshot(path: StrPath, copy: StrPath, progress: Progress = False) -> None:
     content.
 
     This process or another may write the file in place meanwhile. The copy has all that was synced before the call, and
-    stands on its own. FileNotFoundError where there is no such file.
+    stands on its own. Raises FileNotFoundError if there is no such file.
     """
     with shown(progress, "copying", "B") as tell:
         try:

@@ -175,7 +175,7 @@ class RankerInfo:
     wide_size: weights of the wide part; each is one number for each output.
     parameters: all weights.
     bytes: bytes in memory.
-    uses_onednn: False where plain C predicts.
+    uses_onednn: False if plain C predicts.
     embeddings: embedding tables.
     multiply_adds: of the dense layers, a row.
     dense_zeros: weights of the dense layers that are 0.
@@ -208,8 +208,8 @@ class Feature:
     at: first column of the dense matrix, column of the id matrix, or number of the bag.
     width: columns of a dense feature.
     size: number of ids of another feature; ids are below it.
-    wide_at: first of the feature's weights in the wide part; None where the feature is not in the wide part.
-    deep_at: first of the feature's inputs to the deep part; None where the feature is not in the deep part.
+    wide_at: first of the feature's weights in the wide part; None if the feature is not in the wide part.
+    deep_at: first of the feature's inputs to the deep part; None if the feature is not in the deep part.
     deep_width: number of the feature's inputs to the deep part.
     tensor: name of the feature's embedding.
     combine: how a bag's embeddings are combined.
@@ -249,7 +249,7 @@ class Embedding:
 class Layer:
     """A dense layer.
 
-    scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 where the precision is not "int8".
+    scale, zero: an input x has the code zero + x / scale, from 0 to 255; 0 if the precision is not "int8".
     low, high: what codes 0 and 255 stand for.
     weight_scales: one an output; None in "f32" and "bf16".
     bytes: bytes in a file.
@@ -284,7 +284,7 @@ class GivenLayer(NamedTuple):
 class Trial:
     """One choice of precisions, as it was judged.
 
-    precisions, calibrations: one a layer; the calibration is None where the layer is not "int8".
+    precisions, calibrations: one per layer; the calibration is None if the layer is not "int8".
     value, drop: the metric, and how much worse than float32 it is.
     cost: modelled time of the dense layers over that of float32.
     within: whether the drop is within the bound.
@@ -313,7 +313,7 @@ class QuantizeReport:
     within: whether the model is within the bound.
     proved: whether every choice of a lower cost was judged, and none is within the bound.
     tables: type of the embedding tables.
-    blame, blame_drop: where no choice is within the bound, the layer whose codes alone cost most, and what they cost.
+    blame, blame_drop: if no choice is within the bound, the layer whose codes alone cost most, and what they cost.
     """
 
     rows: int
@@ -543,7 +543,7 @@ class Ranker:
 
     Columns are numbers, truth values, texts, lists of texts (or of whole numbers) for multi-valued features, and (n,
     dim) floats for vectors. None, NaN, an empty text, and masked values are missing values. A mapping of single values
-    is one row. Arrow's and NumPy's columns are not copied where their layout is float32, float64, int32, int64 or
+    is one row. Arrow's and NumPy's columns are not copied if their layout is float32, float64, int32, int64 or
     large_string. Columns the model does not know are ignored.
     """
 
@@ -585,10 +585,10 @@ class Ranker:
         epochs, seed: replace the spec's.
         checkpoint: file that the state is written to after every epoch.
         checkpoint_steps: also write the checkpoint after every so many mini-batches; 0: not.
-        resume: training goes on from the checkpoint where it exists, to the same numbers.
+        resume: training goes on from the checkpoint if it exists, to the same numbers.
         precision: numbers that the deep part's products multiply; weights, sums and the model stay f32. "auto" takes
-            bf16 where the machine has its instructions, else f32. bf16 and fp16 are emulated where it lacks theirs, no
-            faster than f32. None: f32, or the checkpoint's. The report tells what was taken.
+            bf16 if the machine has its instructions, else f32. If it lacks them, bf16 and fp16 are emulated, no faster
+            than f32. None: f32, or the checkpoint's. The report tells what was taken.
         loss_scale: for fp16, a scale from 1 to 2**24 that never changes. None adapts it: 65536 at first, halved when
             gradients overflow (the step is skipped), doubled after 2,000 good steps.
         init: model to begin with: its weights and its fitted features. The spec has the same label, features and
@@ -606,9 +606,9 @@ class Ranker:
         progress: True shows a bar. A function is called with (done, total) rows and cancels by returning True.
         on_epoch: function called with every Epoch. An exception from the function ends the training.
 
-        KeyError for an unknown column. ValueError for a spec or a value that cannot be taken, naming key, or row and
-        column. ValueError too for one row or one class, from which nothing is learned. shortlist.Error for a damaged
-        checkpoint, one of another training, or a build without oneDNN.
+        Raises KeyError for an unknown column. Raises ValueError for a spec or a value that cannot be taken, naming key,
+        or row and column. ValueError too for one row or one class, from which nothing is learned. Raises
+        shortlist.Error for a damaged checkpoint, one of another training, or a build without oneDNN.
         """
         text = _text_of(spec, init)
         options = _train_options(
@@ -648,7 +648,7 @@ class Ranker:
 
         Other arguments are those of ``train``. ``pruning`` of the model made has the PruneReport.
 
-        ValueError where nothing is to be cut, or a share cannot be reached.
+        Raises ValueError if nothing is to be cut, or a share cannot be reached.
         """
         if criterion not in ("taylor", "norm"):
             raise ValueError(f"criterion is {criterion!r}; it must be 'taylor' or 'norm'")
@@ -686,8 +686,8 @@ class Ranker:
     def open(cls, path: StrPath) -> Ranker:
         """Reads a saved model.
 
-        FileNotFoundError or another OSError where the file cannot be read. shortlist.Error where the file is no sound
-        model.
+        Raises FileNotFoundError or another OSError if the file cannot be read. Raises shortlist.Error if the file is no
+        sound model.
         """
         with missing_file(path):
             return cls._of(_core.Ranker.open(os.fsencode(path)))
@@ -699,7 +699,7 @@ class Ranker:
         That is the header, sections against their checksums, zeros between sections, and all that ``open`` and resumed
         training need of the file. An open Ranker is a copy in memory and was verified as it was made.
 
-        Raises shortlist.Error where the file is damaged. The error's ``report`` says what was found. Other errors are
+        Raises shortlist.Error if the file is damaged. The error's ``report`` says what was found. Other errors are
         those of ``open``.
         """
         with missing_file(path), shown(progress, "checking", "B") as tell:
@@ -717,7 +717,7 @@ class Ranker:
 
         A probability under logistic and multi-class loss, a value under squared loss. A row's score may differ
         in its last bits with how many rows come with it. threads: 0 for all cores.
-        KeyError where a column that the model needs is not in data.
+        Raises KeyError if a column that the model needs is not in data.
         """
         workers, find = count("threads", threads), _finder(lookup)
         outputs: int = self._info["outputs"]
@@ -779,10 +779,10 @@ class Ranker:
             middle.
         bias_correction: whether biases make up for the mean error of each output.
         tables: embedding tables as they are ("f32"), or in codes of 8 or 4 bits. "auto" judges all three with every choice
-            of the layers, and takes the smallest where costs are equal. Under "qat", "auto" is "f32".
+            of the layers, and takes the smallest if costs are equal. Under "qat", "auto" is "f32".
         rows, seed: how many rows calibration draws, and which. Memory holds the inputs of all layers for these rows.
             "qat" begins its ranges on 4,096 rows instead. The seed is also that of "bayesian" and of the training of
-            "qat", where 0 takes the spec's.
+            "qat", for which 0 takes the spec's.
         keep: names of layers that stay float32, such as "dense.0".
         trials, timeout: most trials, and most seconds. 0 sets no limit, but "bayesian" ends after 100 trials. It takes
             1,000 at most.
@@ -791,9 +791,9 @@ class Ranker:
         progress: a function is called with (done, 0) trials, under "qat" with (done, total) rows. It cancels by
             returning True.
 
-        Where no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
-        ValueError for rows that give no range or no metric, for a model that is quantised already, and for arguments of
-        "qat" with another mode or the reverse. KeyError for an unknown layer or column.
+        If no choice is within the bound, the model of the least drop is returned, and ``report.within`` is False.
+        Raises ValueError for rows that give no range or no metric, for a model that is quantised already, and for
+        arguments of "qat" with another mode or the reverse. Raises KeyError for an unknown layer or column.
         """
         searched = (strategy, calibration, quantile, symmetric, bias_correction, trials, timeout)
         _check_mode(mode, (epochs, rate_scale, soft, ranges), searched)
@@ -833,7 +833,7 @@ class Ranker:
         return 0
 
     def predict_encoded(self, encoded: Encoded) -> Scores:
-        """Scores of rows as ``encode`` gives them. ValueError where an id is out of range."""
+        """Scores of rows as ``encode`` gives them. Raises ValueError if an id is out of range."""
         dense, ids, bag_start, bag_ids = encoded
         n, outputs = len(dense), self._info["outputs"]
         if dense.shape != (n, self._info["dense_width"]) or ids.shape != (n, self._info["id_count"]):
@@ -851,7 +851,7 @@ class Ranker:
 
     @property
     def report(self) -> TrainReport | None:
-        """How the training went; None where this object was not made by ``train``."""
+        """How the training went; None if this object was not made by ``train``."""
         return self._report
 
     @property
@@ -908,7 +908,7 @@ class Ranker:
 
     def with_tensors(self, tensors: Mapping[str, npt.ArrayLike]) -> Ranker:
         """A model of the same features with the given weights, vectors as (n,) or (1, n); those not given are this
-        one's. KeyError where it has no tensor of that name, ValueError for another shape or a number not finite.
+        one's. Raises KeyError if it has no tensor of that name, ValueError for another shape or a number not finite.
         An embedding in codes that is given becomes floats, and so does a layer in INT8 whose weight or bias is given."""
         given = {name: np.atleast_2d(np.ascontiguousarray(array, np.float32)) for name, array in tensors.items()}
         for name, array in given.items():
