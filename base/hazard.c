@@ -13,7 +13,7 @@ void sl_hazards_free(sl_hazards *hazards) {
     if (hazards->current) hazards->free_object(hazards->ctx, hazards->current);
     for (sl_hazard *hazard = hazards->first, *next; hazard; hazard = next) {
         next = hazard->next;
-        sl_mem_free(&hazards->allocator, hazard, sizeof *hazard);
+        SL_FREE(&hazards->allocator, hazard);
     }
     hazards->current = hazards->retired = NULL;
     hazards->first = NULL;

@@ -20,6 +20,9 @@ sl_status sl_mem_alloc_raw(const sl_allocator *allocator, size_t size, void **ou
 void *sl_mem_array(const sl_allocator *allocator, size_t count, size_t element, sl_status *status);
 /* Frees a block; NULL is allowed. `size` is the size it was allocated with. */
 void sl_mem_free(const sl_allocator *allocator, void *block, size_t size);
+/* The same for what a typed pointer points to: one struct, or an array of `count` elements. */
+#define SL_FREE(allocator, block)              sl_mem_free((allocator), (block), sizeof *(block))
+#define SL_FREE_ARRAY(allocator, array, count) sl_mem_free((allocator), (array), (count) * sizeof *(array))
 /* Resizes a block: keeps the first min(old, new) bytes and zeroes the rest. On failure *block is unchanged. */
 sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_size, size_t new_size);
 

@@ -43,7 +43,7 @@ sl_status sl_visited_cover(sl_visited *visited, const sl_allocator *allocator, s
 
 void sl_visited_free(sl_visited *visited, const sl_allocator *allocator) {
     sl_mem_free(allocator, visited->words, words_size(visited));
-    sl_mem_free(allocator, visited->list, list_size(visited) * sizeof(uint32_t));
+    SL_FREE_ARRAY(allocator, visited->list, list_size(visited));
     *visited = (sl_visited){0};
 }
 

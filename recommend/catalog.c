@@ -9,15 +9,15 @@
 
 static void table_free(const sl_allocator *allocator, sl_id_table *table) {
     if (!table) return;
-    sl_mem_free(allocator, table->refs, table->size * sizeof *table->refs);
-    sl_mem_free(allocator, table->entries, table->size * sizeof *table->entries);
-    sl_mem_free(allocator, table, sizeof *table);
+    SL_FREE_ARRAY(allocator, table->refs, table->size);
+    SL_FREE_ARRAY(allocator, table->entries, table->size);
+    SL_FREE(allocator, table);
 }
 
 static void list_free(const sl_allocator *allocator, sl_part_list *list) {
     if (!list) return;
-    sl_mem_free(allocator, list->parts, list->capacity * sizeof *list->parts);
-    sl_mem_free(allocator, list, sizeof *list);
+    SL_FREE_ARRAY(allocator, list->parts, list->capacity);
+    SL_FREE(allocator, list);
 }
 
 /* Makes an empty table. Ids and rows with all bits set mark empty places. */

@@ -16,7 +16,7 @@ void sl_item_body_free(const sl_items *items, sl_item_body *body) {
         sl_items_part_free(&items->allocator, &items->schema, sl_items_part_of(body, p));
     sl_catalog_free(&body->catalog);
     sl_store_close(body->store, &items->allocator);
-    sl_mem_free(&items->allocator, body, sizeof *body);
+    SL_FREE(&items->allocator, body);
 }
 
 /* A sl_guarded_free_fn; `items` is the table. */
@@ -56,8 +56,8 @@ void sl_items_free(sl_items *items) {
     sl_item_schema_free(&items->allocator, &items->schema);
     sl_allocator allocator = items->allocator;
     sl_origin_free(items->origin, &allocator);
-    sl_mem_free(&allocator, items->access, sizeof *items->access);
-    sl_mem_free(&allocator, items, sizeof *items);
+    SL_FREE(&allocator, items->access);
+    SL_FREE(&allocator, items);
 }
 
 sl_status sl_items_begin(const sl_items *items, sl_hazard **hazard, sl_item_body **body) {

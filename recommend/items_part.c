@@ -200,11 +200,11 @@ sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema 
 
 void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *schema, sl_items_part *part) {
     if (!part) return;
-    sl_mem_free(allocator, part->ids, part->table.rows * sizeof *part->ids);
+    SL_FREE_ARRAY(allocator, part->ids, part->table.rows);
     sl_mem_free(allocator, part->own_data, part->data_size);
     sl_mem_free(allocator, part->own_text, part->text_size);
-    sl_mem_free(allocator, part->columns, schema->count * sizeof *part->columns);
-    sl_mem_free(allocator, part, sizeof *part);
+    SL_FREE_ARRAY(allocator, part->columns, schema->count);
+    SL_FREE(allocator, part);
 }
 
 sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema,

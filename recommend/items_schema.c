@@ -54,7 +54,7 @@ fail:
 }
 
 void sl_item_schema_free(const sl_allocator *allocator, sl_item_schema *schema) {
-    sl_mem_free(allocator, schema->columns, schema->count * sizeof *schema->columns);
+    SL_FREE_ARRAY(allocator, schema->columns, schema->count);
     sl_mem_free(allocator, schema->names, schema->names_size);
     *schema = (sl_item_schema){0};
 }

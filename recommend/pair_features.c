@@ -38,10 +38,10 @@ void sl_pair_rows_free(sl_pair_rows *rows) {
     if (!rows->features) return;
     const sl_features *features = rows->features;
     const sl_allocator *allocator = &rows->allocator;
-    sl_mem_free(allocator, rows->dense, rows->max_rows * features->dense_width * sizeof *rows->dense);
-    sl_mem_free(allocator, rows->ids, rows->max_rows * features->id_count * sizeof *rows->ids);
-    sl_mem_free(allocator, rows->bag_start, (rows->max_rows * features->bag_count + 1) * sizeof *rows->bag_start);
-    sl_mem_free(allocator, rows->bag_ids, rows->bag_room * sizeof *rows->bag_ids);
+    SL_FREE_ARRAY(allocator, rows->dense, rows->max_rows * features->dense_width);
+    SL_FREE_ARRAY(allocator, rows->ids, rows->max_rows * features->id_count);
+    SL_FREE_ARRAY(allocator, rows->bag_start, rows->max_rows * features->bag_count + 1);
+    SL_FREE_ARRAY(allocator, rows->bag_ids, rows->bag_room);
     *rows = (sl_pair_rows){0};
 }
 

@@ -135,8 +135,8 @@ static sl_status list_make(const sl_prepare_params *params, int from_index, item
 }
 
 static void list_free(const sl_allocator *allocator, item_list *list) {
-    sl_mem_free(allocator, list->ids, list->room * sizeof *list->ids);
-    sl_mem_free(allocator, list->refs, list->room * sizeof *list->refs);
+    SL_FREE_ARRAY(allocator, list->ids, list->room);
+    SL_FREE_ARRAY(allocator, list->refs, list->room);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ static sl_status prepare_list(sl_prepared *prepared, const item_list *list, prep
     if (status == SL_OK) status = commit_parts(prepared, list, t);
     for (size_t i = 0; i < t->count; i++)
         sl_prepared_part_free(prepared, t->parts[i]);
-    sl_mem_free(&prepared->allocator, t->parts, t->count * sizeof *t->parts);
+    SL_FREE_ARRAY(&prepared->allocator, t->parts, t->count);
     return status;
 }
 
@@ -273,7 +273,7 @@ void sl_prepared_free(sl_prepared *prepared) {
     sl_preparer_free(prepared->updater);
     sl_catalog_free(&prepared->catalog);
     sl_allocator allocator = prepared->allocator;
-    sl_mem_free(&allocator, prepared, sizeof *prepared);
+    SL_FREE(&allocator, prepared);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

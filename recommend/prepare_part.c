@@ -75,14 +75,14 @@ void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part) 
     const sl_allocator *allocator = &prepared->allocator;
     const sl_item_shape *shape = &prepared->shape;
     size_t rows = part->rows;
-    sl_mem_free(allocator, part->items, rows * sizeof *part->items);
-    sl_mem_free(allocator, part->marks, rows * sizeof *part->marks);
+    SL_FREE_ARRAY(allocator, part->items, rows);
+    SL_FREE_ARRAY(allocator, part->marks, rows);
     sl_mem_free(allocator, part->layer, rows * sl_item_layer_bytes(shape));
-    sl_mem_free(allocator, part->dense, rows * shape->dense_width * sizeof *part->dense);
-    sl_mem_free(allocator, part->ids, rows * shape->id_width * sizeof *part->ids);
-    sl_mem_free(allocator, part->bag_start, (rows * shape->bag_width + 1) * sizeof *part->bag_start);
-    sl_mem_free(allocator, part->bag_ids, part->bag_room * sizeof *part->bag_ids);
-    sl_mem_free(allocator, part, sizeof *part);
+    SL_FREE_ARRAY(allocator, part->dense, rows * shape->dense_width);
+    SL_FREE_ARRAY(allocator, part->ids, rows * shape->id_width);
+    SL_FREE_ARRAY(allocator, part->bag_start, rows * shape->bag_width + 1);
+    SL_FREE_ARRAY(allocator, part->bag_ids, part->bag_room);
+    SL_FREE(allocator, part);
 }
 
 size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_part *part) {
@@ -120,9 +120,8 @@ void sl_preparer_free(sl_preparer *preparer) {
     sl_net_run_free(preparer->run);
     sl_side_encoder_free(&preparer->side);
     const sl_prepared *prepared = preparer->prepared;
-    sl_mem_free(&prepared->allocator, preparer->sums,
-                SL_SIDE_ROWS * sums_width(&prepared->shape) * sizeof *preparer->sums);
-    sl_mem_free(&prepared->allocator, preparer, sizeof *preparer);
+    SL_FREE_ARRAY(&prepared->allocator, preparer->sums, SL_SIDE_ROWS * sums_width(&prepared->shape));
+    SL_FREE(&prepared->allocator, preparer);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

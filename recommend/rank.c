@@ -120,12 +120,12 @@ void sl_model_scorer_free(sl_model_scorer *scorer) {
     sl_mem_free(&allocator, scorer->user_sums, width);
     sl_mem_free(&allocator, scorer->item_sums, item_rows_of(scorer) * width);
     sl_mem_free(&allocator, scorer->pair_sums, rows * width);
-    sl_mem_free(&allocator, scorer->item_rows, rows * sizeof *scorer->item_rows);
-    sl_mem_free(&allocator, scorer->item_scales, rows * sizeof *scorer->item_scales);
-    sl_mem_free(&allocator, scorer->deep, rows * sizeof *scorer->deep);
+    SL_FREE_ARRAY(&allocator, scorer->item_rows, rows);
+    SL_FREE_ARRAY(&allocator, scorer->item_scales, rows);
+    SL_FREE_ARRAY(&allocator, scorer->deep, rows);
     sl_net_run_free(scorer->run);
     sl_ranker_free(scorer->ranker);
-    sl_mem_free(&allocator, scorer, sizeof *scorer);
+    SL_FREE(&allocator, scorer);
 }
 
 int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair) {

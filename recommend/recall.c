@@ -24,7 +24,7 @@ sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator 
 void sl_recall_free(sl_recall *recall) {
     sl_mem_free(&recall->allocator, recall->vectors, recall->vector_room);
     sl_mem_free(&recall->allocator, recall->query, recall->dim * sizeof(float));
-    sl_mem_free(&recall->allocator, recall->excluded, recall->room * sizeof *recall->excluded);
+    SL_FREE_ARRAY(&recall->allocator, recall->excluded, recall->room);
     *recall = (sl_recall){0};
 }
 

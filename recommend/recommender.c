@@ -22,7 +22,7 @@ static void pair_free(const void *allocator, sl_guarded *object) {
     sl_prepared_free(pair->prepared);
     sl_ranker_free(pair->ranker);
     sl_items_free(pair->items);
-    sl_mem_free(allocator, pair, sizeof *pair);
+    SL_FREE(allocator, pair);
 }
 
 /* Makes a pair that keeps model and table alive. Nothing is prepared yet. */
@@ -143,7 +143,7 @@ void sl_recommender_free(sl_recommender *recommender) {
     sl_hazards_free(&recommender->pairs);
     sl_allocator allocator = recommender->allocator;
     sl_mem_free(&allocator, recommender->group, recommender->group_size);
-    sl_mem_free(&allocator, recommender, sizeof *recommender);
+    SL_FREE(&allocator, recommender);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -123,14 +123,14 @@ void sl_session_free(sl_session *session) {
     sl_model_scorer_free(session->scorer);
     sl_searcher_free(session->searcher);
     sl_recall_free(&session->recall);
-    sl_mem_free(allocator, session->ids, count * sizeof *session->ids);
-    sl_mem_free(allocator, session->recall_scores, count * sizeof *session->recall_scores);
-    sl_mem_free(allocator, session->scores, count * sizeof *session->scores);
-    sl_mem_free(allocator, session->rows, count * sizeof *session->rows);
-    sl_mem_free(allocator, session->top, count * sizeof *session->top);
+    SL_FREE_ARRAY(allocator, session->ids, count);
+    SL_FREE_ARRAY(allocator, session->recall_scores, count);
+    SL_FREE_ARRAY(allocator, session->scores, count);
+    SL_FREE_ARRAY(allocator, session->rows, count);
+    SL_FREE_ARRAY(allocator, session->top, count);
     sl_mem_free(allocator, session->groups, group_bytes(session));
     sl_hazard_give_back(session->hazard);
-    sl_mem_free(allocator, session, sizeof *session);
+    SL_FREE(allocator, session);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ sl_status sl_side_encoder_init(sl_side_encoder *side, const sl_features *feature
 void sl_side_encoder_free(sl_side_encoder *side) {
     sl_encoder_free(side->encoder);
     if (side->features) sl_rows_buffer_free(&side->rows);
-    sl_mem_free(&side->allocator, side->columns, side->column_room * sizeof *side->columns);
+    SL_FREE_ARRAY(&side->allocator, side->columns, side->column_room);
     *side = (sl_side_encoder){0};
 }
 

@@ -165,7 +165,7 @@ sl_status sl_spill_open(const sl_allocator *base, size_t limit, const char *path
 void sl_spill_close(sl_spill *spill) {
     if (!spill) return;
     sl_allocator base = spill->base;
-    sl_mem_free(&base, spill, sizeof *spill);
+    SL_FREE(&base, spill);
 }
 
 sl_allocator sl_spill_allocator(sl_spill *spill) {

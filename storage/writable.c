@@ -91,9 +91,9 @@ void sl_writable_close(sl_writable *file) {
     sl_dirty_free(&file->dirty);
     sl_dirty_free(&file->renewed);
     sl_page_updater_free(file->updater);
-    sl_mem_free(&file->allocator, file->updater, sizeof *file->updater);
+    SL_FREE(&file->allocator, file->updater);
     sl_mem_free(&file->allocator, file->allocated, pieces_bytes(file->size));
-    sl_mem_free(&file->allocator, file, sizeof *file);
+    SL_FREE(&file->allocator, file);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -43,10 +43,10 @@ static void learner_free(learner *l) {
     size_t row = l->dim * sizeof(float);
     sl_mem_free(l->allocator, l->sample, l->n * row);
     sl_mem_free(l->allocator, l->turned, l->n * row);
-    sl_mem_free(l->allocator, l->products, l->square * sizeof(float));
+    SL_FREE_ARRAY(l->allocator, l->products, l->square);
     sl_mem_free(l->allocator, l->basis, l->wanted * row);
     sl_mem_free(l->allocator, l->work, l->wanted * row);
-    sl_mem_free(l->allocator, l->mean, l->dim * sizeof(double));
+    SL_FREE_ARRAY(l->allocator, l->mean, l->dim);
 }
 
 /* Sets the sizes of a learner for a sample of up to n vectors. */

@@ -23,10 +23,10 @@ void sl_build_free(sl_build *build) {
     const sl_allocator *allocator = &build->index->graph.allocator;
     for (size_t t = 0; build->inserts && t < build->threads; t++)
         sl_insert_free(&build->inserts[t]);
-    sl_mem_free(allocator, build->inserts, build->threads * sizeof *build->inserts);
-    sl_mem_free(allocator, build->floats, build->threads * build->index->graph.codec.dim * sizeof(float));
-    sl_mem_free(allocator, build->errors, build->threads * sizeof *build->errors);
-    sl_mem_free(allocator, build->locks, sizeof *build->locks);
+    SL_FREE_ARRAY(allocator, build->inserts, build->threads);
+    SL_FREE_ARRAY(allocator, build->floats, build->threads * build->index->graph.codec.dim);
+    SL_FREE_ARRAY(allocator, build->errors, build->threads);
+    SL_FREE(allocator, build->locks);
 }
 
 void sl_build_clear_links(sl_index *index, size_t first, size_t n) {

@@ -103,12 +103,12 @@ sl_status sl_centre_groups_init(sl_centre_groups *groups, const sl_graph *graph,
 
 void sl_centre_groups_free(sl_centre_groups *groups) {
     if (groups->heads) sl_centre_groups_free(groups->heads);
-    sl_mem_free(&groups->allocator, groups->heads, sizeof *groups->heads);
-    sl_mem_free(&groups->allocator, groups->order, groups->centres * sizeof *groups->order);
-    sl_mem_free(&groups->allocator, groups->group_of, groups->centres * sizeof *groups->group_of);
-    sl_mem_free(&groups->allocator, groups->ends, groups->count * sizeof *groups->ends);
-    sl_mem_free(&groups->allocator, groups->head_rows, groups->count * sizeof *groups->head_rows);
-    sl_mem_free(&groups->allocator, groups->tiles, (groups->count + 1) * sizeof *groups->tiles);
+    SL_FREE(&groups->allocator, groups->heads);
+    SL_FREE_ARRAY(&groups->allocator, groups->order, groups->centres);
+    SL_FREE_ARRAY(&groups->allocator, groups->group_of, groups->centres);
+    SL_FREE_ARRAY(&groups->allocator, groups->ends, groups->count);
+    SL_FREE_ARRAY(&groups->allocator, groups->head_rows, groups->count);
+    SL_FREE_ARRAY(&groups->allocator, groups->tiles, groups->count + 1);
     if (groups->columns.block) sl_columns_free(&groups->columns);
 }
 
@@ -193,8 +193,8 @@ sl_status sl_top_centres_init(sl_top_centres *top, const sl_centre_groups *group
 
 void sl_top_centres_free(sl_top_centres *top) {
     if (top->heads) sl_top_centres_free(top->heads);
-    sl_mem_free(&top->allocator, top->heads, sizeof *top->heads);
-    sl_mem_free(&top->allocator, top->tile_queries, top->tiles * sizeof *top->tile_queries);
+    SL_FREE(&top->allocator, top->heads);
+    SL_FREE_ARRAY(&top->allocator, top->tile_queries, top->tiles);
     if (top->best.block) sl_top_columns_free(&top->best);
 }
 

@@ -20,10 +20,10 @@ sl_status sl_detours_init(sl_detours *detours, const sl_graph *graph) {
 void sl_detours_free(sl_detours *detours) {
     if (!detours->graph) return;
     const sl_allocator *allocator = &detours->graph->allocator;
-    sl_mem_free(allocator, detours->near, PLACES * sizeof *detours->near);
-    sl_mem_free(allocator, detours->own, detours->graph->m0 * sizeof *detours->own);
-    sl_mem_free(allocator, detours->dropped, detours->graph->m0 * sizeof *detours->dropped);
-    sl_mem_free(allocator, detours->open, MOST_OPEN * sizeof *detours->open);
+    SL_FREE_ARRAY(allocator, detours->near, PLACES);
+    SL_FREE_ARRAY(allocator, detours->own, detours->graph->m0);
+    SL_FREE_ARRAY(allocator, detours->dropped, detours->graph->m0);
+    SL_FREE_ARRAY(allocator, detours->open, MOST_OPEN);
     detours->graph = NULL;
 }
 

@@ -66,8 +66,8 @@ sl_status sl_duplicates_find(sl_duplicates *duplicates, const sl_points *points)
             hashes[i] = hash_row(points->graph, sl_point_row(points, i));
         find_firsts(duplicates, points, hashes, table, places);
     }
-    sl_mem_free(allocator, hashes, n * sizeof *hashes);
-    sl_mem_free(allocator, table, places * sizeof *table);
+    SL_FREE_ARRAY(allocator, hashes, n);
+    SL_FREE_ARRAY(allocator, table, places);
     if (status == SL_OK && duplicates->distinct == n) sl_duplicates_free(duplicates);
     return status;
 }
@@ -78,9 +78,9 @@ sl_bytes sl_duplicates_bytes(size_t n) {
 }
 
 void sl_duplicates_free(sl_duplicates *duplicates) {
-    sl_mem_free(&duplicates->allocator, duplicates->of, duplicates->n * sizeof *duplicates->of);
-    sl_mem_free(&duplicates->allocator, duplicates->firsts, duplicates->n * sizeof *duplicates->firsts);
-    sl_mem_free(&duplicates->allocator, duplicates->rows, duplicates->n * sizeof *duplicates->rows);
+    SL_FREE_ARRAY(&duplicates->allocator, duplicates->of, duplicates->n);
+    SL_FREE_ARRAY(&duplicates->allocator, duplicates->firsts, duplicates->n);
+    SL_FREE_ARRAY(&duplicates->allocator, duplicates->rows, duplicates->n);
     *duplicates = (sl_duplicates){0};
 }
 
@@ -116,7 +116,7 @@ sl_status sl_duplicates_link(const sl_duplicates *duplicates, size_t degree, con
             write_list(duplicates, own + (size_t)duplicates->of[i] * degree, degree, chains + 2 * i,
                        links + i * degree);
     }
-    sl_mem_free(&duplicates->allocator, last, duplicates->distinct * sizeof *last);
-    sl_mem_free(&duplicates->allocator, chains, 2 * duplicates->n * sizeof *chains);
+    SL_FREE_ARRAY(&duplicates->allocator, last, duplicates->distinct);
+    SL_FREE_ARRAY(&duplicates->allocator, chains, 2 * duplicates->n);
     return status;
 }

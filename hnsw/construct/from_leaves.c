@@ -78,7 +78,7 @@ static sl_status copy_rows(compared_rows *c, const sl_build *build, sl_codes cod
         memset(row, 0, pitch);
         sl_encode_row(&mine->codec, x, SL_F32, row, x + dim, NULL);
     }
-    sl_mem_free(&graph->allocator, floats, 2 * dim * build->threads * sizeof *floats);
+    SL_FREE_ARRAY(&graph->allocator, floats, 2 * dim * build->threads);
     mine->arrays[SL_ARRAY_CODES] = (sl_array){.at = c->rows, .step = pitch, .width = pitch, .size = pitch};
     return SL_OK;
 }
@@ -154,7 +154,7 @@ static sl_status count_merged(const sl_graph *graph, const sl_duplicates *duplic
     *merged = 0;
     for (size_t i = 0; i < duplicates->distinct; i++)
         if (others[i] >= SL_CLOSE_NEIGHBOURS) *merged += others[i];
-    sl_mem_free(&graph->allocator, others, duplicates->distinct * sizeof *others);
+    SL_FREE_ARRAY(&graph->allocator, others, duplicates->distinct);
     return SL_OK;
 }
 
@@ -179,7 +179,7 @@ static sl_status link_points(sl_build *build, compared_rows *c, const sl_points 
     uint32_t *own = sl_mem_array(allocator, duplicates.distinct * degree, sizeof *own, &status);
     if (status == SL_OK) status = link_distinct(build, c, &distinct, degree, own, counts ? &close : NULL);
     if (status == SL_OK) status = sl_duplicates_link(&duplicates, degree, own, links);
-    sl_mem_free(allocator, own, duplicates.distinct * degree * sizeof *own);
+    SL_FREE_ARRAY(allocator, own, duplicates.distinct * degree);
     sl_duplicates_free(&duplicates);
     return status;
 }
@@ -226,8 +226,8 @@ static sl_status link_all_upper(sl_build *build, compared_rows *c) {
     }
     for (uint32_t level = 1; level <= levels && status == SL_OK; level++)
         status = link_upper(build, c, level, nodes, nodes + count, links);
-    sl_mem_free(&graph->allocator, nodes, 2 * count * sizeof *nodes);
-    sl_mem_free(&graph->allocator, links, count * m * sizeof *links);
+    SL_FREE_ARRAY(&graph->allocator, nodes, 2 * count);
+    SL_FREE_ARRAY(&graph->allocator, links, count * m);
     return status;
 }
 
@@ -258,7 +258,7 @@ static sl_status link_sample(sl_build *build, compared_rows *c, uint32_t *nodes,
     for (size_t i = 0; i < count && status == SL_OK; i++)
         for (size_t j = 0; j < degree && links[i * degree + j] != SL_NONE; j++)
             sl_links_append(sl_links(graph, nodes[i]), degree, nodes[links[i * degree + j]]);
-    sl_mem_free(&graph->allocator, links, count * degree * sizeof *links);
+    SL_FREE_ARRAY(&graph->allocator, links, count * degree);
     return status;
 }
 
@@ -277,7 +277,7 @@ static sl_status link_samples(sl_build *build, compared_rows *c) {
             if (count > 1) status = link_sample(build, c, nodes, count);
         }
     }
-    sl_mem_free(&graph->allocator, nodes, build->n * sizeof *nodes);
+    SL_FREE_ARRAY(&graph->allocator, nodes, build->n);
     return status;
 }
 
@@ -360,8 +360,8 @@ static void batch_free(batch *b) {
     const sl_allocator *allocator = &graph->allocator;
     sl_mem_free(allocator, b->links, links_bytes(graph, graph->n));
     sl_mem_free(allocator, b->upper, upper_bytes(graph));
-    sl_mem_free(allocator, b->of, graph->n * sizeof *b->of);
-    sl_mem_free(allocator, b->nodes, graph->n * sizeof *b->nodes);
+    SL_FREE_ARRAY(allocator, b->of, graph->n);
+    SL_FREE_ARRAY(allocator, b->nodes, graph->n);
 }
 
 static sl_status batch_init(batch *b, sl_build *build) {

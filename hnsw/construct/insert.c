@@ -32,7 +32,7 @@ void sl_insert_free(sl_insert *insert) {
     sl_walk_free(&insert->walk);
     sl_selection_free(&insert->selection);
     sl_detours_free(&insert->detours);
-    sl_mem_free(&insert->index->graph.allocator, insert->own, insert->index->graph.m0 * sizeof(uint32_t));
+    SL_FREE_ARRAY(&insert->index->graph.allocator, insert->own, insert->index->graph.m0);
     insert->index = NULL;
 }
 

@@ -48,7 +48,7 @@ sl_status sl_join_choose(const sl_graph *graph, const sl_copied *copied, size_t 
     count_copied(copied, n, copied_nodes);
     if (can_be_joined(copied, copied_nodes, graph) && walk_count(copied_nodes, copied->count) <= n)
         *kind = SL_JOIN_OVER_LARGER;
-    sl_mem_free(&graph->allocator, copied_nodes, copied->count * sizeof *copied_nodes);
+    SL_FREE_ARRAY(&graph->allocator, copied_nodes, copied->count);
     return SL_OK;
 }
 
@@ -56,9 +56,9 @@ void sl_join_free(sl_join *join) {
     const sl_allocator *allocator = &join->points->graph->allocator;
     const sl_copied *copied = join->copied;
     for (size_t g = 0; join->new_of && g < copied->count; g++)
-        sl_mem_free(allocator, join->new_of[g], copied->graphs[g]->n * sizeof *join->new_of[g]);
-    sl_mem_free(allocator, join->new_of, copied->count * sizeof *join->new_of);
-    sl_mem_free(allocator, join->copied_nodes, copied->count * sizeof *join->copied_nodes);
+        SL_FREE_ARRAY(allocator, join->new_of[g], copied->graphs[g]->n);
+    SL_FREE_ARRAY(allocator, join->new_of, copied->count);
+    SL_FREE_ARRAY(allocator, join->copied_nodes, copied->count);
 }
 
 sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *points) {
@@ -134,11 +134,11 @@ static void scratch_free(join_scratch *j) {
         sl_walk_free(&j->walks[g]);
     sl_similarity_free(&j->similarity);
     sl_seen_free(&j->seen);
-    sl_mem_free(allocator, j->walks, count * sizeof *j->walks);
-    sl_mem_free(allocator, j->starts, count * sizeof *j->starts);
-    sl_mem_free(allocator, j->nodes, j->room * sizeof *j->nodes);
-    sl_mem_free(allocator, j->scores, j->room * sizeof *j->scores);
-    sl_mem_free(allocator, j->entries, j->room * sizeof *j->entries);
+    SL_FREE_ARRAY(allocator, j->walks, count);
+    SL_FREE_ARRAY(allocator, j->starts, count);
+    SL_FREE_ARRAY(allocator, j->nodes, j->room);
+    SL_FREE_ARRAY(allocator, j->scores, j->room);
+    SL_FREE_ARRAY(allocator, j->entries, j->room);
 }
 
 static void offer_candidate(join_scratch *j, size_t g, uint32_t node) {
@@ -327,7 +327,7 @@ sl_status sl_join_partitions(const sl_copied *copied, size_t n, sl_graph *graph)
         append_centroids(&copied->graphs[g]->partitions, &out, floats);
         append_partitions(copied, g, n, &row, &out);
     }
-    sl_mem_free(&graph->allocator, floats, 2 * graph->codec.dim * sizeof *floats);
+    SL_FREE_ARRAY(&graph->allocator, floats, 2 * graph->codec.dim);
     out.count = count;
     if (status == SL_OK) out.starts[count] = (uint32_t)row;
     graph->partitions = out;

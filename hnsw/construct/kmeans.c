@@ -22,8 +22,8 @@ _Static_assert(CHUNK % SL_TOP_QUERIES == 0, "a thread takes whole products");
 
 void sl_kmeans_free_centroids(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
-    sl_mem_free(allocator, kmeans->ends, kmeans->count * sizeof *kmeans->ends);
-    sl_mem_free(allocator, kmeans->splits, kmeans->count * sizeof *kmeans->splits);
+    SL_FREE_ARRAY(allocator, kmeans->ends, kmeans->count);
+    SL_FREE_ARRAY(allocator, kmeans->splits, kmeans->count);
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     sl_centre_groups_free(&kmeans->groups);
 }
@@ -43,12 +43,12 @@ void sl_kmeans_free_learners(sl_kmeans *kmeans) {
     const sl_allocator *allocator = &kmeans->graph->allocator;
     size_t dim = kmeans->codec.dim;
     for (size_t t = 0; kmeans->learners && t < kmeans->threads; t++) {
-        sl_mem_free(allocator, kmeans->learners[t].floats, 2 * dim * sizeof(float));
-        sl_mem_free(allocator, kmeans->learners[t].sums, dim * sizeof(double));
+        SL_FREE_ARRAY(allocator, kmeans->learners[t].floats, 2 * dim);
+        SL_FREE_ARRAY(allocator, kmeans->learners[t].sums, dim);
         sl_mem_free(allocator, kmeans->learners[t].buffer, sl_query_size(&kmeans->codec));
         sl_top_centres_free(&kmeans->learners[t].top);
     }
-    sl_mem_free(allocator, kmeans->learners, kmeans->threads * sizeof *kmeans->learners);
+    SL_FREE_ARRAY(allocator, kmeans->learners, kmeans->threads);
 }
 
 sl_status sl_kmeans_alloc_learners(sl_kmeans *kmeans) {
@@ -91,8 +91,8 @@ double sl_kmeans_comparisons(size_t n, size_t count) {
 void sl_kmeans_free_groups(sl_kmeans *groups) {
     if (!groups->graph) return;
     const sl_allocator *allocator = &groups->graph->allocator;
-    sl_mem_free(allocator, groups->nearest, groups->sampled * sizeof *groups->nearest);
-    sl_mem_free(allocator, groups->by_centroid, groups->sampled * sizeof *groups->by_centroid);
+    SL_FREE_ARRAY(allocator, groups->nearest, groups->sampled);
+    SL_FREE_ARRAY(allocator, groups->by_centroid, groups->sampled);
     sl_kmeans_free_centroids(groups);
 }
 

@@ -21,8 +21,8 @@ typedef struct reverse_lists {
 } reverse_lists;
 
 static void reverse_free(reverse_lists *t) {
-    sl_mem_free(&t->allocator, t->starts, (t->n + 1) * sizeof *t->starts);
-    sl_mem_free(&t->allocator, t->entries, t->all * sizeof *t->entries);
+    SL_FREE_ARRAY(&t->allocator, t->starts, t->n + 1);
+    SL_FREE_ARRAY(&t->allocator, t->entries, t->all);
 }
 
 /* The i-th edge of `from`: returns the point it leads to, SL_NONE behind the last. *reverse gets the entry for that

@@ -19,9 +19,9 @@ sl_status sl_leaves_alloc(sl_leaves *leaves, size_t fan_out, size_t targets) {
 }
 
 void sl_leaves_free(sl_leaves *leaves) {
-    sl_mem_free(&leaves->allocator, leaves->starts, leaves->most * sizeof *leaves->starts);
-    sl_mem_free(&leaves->allocator, leaves->points, leaves->room * sizeof *leaves->points);
-    sl_mem_free(&leaves->allocator, leaves->targets, leaves->targets_room * sizeof *leaves->targets);
+    SL_FREE_ARRAY(&leaves->allocator, leaves->starts, leaves->most);
+    SL_FREE_ARRAY(&leaves->allocator, leaves->points, leaves->room);
+    SL_FREE_ARRAY(&leaves->allocator, leaves->targets, leaves->targets_room);
     *leaves = (sl_leaves){0};
 }
 

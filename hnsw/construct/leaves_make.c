@@ -152,7 +152,7 @@ static sl_status begin_centres(partitioning *p) {
         decode_point(p, draw_point(p, 0, c, p->count), floats);
         encode_centre(p, c, floats);
     }
-    sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
+    SL_FREE_ARRAY(&p->leaves->allocator, floats, 2 * dim);
     return status;
 }
 
@@ -176,7 +176,7 @@ static sl_status move_centres(partitioning *p) {
             floats[j] /= (float)size;
         encode_centre(p, c, floats);
     }
-    sl_mem_free(&p->leaves->allocator, floats, 2 * dim * sizeof *floats);
+    SL_FREE_ARRAY(&p->leaves->allocator, floats, 2 * dim);
     return status;
 }
 
@@ -217,7 +217,7 @@ static sl_status divide_again(const partitioning *whole, const uint32_t *which, 
                       .count = size / SL_LEAF_POINTS + 2,
                       .seed = sl_random_at(whole->seed, size)};
     if (status == SL_OK) status = partition_points(&p);
-    sl_mem_free(&whole->leaves->allocator, rows, size * sizeof *rows);
+    SL_FREE_ARRAY(&whole->leaves->allocator, rows, size);
     return status;
 }
 
@@ -316,10 +316,10 @@ static void partitioning_free(partitioning *p) {
     const sl_allocator *allocator = &p->leaves->allocator;
     const size_t n = p->points->n;
     sl_mem_free(allocator, p->centres, sl_codec_rows_size(&p->codec, p->count));
-    sl_mem_free(allocator, p->nearest, n * p->fan_out * sizeof *p->nearest);
-    sl_mem_free(allocator, p->sorted, n * p->fan_out * sizeof *p->sorted);
-    sl_mem_free(allocator, p->sampled, n * sizeof *p->sampled);
-    sl_mem_free(allocator, p->starts, (p->count + 1) * sizeof *p->starts);
+    SL_FREE_ARRAY(allocator, p->nearest, n * p->fan_out);
+    SL_FREE_ARRAY(allocator, p->sorted, n * p->fan_out);
+    SL_FREE_ARRAY(allocator, p->sampled, n);
+    SL_FREE_ARRAY(allocator, p->starts, p->count + 1);
     sl_centre_groups_free(&p->groups);
 }
 

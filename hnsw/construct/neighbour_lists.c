@@ -137,10 +137,10 @@ static sl_status pairing_init(pairing *p, const sl_leaf_pairs *pairs) {
 }
 
 static void pairing_free(pairing *p) {
-    sl_mem_free(&p->lists->allocator, p->rows, SL_MAX_LEAF_POINTS * sizeof *p->rows);
-    sl_mem_free(&p->lists->allocator, p->found, found_room(p->lists->width) * sizeof *p->found);
-    sl_mem_free(&p->lists->allocator, p->entries, 2 * most_found(p->lists->width) * sizeof *p->entries);
-    sl_mem_free(&p->lists->allocator, p->note.words, p->note.room * sizeof *p->note.words);
+    SL_FREE_ARRAY(&p->lists->allocator, p->rows, SL_MAX_LEAF_POINTS);
+    SL_FREE_ARRAY(&p->lists->allocator, p->found, found_room(p->lists->width));
+    SL_FREE_ARRAY(&p->lists->allocator, p->entries, 2 * most_found(p->lists->width));
+    SL_FREE_ARRAY(&p->lists->allocator, p->note.words, p->note.room);
     if (p->columns.block) sl_columns_free(&p->columns);
     if (p->top.block) sl_top_columns_free(&p->top);
 }
@@ -316,14 +316,14 @@ sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *po
         pairs.worst[i] = -INFINITY;
     if (status == SL_OK && points->work) status = merge_notes(&pairs);
     if (status == SL_OK) status = compare_leaves(&pairs);
-    sl_mem_free(allocator, pairs.locks, LOCKS * sizeof *pairs.locks);
-    sl_mem_free(allocator, pairs.worst, n * sizeof *pairs.worst);
-    sl_mem_free(allocator, pairs.noted, (leaves->count / 64 + 1) * sizeof *pairs.noted);
+    SL_FREE_ARRAY(allocator, pairs.locks, LOCKS);
+    SL_FREE_ARRAY(allocator, pairs.worst, n);
+    SL_FREE_ARRAY(allocator, pairs.noted, leaves->count / 64 + 1);
     return status;
 }
 
 void sl_neighbour_lists_free(sl_neighbour_lists *lists) {
-    sl_mem_free(&lists->allocator, lists->entries, lists->n * lists->width * sizeof *lists->entries);
-    sl_mem_free(&lists->allocator, lists->count, lists->n * sizeof *lists->count);
+    SL_FREE_ARRAY(&lists->allocator, lists->entries, lists->n * lists->width);
+    SL_FREE_ARRAY(&lists->allocator, lists->count, lists->n);
     *lists = (sl_neighbour_lists){0};
 }

@@ -183,7 +183,7 @@ static sl_status make_bands(const sl_kmeans *kmeans, uint32_t *order, uint32_t *
             scratch[i] = order[nodes[i].place];
         write_bands(nodes + range.first, range.end - range.first, out->bands + p * SL_PARTITION_BANDS);
     }
-    sl_mem_free(allocator, nodes, n * sizeof *nodes);
+    SL_FREE_ARRAY(allocator, nodes, n);
     if (sl_progress_cancelled(kmeans->progress)) return sl_progress_end(kmeans->progress);
     memcpy(order, scratch, n * sizeof *order);
     return SL_OK;

@@ -31,9 +31,9 @@ sl_status sl_reach_init(sl_reach *reach, const sl_graph *graph, size_t capacity,
 void sl_reach_free(sl_reach *reach) {
     if (!reach->graph) return;
     const sl_allocator *allocator = &reach->graph->allocator;
-    sl_mem_free(allocator, reach->reached, bit_words(reach->capacity) * sizeof(uint64_t));
-    sl_mem_free(allocator, reach->queue, reach->capacity * sizeof(uint32_t));
-    sl_mem_free(allocator, reach->tree, bit_words(reach->capacity * reach->graph->m0) * sizeof(uint64_t));
+    SL_FREE_ARRAY(allocator, reach->reached, bit_words(reach->capacity));
+    SL_FREE_ARRAY(allocator, reach->queue, reach->capacity);
+    SL_FREE_ARRAY(allocator, reach->tree, bit_words(reach->capacity * reach->graph->m0));
     reach->graph = NULL;
 }
 

@@ -46,8 +46,8 @@ static size_t code_bytes(const sl_graph *graph) {
 static void sample_free(sample *s) {
     const sl_allocator *allocator = &s->graph->allocator;
     sl_mem_free(allocator, s->codes, SAMPLE * code_bytes(s->graph));
-    sl_mem_free(allocator, s->nearest, s->threads * sizeof *s->nearest);
-    sl_mem_free(allocator, s->floats, 2 * s->graph->codec.dim * sizeof *s->floats);
+    SL_FREE_ARRAY(allocator, s->nearest, s->threads);
+    SL_FREE_ARRAY(allocator, s->floats, 2 * s->graph->codec.dim);
 }
 
 /* Draws one vector from each of SAMPLE equal stretches. */

@@ -23,8 +23,8 @@ sl_status sl_seen_init(sl_seen *seen, const sl_allocator *allocator, size_t most
 }
 
 void sl_seen_free(sl_seen *seen) {
-    sl_mem_free(&seen->allocator, seen->table, seen->places * sizeof *seen->table);
-    sl_mem_free(&seen->allocator, seen->used, seen->places * sizeof *seen->used);
+    SL_FREE_ARRAY(&seen->allocator, seen->table, seen->places);
+    SL_FREE_ARRAY(&seen->allocator, seen->used, seen->places);
 }
 
 void sl_seen_clear(sl_seen *seen) {

@@ -29,8 +29,8 @@ size_t sl_selection_bytes(const sl_graph *graph, size_t most) {
 void sl_selection_free(sl_selection *selection) {
     const sl_graph *graph = selection->graph;
     if (!graph) return;
-    sl_mem_free(&graph->allocator, selection->candidates, (2 * selection->most + 1) * sizeof(uint32_t));
-    sl_mem_free(&graph->allocator, selection->scores, 2 * selection->most * sizeof(float));
+    SL_FREE_ARRAY(&graph->allocator, selection->candidates, 2 * selection->most + 1);
+    SL_FREE_ARRAY(&graph->allocator, selection->scores, 2 * selection->most);
     sl_similarity_free(&selection->similarity);
     selection->graph = NULL;
 }

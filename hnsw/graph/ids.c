@@ -193,7 +193,7 @@ sl_status sl_id_missing(uint64_t id) {
 }
 
 void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator) {
-    sl_mem_free(allocator, list->nodes, list->room * sizeof *list->nodes);
+    SL_FREE_ARRAY(allocator, list->nodes, list->room);
 }
 
 static sl_status list_add(const sl_index *index, uint32_t node, sl_node_list *list) {

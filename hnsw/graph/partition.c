@@ -8,7 +8,7 @@
 
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions) {
     size_t count = partitions->count;
-    sl_mem_free(allocator, partitions->starts, (count + 1) * sizeof *partitions->starts);
+    SL_FREE_ARRAY(allocator, partitions->starts, count + 1);
     sl_mem_free(allocator, partitions->rows, sl_codec_rows_size(&partitions->codec, count));
     sl_mem_free(allocator, partitions->bands, count * SL_PARTITION_BANDS);
     *partitions = (sl_partitions){0};

@@ -65,7 +65,7 @@ static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *
             sl_index_touch(index, &all[node], sizeof *all);
         }
     sl_index_fence(index);
-    sl_mem_free(&index->graph.allocator, nodes, n * sizeof *nodes);
+    SL_FREE_ARRAY(&index->graph.allocator, nodes, n);
     return SL_OK;
 }
 
@@ -77,7 +77,7 @@ static sl_status get_words(sl_index *index, sl_array_kind kind, const uint64_t *
     SL_TRY(find_nodes(index, ids, n, &nodes));
     for (size_t i = 0; i < n; i++)
         words[i] = __atomic_load_n(&all[nodes[i]], __ATOMIC_RELAXED);
-    sl_mem_free(&index->graph.allocator, nodes, n * sizeof *nodes);
+    SL_FREE_ARRAY(&index->graph.allocator, nodes, n);
     return SL_OK;
 }
 

@@ -111,8 +111,8 @@ uint32_t sl_level_and_slot(const sl_graph *graph, uint32_t node, uint32_t *slot)
 
 void sl_upper_free(sl_graph *graph) {
     sl_upper *upper = &graph->upper;
-    sl_mem_free(&graph->allocator, upper->nodes, upper->nodes_capacity * sizeof(uint32_t));
-    sl_mem_free(&graph->allocator, upper->start, upper->start_capacity * sizeof(uint32_t));
-    sl_mem_free(&graph->allocator, upper->links, upper->rows_capacity * graph->m * sizeof(uint32_t));
+    SL_FREE_ARRAY(&graph->allocator, upper->nodes, upper->nodes_capacity);
+    SL_FREE_ARRAY(&graph->allocator, upper->start, upper->start_capacity);
+    SL_FREE_ARRAY(&graph->allocator, upper->links, upper->rows_capacity * graph->m);
     *upper = (sl_upper){0};
 }

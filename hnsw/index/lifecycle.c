@@ -68,7 +68,7 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
     *out = index;
     return SL_OK;
 fail:
-    sl_mem_free(&allocator, index, sizeof *index);
+    SL_FREE(&allocator, index);
     return status;
 }
 
@@ -140,6 +140,6 @@ void sl_index_free(sl_index *index) {
     sl_spill *spill = index->spill;
     sl_origin_free(index->origin, &allocator);
     sl_work_close(index->work);
-    sl_mem_free(&allocator, index, sizeof *index);
+    SL_FREE(&allocator, index);
     sl_spill_close(spill);
 }

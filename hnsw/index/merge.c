@@ -38,14 +38,14 @@ void sl_merge_params_init_sized(sl_merge_params *params, size_t struct_size) {
 static void merge_free(sl_merge *merge) {
     const sl_allocator *allocator = &merge->allocator;
     const sl_allocator *rows = &merge->rows;
-    if (merge->floats) sl_mem_free(rows, merge->floats, merge->graphs[0]->codec.dim * sizeof *merge->floats);
-    sl_mem_free(rows, merge->of, merge->room * sizeof *merge->of);
-    sl_mem_free(rows, merge->nodes, merge->room * sizeof *merge->nodes);
-    sl_mem_free(rows, merge->ids, merge->room * sizeof *merge->ids);
-    sl_mem_free(rows, merge->tags, merge->room * sizeof *merge->tags);
-    sl_mem_free(rows, merge->keys, merge->room * sizeof *merge->keys);
-    sl_mem_free(allocator, merge->views, merge->count * sizeof *merge->views);
-    sl_mem_free(allocator, merge->graphs, merge->count * sizeof *merge->graphs);
+    if (merge->floats) SL_FREE_ARRAY(rows, merge->floats, merge->graphs[0]->codec.dim);
+    SL_FREE_ARRAY(rows, merge->of, merge->room);
+    SL_FREE_ARRAY(rows, merge->nodes, merge->room);
+    SL_FREE_ARRAY(rows, merge->ids, merge->room);
+    SL_FREE_ARRAY(rows, merge->tags, merge->room);
+    SL_FREE_ARRAY(rows, merge->keys, merge->room);
+    SL_FREE_ARRAY(allocator, merge->views, merge->count);
+    SL_FREE_ARRAY(allocator, merge->graphs, merge->count);
 }
 
 /* The first property by which rows of one index don't fit the other; NULL: none. */

@@ -157,7 +157,7 @@ void sl_dram_copy_free(sl_index *index) {
     index->filler = NULL;
     sl_mem_free(&index->graph.allocator, filler->upper, filler->upper_size);
     sl_mem_free(&index->layer0, filler->rows, filler->rows_size);
-    sl_mem_free(&index->graph.allocator, filler, sizeof *filler);
+    SL_FREE(&index->graph.allocator, filler);
 }
 
 sl_tier_state sl_dram_copy_state(const sl_index *index, uint64_t *bytes) {

@@ -15,14 +15,14 @@ enum { AHEAD = 16 };
 enum { ROOM = SL_SCORE_BLOCK + 64 };
 
 void sl_candidate_stream_end_query(sl_candidate_stream *stream) {
-    sl_mem_free(&stream->allocator, stream->rest, stream->rest_room * sizeof *stream->rest);
+    SL_FREE_ARRAY(&stream->allocator, stream->rest, stream->rest_room);
     stream->rest = NULL;
     stream->rest_count = stream->rest_room = 0;
 }
 
 void sl_candidate_stream_free(sl_candidate_stream *stream) {
     sl_candidate_stream_end_query(stream);
-    sl_mem_free(&stream->allocator, stream->settled, stream->room * sizeof *stream->settled);
+    SL_FREE_ARRAY(&stream->allocator, stream->settled, stream->room);
     stream->settled = NULL;
     stream->count = stream->room = 0;
 }

@@ -47,13 +47,13 @@ void sl_exact_free(sl_exact *exact) {
     size_t nq = exact->nq;
     sl_mem_free(&allocator, exact->queries, nq * query_bytes(exact));
     sl_mem_free(&allocator, exact->codes, nq * sl_query_size(&exact->codec));
-    sl_mem_free(&allocator, exact->query_codes, nq * sizeof *exact->query_codes);
-    sl_mem_free(&allocator, exact->query_norm2, nq * sizeof *exact->query_norm2);
-    sl_mem_free(&allocator, exact->entries, nq * exact->params.k * sizeof *exact->entries);
-    sl_mem_free(&allocator, exact->sizes, nq * sizeof *exact->sizes);
+    SL_FREE_ARRAY(&allocator, exact->query_codes, nq);
+    SL_FREE_ARRAY(&allocator, exact->query_norm2, nq);
+    SL_FREE_ARRAY(&allocator, exact->entries, nq * exact->params.k);
+    SL_FREE_ARRAY(&allocator, exact->sizes, nq);
     sl_mem_free(&allocator, exact->block, sl_codec_rows_size(&exact->codec, exact->block_rows));
-    sl_mem_free(&allocator, exact->floats, exact->threads * exact->params.dim * sizeof(float));
-    sl_mem_free(&allocator, exact, sizeof *exact);
+    SL_FREE_ARRAY(&allocator, exact->floats, exact->threads * exact->params.dim);
+    SL_FREE(&allocator, exact);
 }
 
 static sl_status alloc_arrays(sl_exact *exact) {
@@ -122,7 +122,7 @@ sl_status sl_exact_create(const sl_exact_params *params, const void *queries, si
     sl_codes codes = is_float ? SL_CODES_F32 : mine.dtype == SL_I16 ? SL_CODES_I16 : SL_CODES_I8;
     sl_status status = sl_codec_init(&exact->codec, mine.dim, mine.metric, is_float ? SL_F32 : mine.dtype, codes);
     if (status != SL_OK) {
-        sl_mem_free(&allocator, exact, sizeof *exact);
+        SL_FREE(&allocator, exact);
         return status;
     }
     exact->block_rows = BLOCK_BYTES / exact->codec.rows.pitch + CHUNK;

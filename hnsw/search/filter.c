@@ -45,13 +45,13 @@ static sl_status make_bits(const sl_allocator *allocator, size_t bits, uint64_t 
 }
 
 static void free_bits(const sl_allocator *allocator, uint64_t *bits, size_t count) {
-    sl_mem_free(allocator, bits, words_of(count) * sizeof *bits);
+    SL_FREE_ARRAY(allocator, bits, words_of(count));
 }
 
 static void free_set(const sl_allocator *allocator, sl_filter_set *set) {
     free_bits(allocator, set->bits, set->n);
-    sl_mem_free(allocator, set->by_partition, set->partitions * sizeof *set->by_partition);
-    sl_mem_free(allocator, set->nodes, set->count * sizeof *set->nodes);
+    SL_FREE_ARRAY(allocator, set->by_partition, set->partitions);
+    SL_FREE_ARRAY(allocator, set->nodes, set->count);
     *set = (sl_filter_set){0};
 }
 
@@ -288,7 +288,7 @@ void sl_filter_free(sl_filter *filter) {
     free_words(&allocator, source->allow, source->allow_count);
     free_words(&allocator, source->exclude, source->exclude_count);
     free_set(&allocator, &filter->set);
-    sl_mem_free(&allocator, filter, sizeof *filter);
+    SL_FREE(&allocator, filter);
 }
 
 size_t sl_filter_count(const sl_filter *filter) {

@@ -164,8 +164,8 @@ static sl_status nodes_by_hash(const sl_graph *graph, const sl_allocator *alloca
         join_run(&list, &all, run, table, nodes);
 done:
     sl_mem_free(allocator, table, most * sizeof(uint64_t));
-    sl_mem_free(allocator, list.entries, list.count * sizeof(entry));
-    sl_mem_free(allocator, all.entries, all.count * sizeof(entry));
+    SL_FREE_ARRAY(allocator, list.entries, list.count);
+    SL_FREE_ARRAY(allocator, all.entries, all.count);
     return status;
 }
 

@@ -90,10 +90,10 @@ void sl_iterator_free(sl_iterator *iterator) {
     sl_allocator allocator = iterator->allocator;
     if (iterator->searcher) sl_candidate_stream_end_query(&iterator->searcher->stream);
     sl_searcher_pool_give(iterator->index, iterator->searcher);
-    sl_mem_free(&allocator, iterator->ranked.entries, iterator->ranked.k * sizeof(sl_top_entry));
+    SL_FREE_ARRAY(&allocator, iterator->ranked.entries, iterator->ranked.k);
     sl_mem_free(&allocator, iterator->ids_seen.keys, sl_key_counts_bytes(iterator->ids_seen.places));
     sl_mem_free(&allocator, iterator->vector, iterator->query_bytes);
-    sl_mem_free(&allocator, iterator, sizeof *iterator);
+    SL_FREE(&allocator, iterator);
 }
 
 /* If the handle follows a file, its view stays as it is. */

@@ -48,7 +48,7 @@ fail:
 }
 
 void sl_pool_free(sl_pool *pool, const sl_allocator *allocator, size_t max_limit) {
-    sl_mem_free(allocator, pool->candidates.scores, floats_for(max_limit) * sizeof(float));
+    SL_FREE_ARRAY(allocator, pool->candidates.scores, floats_for(max_limit));
     sl_mem_free(allocator, pool->block, 2 * room_for(max_limit) * sizeof *pool->keys);
     *pool = (sl_pool){0};
 }

@@ -73,15 +73,15 @@ fail:
 void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
     sl_allocator allocator = searcher->graph->allocator;
-    sl_mem_free(&allocator, searcher->top.entries, searcher->walk.max_ef * sizeof(sl_top_entry));
-    sl_mem_free(&allocator, searcher->decoded, searcher->graph->codec.dim * sizeof(float));
+    SL_FREE_ARRAY(&allocator, searcher->top.entries, searcher->walk.max_ef);
+    SL_FREE_ARRAY(&allocator, searcher->decoded, searcher->graph->codec.dim);
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_candidate_stream_free(&searcher->stream);
     sl_range_hits_free(&searcher->range_hits, &allocator);
     sl_walk_free(&searcher->walk);
-    sl_mem_free(&allocator, searcher->view, sizeof *searcher->view);
-    sl_mem_free(&allocator, searcher, sizeof *searcher);
+    SL_FREE(&allocator, searcher->view);
+    SL_FREE(&allocator, searcher);
 }
 
 void sl_searcher_limit_ef(sl_searcher *searcher, size_t max_ef) {

@@ -165,7 +165,7 @@ sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl
  * ------------------------------------------------------------------------------------------------------------- */
 
 void sl_settings_free(sl_graph *graph) {
-    sl_mem_free(&graph->allocator, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
+    SL_FREE_ARRAY(&graph->allocator, graph->tuned, graph->tuned_count);
     graph->tuned = NULL;
     graph->tuned_count = 0;
 }

@@ -71,9 +71,9 @@ void sl_walk_free(sl_walk *walk) {
     if (!graph) return;
     sl_visited_free(&walk->visited, allocator);
     sl_pool_free(&walk->pool, allocator, walk->pool_ef);
-    sl_mem_free(allocator, walk->nodes, 3 * turn_ids(graph) * sizeof(uint32_t));
+    SL_FREE_ARRAY(allocator, walk->nodes, 3 * turn_ids(graph));
     sl_mem_free(allocator, walk->query_buffer, query_bytes(graph));
-    sl_mem_free(allocator, walk->floats, 2 * graph->codec.dim * sizeof(float));
+    SL_FREE_ARRAY(allocator, walk->floats, 2 * graph->codec.dim);
     walk->graph = NULL;
 }
 

@@ -25,12 +25,12 @@ void sl_tune_task_free(sl_tune_task *task) {
     const sl_allocator *allocator = &task->index->graph.allocator;
     for (size_t t = 0; task->searchers && t < task->threads; t++)
         sl_searcher_free(task->searchers[t]);
-    sl_mem_free(allocator, task->searchers, task->threads * sizeof *task->searchers);
-    sl_mem_free(allocator, task->sums, task->threads * sizeof *task->sums);
-    sl_mem_free(allocator, task->hits, task->nq * sizeof *task->hits);
-    sl_mem_free(allocator, task->ranks, task->threads * task->k * sizeof *task->ranks);
-    sl_mem_free(allocator, task->first_of, task->index->graph.n * sizeof *task->first_of);
-    sl_mem_free(allocator, task->truth, task->nq * task->k * sizeof *task->truth);
+    SL_FREE_ARRAY(allocator, task->searchers, task->threads);
+    SL_FREE_ARRAY(allocator, task->sums, task->threads);
+    SL_FREE_ARRAY(allocator, task->hits, task->nq);
+    SL_FREE_ARRAY(allocator, task->ranks, task->threads * task->k);
+    SL_FREE_ARRAY(allocator, task->first_of, task->index->graph.n);
+    SL_FREE_ARRAY(allocator, task->truth, task->nq * task->k);
 }
 
 size_t sl_tune_true_rank(const uint64_t *row, size_t k, uint32_t node) {

@@ -176,8 +176,8 @@ sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, si
     tune.task.depth_count = depths;
     sl_status status = run_steps(&tune, truth, &first);
     if (status == SL_OK && report) fill_report(&tune, first, report);
-    sl_mem_free(allocator, tune.curves, (depths + 1) * sizeof *tune.curves);
-    sl_mem_free(allocator, tune.alone, nq * sizeof *tune.alone);
+    SL_FREE_ARRAY(allocator, tune.curves, depths + 1);
+    SL_FREE_ARRAY(allocator, tune.alone, nq);
     sl_tune_task_free(&tune.task);
     return status;
 }

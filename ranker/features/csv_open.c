@@ -141,18 +141,18 @@ void sl_csv_free(sl_csv *csv) {
         csv_field *field = &csv->fields[i];
         sl_mem_free(&allocator, field->name, field->name_size);
         sl_mem_free(&allocator, field->bytes, field->room);
-        sl_mem_free(&allocator, field->offsets, field->offset_room * sizeof *field->offsets);
+        SL_FREE_ARRAY(&allocator, field->offsets, field->offset_room);
     }
     csv_field *header = &csv->header;
     sl_mem_free(&allocator, header->bytes, header->room);
-    sl_mem_free(&allocator, header->offsets, header->offset_room * sizeof *header->offsets);
-    sl_mem_free(&allocator, csv->fields, csv->column_count * sizeof *csv->fields);
-    sl_mem_free(&allocator, csv->columns, csv->column_count * sizeof *csv->columns);
-    sl_mem_free(&allocator, csv->lines, csv->line_room * sizeof *csv->lines);
+    SL_FREE_ARRAY(&allocator, header->offsets, header->offset_room);
+    SL_FREE_ARRAY(&allocator, csv->fields, csv->column_count);
+    SL_FREE_ARRAY(&allocator, csv->columns, csv->column_count);
+    SL_FREE_ARRAY(&allocator, csv->lines, csv->line_room);
     sl_mem_free(&allocator, csv->buffer, csv->buffer_room);
     sl_mem_free(&allocator, csv->path, csv->path_size);
     if (csv->fd >= 0) close(csv->fd);
-    sl_mem_free(&allocator, csv, sizeof *csv);
+    SL_FREE(&allocator, csv);
 }
 
 /* ---- Blocks ---- */

@@ -209,7 +209,7 @@ sl_status sl_minibatch_create(const sl_features *features, size_t max_rows, cons
 }
 
 void sl_minibatch_free(sl_minibatch *minibatch, const sl_allocator *allocator) {
-    sl_mem_free(allocator, minibatch->bag_ids, minibatch->bag_room * sizeof *minibatch->bag_ids);
+    SL_FREE_ARRAY(allocator, minibatch->bag_ids, minibatch->bag_room);
     sl_mem_free(allocator, minibatch->block, minibatch->block_size);
     *minibatch = (sl_minibatch){0};
 }

@@ -82,11 +82,11 @@ fail:
 void sl_encoder_free(sl_encoder *e) {
     if (!e) return;
     sl_allocator allocator = e->allocator;
-    sl_mem_free(&allocator, e->sources, e->features->count * sizeof *e->sources);
-    sl_mem_free(&allocator, e->columns, e->features->count * sizeof *e->columns);
+    SL_FREE_ARRAY(&allocator, e->sources, e->features->count);
+    SL_FREE_ARRAY(&allocator, e->columns, e->features->count);
     sl_mem_free(&allocator, e->active, e->features->count);
-    sl_mem_free(&allocator, e->bags, e->features->bag_count * sizeof *e->bags);
-    sl_mem_free(&allocator, e, sizeof *e);
+    SL_FREE_ARRAY(&allocator, e->bags, e->features->bag_count);
+    SL_FREE(&allocator, e);
 }
 
 static sl_status match_labels(sl_column_source *label, sl_column_source *weight, const sl_table *table,
@@ -111,12 +111,12 @@ static sl_status match_columns(sl_encoder *e, const sl_table *table) {
 void sl_rows_buffer_free(sl_rows_buffer *buffer) {
     if (!buffer) return;
     const sl_allocator *allocator = &buffer->allocator;
-    sl_mem_free(allocator, buffer->dense, buffer->dense_room * sizeof *buffer->dense);
-    sl_mem_free(allocator, buffer->ids, buffer->id_room * sizeof *buffer->ids);
-    sl_mem_free(allocator, buffer->bag_start, buffer->start_room * sizeof *buffer->bag_start);
-    sl_mem_free(allocator, buffer->bag_ids, buffer->bag_room * sizeof *buffer->bag_ids);
-    sl_mem_free(allocator, buffer->labels, buffer->label_room * sizeof *buffer->labels);
-    sl_mem_free(allocator, buffer->weights, buffer->weight_room * sizeof *buffer->weights);
+    SL_FREE_ARRAY(allocator, buffer->dense, buffer->dense_room);
+    SL_FREE_ARRAY(allocator, buffer->ids, buffer->id_room);
+    SL_FREE_ARRAY(allocator, buffer->bag_start, buffer->start_room);
+    SL_FREE_ARRAY(allocator, buffer->bag_ids, buffer->bag_room);
+    SL_FREE_ARRAY(allocator, buffer->labels, buffer->label_room);
+    SL_FREE_ARRAY(allocator, buffer->weights, buffer->weight_room);
     *buffer = (sl_rows_buffer){.allocator = buffer->allocator};
 }
 

@@ -81,18 +81,18 @@ void sl_features_free(sl_features *features) {
     sl_allocator allocator = features->allocator;
     for (size_t i = 0; i < features->count; i++) {
         sl_feature *f = &features->features[i];
-        sl_mem_free(&allocator, f->boundaries, f->boundary_count * sizeof *f->boundaries);
+        SL_FREE_ARRAY(&allocator, f->boundaries, f->boundary_count);
         if (f->spec && f->spec->shared == SIZE_MAX) sl_vocabulary_free(f->vocabulary);
     }
     for (size_t i = 0; i < features->class_count; i++)
         sl_mem_free(&allocator, features->classes[i], strlen(features->classes[i]) + 1);
-    sl_mem_free(&allocator, features->classes, features->class_room * sizeof *features->classes);
+    SL_FREE_ARRAY(&allocator, features->classes, features->class_room);
     sl_vocabulary_free(features->class_numbers);
     sl_features_unlist(features);
-    sl_mem_free(&allocator, features->tables, features->table_room * sizeof *features->tables);
-    sl_mem_free(&allocator, features->features, features->spec->feature_count * sizeof *features->features);
+    SL_FREE_ARRAY(&allocator, features->tables, features->table_room);
+    SL_FREE_ARRAY(&allocator, features->features, features->spec->feature_count);
     sl_spec_free(features->spec);
-    sl_mem_free(&allocator, features, sizeof *features);
+    SL_FREE(&allocator, features);
 }
 
 /* ---- Classes ---- */
@@ -249,6 +249,6 @@ sl_status sl_features_list(sl_features *features) {
 }
 
 void sl_features_unlist(sl_features *features) {
-    sl_mem_free(&features->allocator, features->listed, features->listed_count * sizeof *features->listed);
+    SL_FREE_ARRAY(&features->allocator, features->listed, features->listed_count);
     features->listed = NULL;
 }

@@ -41,8 +41,8 @@ static void free_collectors(fit *f) {
     size_t count = f->features->count;
     for (size_t i = 0; f->collectors && i <= count; i++)
         if (f->collectors[i].allocator) sl_collector_free(&f->collectors[i]);
-    sl_mem_free(allocator, f->collectors, (count + 1) * sizeof *f->collectors);
-    sl_mem_free(allocator, f->sources, (count + 2) * sizeof *f->sources);
+    SL_FREE_ARRAY(allocator, f->collectors, count + 1);
+    SL_FREE_ARRAY(allocator, f->sources, count + 2);
 }
 
 /* ---- During the pass ---- */
@@ -164,7 +164,7 @@ static sl_status fit_vocabulary(const sl_allocator *allocator, sl_feature *featu
         const char *text = sl_vocabulary_text(c->texts, order[i], &size);
         status = sl_vocabulary_add(feature->vocabulary, text, size, SIZE_MAX, &number);
     }
-    sl_mem_free(allocator, order, sl_vocabulary_count(c->texts) * sizeof *order);
+    SL_FREE_ARRAY(allocator, order, sl_vocabulary_count(c->texts));
     return status;
 }
 
@@ -197,7 +197,7 @@ static sl_status fit_classes(fit *f) {
         const char *text = sl_vocabulary_text(c->texts, order[i], &size);
         status = sl_features_add_class(f->features, text, size);
     }
-    sl_mem_free(&f->features->allocator, order, count * sizeof *order);
+    SL_FREE_ARRAY(&f->features->allocator, order, count);
     return status;
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 void sl_collector_free(sl_collector *c) {
-    sl_mem_free(c->allocator, c->sample, c->sample_room * sizeof *c->sample);
-    sl_mem_free(c->allocator, c->counts, c->count_room * sizeof *c->counts);
+    SL_FREE_ARRAY(c->allocator, c->sample, c->sample_room);
+    SL_FREE_ARRAY(c->allocator, c->counts, c->count_room);
     sl_vocabulary_free(c->texts);
 }
 

@@ -326,6 +326,6 @@ void sl_spec_free(sl_spec *spec) {
     sl_allocator allocator = spec->allocator;
     sl_mem_free(&allocator, spec->text, spec->text_size + 1);
     sl_mem_free(&allocator, spec->arena, spec->arena_size);
-    sl_mem_free(&allocator, spec->features, spec->feature_count * sizeof *spec->features);
-    sl_mem_free(&allocator, spec, sizeof *spec);
+    SL_FREE_ARRAY(&allocator, spec->features, spec->feature_count);
+    SL_FREE(&allocator, spec);
 }

@@ -68,10 +68,10 @@ void sl_vocabulary_free(sl_vocabulary *v) {
     if (!v) return;
     sl_allocator allocator = v->allocator;
     sl_mem_free(&allocator, v->bytes, v->byte_room);
-    sl_mem_free(&allocator, v->starts, v->start_room * sizeof *v->starts);
-    sl_mem_free(&allocator, v->texts, v->text_entries * sizeof *v->texts);
-    sl_mem_free(&allocator, v->integers, v->integer_entries * sizeof *v->integers);
-    sl_mem_free(&allocator, v, sizeof *v);
+    SL_FREE_ARRAY(&allocator, v->starts, v->start_room);
+    SL_FREE_ARRAY(&allocator, v->texts, v->text_entries);
+    SL_FREE_ARRAY(&allocator, v->integers, v->integer_entries);
+    SL_FREE(&allocator, v);
 }
 
 size_t sl_vocabulary_count(const sl_vocabulary *v) {
@@ -144,7 +144,7 @@ static sl_status grow_texts(sl_vocabulary *v) {
         uint64_t hash = sl_text_hash(text, size);
         *find_text_entry(v, text, size, hash) = make_text_entry(text, size, hash, i + 1);
     }
-    sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
+    SL_FREE_ARRAY(&v->allocator, old, old_entries);
     return SL_OK;
 }
 
@@ -158,7 +158,7 @@ static sl_status grow_integers(sl_vocabulary *v) {
     v->integer_entries = 2 * old_entries;
     for (size_t i = 0; i < old_entries; i++)
         if (old[i].number) *find_integer_entry(v, old[i].value) = old[i];
-    sl_mem_free(&v->allocator, old, old_entries * sizeof *old);
+    SL_FREE_ARRAY(&v->allocator, old, old_entries);
     return SL_OK;
 }
 

@@ -21,10 +21,10 @@ typedef struct evaluation {
 
 static void free_evaluation(evaluation *e) {
     sl_predictor_free(e->predictor);
-    sl_mem_free(&e->allocator, e->scores, e->score_room * sizeof *e->scores);
-    sl_mem_free(&e->allocator, e->labels, e->label_room * sizeof *e->labels);
-    sl_mem_free(&e->allocator, e->weights, e->weight_room * sizeof *e->weights);
-    sl_mem_free(&e->allocator, e->groups, e->group_room * sizeof *e->groups);
+    SL_FREE_ARRAY(&e->allocator, e->scores, e->score_room);
+    SL_FREE_ARRAY(&e->allocator, e->labels, e->label_room);
+    SL_FREE_ARRAY(&e->allocator, e->weights, e->weight_room);
+    SL_FREE_ARRAY(&e->allocator, e->groups, e->group_room);
 }
 
 static sl_status reserve_rows(evaluation *e, size_t rows) {

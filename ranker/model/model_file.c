@@ -238,7 +238,7 @@ sl_status sl_model_open(const sl_store *store, const sl_allocator *allocator, sl
     sl_status status = load_codes(store, features, allocator, &codes);
     if (status == SL_OK) {
         status = load_weights(store, features, allocator, codes, &weights);
-        if (codes) sl_mem_free(allocator, codes, features->table_count * sizeof *codes);
+        if (codes) SL_FREE_ARRAY(allocator, codes, features->table_count);
     }
     if (status == SL_OK) {
         status = load_layers(store, &shape, allocator, &weights, &coded);

@@ -76,8 +76,8 @@ void sl_predictor_free(sl_predictor *predictor) {
         sl_rows_buffer_free(&predictor->workers[i].rows);
         sl_net_run_free(predictor->workers[i].run);
     }
-    sl_mem_free(&predictor->allocator, predictor->workers, predictor->threads * sizeof *predictor->workers);
-    sl_mem_free(&predictor->allocator, predictor, sizeof *predictor);
+    SL_FREE_ARRAY(&predictor->allocator, predictor->workers, predictor->threads);
+    SL_FREE(&predictor->allocator, predictor);
 }
 
 /* ---- Rows to scores ---- */

@@ -115,13 +115,13 @@ static void destroy_ranker(sl_ranker *ranker) {
     sl_net_free(ranker->net);
     for (size_t t = 0; t < ranker->features->table_count && ranker->decoded; t++)
         sl_mem_free(&allocator, ranker->decoded[t], float_bytes(&ranker->features->tables[t]));
-    sl_mem_free(&allocator, ranker->decoded, ranker->features->table_count * sizeof *ranker->decoded);
-    if (ranker->tensors) sl_mem_free(&allocator, ranker->tensors, max_tensors(ranker) * sizeof *ranker->tensors);
+    SL_FREE_ARRAY(&allocator, ranker->decoded, ranker->features->table_count);
+    if (ranker->tensors) SL_FREE_ARRAY(&allocator, ranker->tensors, max_tensors(ranker));
     sl_mem_free(&allocator, ranker->names, ranker->names_size);
     sl_weights_free(&ranker->weights, ranker->features, &ranker->shape, &allocator);
     sl_coded_layers_free(&ranker->coded, &allocator);
     sl_features_free(ranker->features);
-    sl_mem_free(&allocator, ranker, sizeof *ranker);
+    SL_FREE(&allocator, ranker);
 }
 
 static const sl_layer_codes *layer_codes(const sl_ranker *ranker) {

@@ -125,11 +125,11 @@ void sl_weights_free(sl_weights *weights, const sl_features *features, const sl_
     (void)shape;
     sl_coded_tables *coded = &weights->coded;
     size_t tables = features->table_count;
-    sl_mem_free(allocator, coded->codes, tables * sizeof *coded->codes);
-    sl_mem_free(allocator, coded->rows, tables * sizeof *coded->rows);
+    SL_FREE_ARRAY(allocator, coded->codes, tables);
+    SL_FREE_ARRAY(allocator, coded->rows, tables);
     sl_mem_free(allocator, coded->block, coded->size + SL_CODES_SLACK);
-    sl_mem_free(allocator, weights->embeddings, tables * sizeof *weights->embeddings);
-    sl_mem_free(allocator, weights->block, weights->block_size * sizeof(float));
+    SL_FREE_ARRAY(allocator, weights->embeddings, tables);
+    SL_FREE_ARRAY(allocator, weights->block, weights->block_size);
     *weights = (sl_weights){0};
 }
 

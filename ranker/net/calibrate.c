@@ -46,7 +46,7 @@ sl_status sl_observer_create(const sl_allocator *allocator, sl_observer **out) {
 void sl_observer_free(sl_observer *observer) {
     if (!observer) return;
     sl_allocator own = observer->allocator;
-    sl_mem_free(&own, observer, sizeof *observer);
+    SL_FREE(&own, observer);
 }
 
 static void widen_bins(sl_observer *observer, int exponent) {

@@ -56,7 +56,6 @@ sl_status sl_int8_pack(const int8_t *codes, size_t in, size_t out, const sl_allo
 
 void sl_int8_weights_free(sl_int8_weights *weights, const sl_allocator *allocator) {
     sl_mem_free(allocator, weights->codes, weights->bytes);
-    sl_mem_free(allocator, weights->column_sums,
-                sl_round_up(weights->out, SL_PANEL_BLOCK) * sizeof *weights->column_sums);
+    SL_FREE_ARRAY(allocator, weights->column_sums, sl_round_up(weights->out, SL_PANEL_BLOCK));
     *weights = (sl_int8_weights){0};
 }

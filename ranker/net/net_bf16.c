@@ -31,8 +31,8 @@ fail:
 void sl_bf16_layer_free(sl_bf16_layer *layer, const sl_allocator *allocator) {
     if (!layer) return;
     sl_bf16_weights_free(&layer->weights, allocator);
-    sl_mem_free(allocator, layer->bias, 2 * layer->padded * sizeof *layer->bias);
-    sl_mem_free(allocator, layer, sizeof *layer);
+    SL_FREE_ARRAY(allocator, layer->bias, 2 * layer->padded);
+    SL_FREE(allocator, layer);
 }
 
 /* ---- Scratch ---- */

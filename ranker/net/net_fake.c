@@ -59,7 +59,7 @@ void sl_net_fake_free(sl_net_fake *fake) {
     sl_allocator allocator = fake->allocator;
     sl_mem_free(&allocator, fake->numbers, numbers_size(&fake->shape));
     sl_mem_free(&allocator, fake->seen, seen_size(fake));
-    sl_mem_free(&allocator, fake, sizeof *fake);
+    SL_FREE(&allocator, fake);
 }
 
 /* ---- Forward ---- */

@@ -67,9 +67,9 @@ fail:
 void sl_int8_layer_free(sl_int8_layer *layer, const sl_allocator *allocator) {
     if (!layer) return;
     sl_int8_weights_free(&layer->weights, allocator);
-    sl_mem_free(allocator, layer->numbers, 5 * layer->padded * sizeof *layer->numbers);
-    sl_mem_free(allocator, layer->zero_sums, layer->padded * sizeof *layer->zero_sums);
-    sl_mem_free(allocator, layer, sizeof *layer);
+    SL_FREE_ARRAY(allocator, layer->numbers, 5 * layer->padded);
+    SL_FREE_ARRAY(allocator, layer->zero_sums, layer->padded);
+    SL_FREE(allocator, layer);
 }
 
 /* ---- Scratch ---- */
@@ -103,9 +103,9 @@ fail:
 void sl_int8_run_free(sl_int8_run *run, const sl_allocator *allocator) {
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(allocator, run->codes[i], run->codes_size);
-    sl_mem_free(allocator, run->row_ranges, run->rows * sizeof *run->row_ranges);
-    sl_mem_free(allocator, run->part_sums, run->widest * sizeof *run->part_sums);
-    sl_mem_free(allocator, run->part_floats, 2 * run->widest * sizeof *run->part_floats);
+    SL_FREE_ARRAY(allocator, run->row_ranges, run->rows);
+    SL_FREE_ARRAY(allocator, run->part_sums, run->widest);
+    SL_FREE_ARRAY(allocator, run->part_floats, 2 * run->widest);
     *run = (sl_int8_run){0};
 }
 

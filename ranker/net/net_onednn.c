@@ -264,7 +264,7 @@ void sl_packed_free(sl_packed *packed) {
     sl_allocator allocator = packed->allocator;
     sl_mem_free(&allocator, packed->data, packed->bytes);
     dnnl_memory_desc_destroy(packed->layout);
-    sl_mem_free(&allocator, packed, sizeof *packed);
+    SL_FREE(&allocator, packed);
 }
 
 /* ---- Products by their shapes ---- */
@@ -298,11 +298,11 @@ void sl_products_free(sl_products *products) {
     if (!products) return;
     sl_allocator allocator = products->allocator;
     if (products->entries) drop_products(products);
-    sl_mem_free(&allocator, products->entries, products->entry_count * sizeof(product));
+    SL_FREE_ARRAY(&allocator, products->entries, products->entry_count);
     sl_mem_free(&allocator, products->pad, products->pad_size);
     dnnl_stream_destroy(products->stream);
     dnnl_engine_destroy(products->engine);
-    sl_mem_free(&allocator, products, sizeof *products);
+    SL_FREE(&allocator, products);
 }
 
 static int same_shape(const sl_product_shape *a, const sl_product_shape *b) {
@@ -331,7 +331,7 @@ static sl_status reserve_entry(sl_products *products) {
     for (size_t i = 0; i < products->entry_count; i++)
         if (products->entries[i].primitive)
             *find_entry(block, larger, &products->entries[i].shape) = products->entries[i];
-    sl_mem_free(&products->allocator, products->entries, products->entry_count * sizeof(product));
+    SL_FREE_ARRAY(&products->allocator, products->entries, products->entry_count);
     products->entries = block;
     products->entry_count = larger;
     return SL_OK;

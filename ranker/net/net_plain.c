@@ -37,7 +37,7 @@ sl_status sl_products_create(const sl_allocator *allocator, sl_products **out) {
 void sl_products_free(sl_products *products) {
     if (!products) return;
     sl_allocator allocator = products->allocator;
-    sl_mem_free(&allocator, products, sizeof *products);
+    SL_FREE(&allocator, products);
 }
 
 int sl_net_multiplies(sl_dtype type) {

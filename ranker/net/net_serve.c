@@ -100,8 +100,8 @@ void sl_net_free(sl_net *net) {
         sl_packed_free(net->packed[l]);
         sl_net_layer_free(&net->coded[l], &allocator);
     }
-    sl_mem_free(&allocator, net->weights, sl_net_size(&net->shape) * sizeof(float));
-    sl_mem_free(&allocator, net, sizeof *net);
+    SL_FREE_ARRAY(&allocator, net->weights, sl_net_size(&net->shape));
+    SL_FREE(&allocator, net);
 }
 
 sl_status sl_net_run_create(const sl_net *net, size_t max_rows, const sl_allocator *allocator, sl_net_run **out) {
@@ -146,7 +146,7 @@ void sl_net_run_free(sl_net_run *run) {
     for (size_t i = 0; i < 2; i++)
         sl_mem_free(&allocator, run->tiles[i], run->tile_size);
     sl_mem_free(&allocator, run->input, run->input_size);
-    sl_mem_free(&allocator, run, sizeof *run);
+    SL_FREE(&allocator, run);
 }
 
 float *sl_net_run_input(sl_net_run *run) {

@@ -215,7 +215,7 @@ void sl_net_trainer_free(sl_net_trainer *trainer) {
         sl_mem_free(&allocator, trainer->gradients[l], row_bytes(trainer, l));
     }
     sl_mem_free(&allocator, trainer->bias_parts, parts_bytes(trainer));
-    sl_mem_free(&allocator, trainer, sizeof *trainer);
+    SL_FREE(&allocator, trainer);
 }
 
 float *sl_net_trainer_input(sl_net_trainer *trainer) {

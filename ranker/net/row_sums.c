@@ -15,9 +15,9 @@ sl_status sl_row_sums_create(size_t size, size_t width, size_t room, const sl_al
 }
 
 void sl_row_sums_free(sl_row_sums *sums, const sl_allocator *allocator) {
-    sl_mem_free(allocator, sums->tags, sums->size * sizeof *sums->tags);
-    sl_mem_free(allocator, sums->rows, (sums->room + 1) * sizeof *sums->rows);
-    sl_mem_free(allocator, sums->sums, sums->room * sums->width * sizeof *sums->sums);
+    SL_FREE_ARRAY(allocator, sums->tags, sums->size);
+    SL_FREE_ARRAY(allocator, sums->rows, sums->room + 1);
+    SL_FREE_ARRAY(allocator, sums->sums, sums->room * sums->width);
     *sums = (sl_row_sums){0};
 }
 

@@ -213,8 +213,8 @@ static sl_status make_pruned(pruning *p, sl_features *features, sl_weights *weig
     /* The training frees the features. The weights need only the number of tables for their memory to be freed. */
     size_t tables = features->table_count;
     sl_status status = train_on(p, features, weights, out);
-    sl_mem_free(&p->allocator, weights->embeddings, tables * sizeof *weights->embeddings);
-    sl_mem_free(&p->allocator, weights->block, weights->block_size * sizeof(float));
+    SL_FREE_ARRAY(&p->allocator, weights->embeddings, tables);
+    SL_FREE_ARRAY(&p->allocator, weights->block, weights->block_size);
     return status;
 }
 
@@ -288,7 +288,7 @@ sl_status sl_ranker_prune(const sl_ranker *ranker, const sl_rows *train, const s
         sl_ranker_free(*out);
         *out = NULL;
     }
-    sl_mem_free(&p.allocator, p.importance, p.units * sizeof *p.importance);
+    SL_FREE_ARRAY(&p.allocator, p.importance, p.units);
     sl_mem_free(&p.allocator, p.kept, p.units);
     return status;
 }

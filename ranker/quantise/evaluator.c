@@ -75,11 +75,9 @@ void sl_evaluator_free(sl_evaluator *evaluator) {
     for (size_t l = 0; l < shape->layers; l++)
         for (size_t o = 0; o < evaluator->layers[l].count; o++)
             sl_net_layer_free(&evaluator->layers[l].options[o].coded, allocator);
-    sl_mem_free(allocator, evaluator->wide,
-                evaluator->rows.rows * evaluator->ranker->features->outputs * sizeof *evaluator->wide);
-    sl_mem_free(allocator, evaluator->reference,
-                evaluator->rows.rows * evaluator->ranker->features->outputs * sizeof(float));
-    sl_mem_free(allocator, evaluator->groups, evaluator->group_room * sizeof *evaluator->groups);
+    SL_FREE_ARRAY(allocator, evaluator->wide, evaluator->rows.rows * evaluator->ranker->features->outputs);
+    SL_FREE_ARRAY(allocator, evaluator->reference, evaluator->rows.rows * evaluator->ranker->features->outputs);
+    SL_FREE_ARRAY(allocator, evaluator->groups, evaluator->group_room);
     sl_rows_buffer_free(&evaluator->rows);
 }
 
@@ -144,7 +142,7 @@ typedef struct tile_run {
 static void free_worker(const sl_evaluator *evaluator, worker *w) {
     const sl_net_shape *shape = &evaluator->ranker->shape;
     for (size_t l = 0; l <= shape->layers; l++)
-        sl_mem_free(&evaluator->allocator, w->floats[l], TILE * shape->width[l] * sizeof(float));
+        SL_FREE_ARRAY(&evaluator->allocator, w->floats[l], TILE * shape->width[l]);
     sl_net_scratch_free(&w->scratch, &evaluator->allocator);
     sl_products_free(w->products);
 }
@@ -339,7 +337,7 @@ static sl_status score_all(const sl_evaluator *evaluator, const sl_choice_set *s
 done:
     for (size_t i = 0; j.workers && i < evaluator->threads; i++)
         free_worker(evaluator, &j.workers[i]);
-    sl_mem_free(&evaluator->allocator, j.workers, evaluator->threads * sizeof *j.workers);
+    SL_FREE_ARRAY(&evaluator->allocator, j.workers, evaluator->threads);
     return status;
 }
 
@@ -348,7 +346,7 @@ static sl_status measure_set(const sl_evaluator *evaluator, const sl_choice_set 
     float *scores;
     size_t size;
     sl_status status = score_all(evaluator, set, progress, found, &scores, &size);
-    sl_mem_free(&evaluator->allocator, scores, size * sizeof *scores);
+    SL_FREE_ARRAY(&evaluator->allocator, scores, size);
     return status;
 }
 
@@ -465,7 +463,7 @@ sl_status sl_evaluator_set_reference(sl_evaluator *evaluator, const sl_evaluated
     sl_progress_start(&silent, NULL, NULL, 0);
     sl_status status = score_all(to->evaluator, to->set, &silent, NULL, &evaluator->reference, &size);
     if (status == SL_OK) return SL_OK;
-    sl_mem_free(&evaluator->allocator, evaluator->reference, size * sizeof(float));
+    SL_FREE_ARRAY(&evaluator->allocator, evaluator->reference, size);
     evaluator->reference = NULL;
     return status;
 }
@@ -483,6 +481,6 @@ sl_status sl_evaluator_difference_error(const sl_evaluated *first, const sl_eval
     status = jackknife_error(evaluator, scores[0], scores[1], out);
 done:
     for (size_t i = 0; i < 2; i++)
-        sl_mem_free(&evaluator->allocator, scores[i], sizes[i] * sizeof(float));
+        SL_FREE_ARRAY(&evaluator->allocator, scores[i], sizes[i]);
     return status;
 }

@@ -411,7 +411,7 @@ static sl_status layer_error(const search *s, size_t layer, size_t option, doubl
         }
     }
     *out = square > 0 ? error / square : 0;
-    if (status == SL_OK) sl_mem_free(&s->allocator, y, outputs * sizeof *y);
+    if (status == SL_OK) SL_FREE_ARRAY(&s->allocator, y, outputs);
     sl_net_scratch_free(&scratch, &s->allocator);
     return status;
 }

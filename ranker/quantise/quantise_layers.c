@@ -17,7 +17,7 @@ enum { TILE = 256 };
 void sl_calibrated_free(sl_calibrated *c) {
     for (size_t l = 0; l < c->shape.layers; l++) {
         sl_observer_free(c->layers[l].observer);
-        sl_mem_free(&c->allocator, c->layers[l].inputs, c->rows * c->shape.width[l] * sizeof(float));
+        SL_FREE_ARRAY(&c->allocator, c->layers[l].inputs, c->rows * c->shape.width[l]);
     }
     *c = (sl_calibrated){.rows = 0};
 }

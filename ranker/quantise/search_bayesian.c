@@ -237,9 +237,9 @@ static int next_choice(const process *m, size_t trial, size_t *options) {
 
 static void free_process(process *m) {
     const sl_allocator *allocator = &m->problem->allocator;
-    sl_mem_free(allocator, m->points, m->room * sizeof *m->points);
-    sl_mem_free(allocator, m->drops, 3 * m->room * sizeof *m->drops);
-    sl_mem_free(allocator, m->factor, m->room * m->room * sizeof *m->factor);
+    SL_FREE_ARRAY(allocator, m->points, m->room);
+    SL_FREE_ARRAY(allocator, m->drops, 3 * m->room);
+    SL_FREE_ARRAY(allocator, m->factor, m->room * m->room);
 }
 
 static sl_status create_process(const sl_bayesian *problem, process *m) {

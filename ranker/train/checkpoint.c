@@ -131,7 +131,7 @@ void sl_checkpoint_free(sl_checkpoint *checkpoint) {
     sl_mem_free(&allocator, checkpoint->record, checkpoint->record_size);
     sl_mem_free(&allocator, checkpoint->ranges, checkpoint->ranges_size);
     sl_mem_free(&allocator, checkpoint->features_data, checkpoint->features_size);
-    sl_mem_free(&allocator, checkpoint, sizeof *checkpoint);
+    SL_FREE(&allocator, checkpoint);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -137,9 +137,9 @@ sl_status sl_distil_create(const sl_train_params *params, const sl_rows *train, 
 void sl_distil_free(sl_distil *distil) {
     if (!distil) return;
     sl_allocator allocator = distil->allocator;
-    sl_mem_free(&allocator, distil->targets, distil->target_count * sizeof *distil->targets);
-    sl_mem_free(&allocator, distil->room, distil->room_count * sizeof *distil->room);
-    sl_mem_free(&allocator, distil, sizeof *distil);
+    SL_FREE_ARRAY(&allocator, distil->targets, distil->target_count);
+    SL_FREE_ARRAY(&allocator, distil->room, distil->room_count);
+    SL_FREE(&allocator, distil);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ void sl_embedding_usage_free(sl_embedding_usage *usage) {
     const sl_features *features = usage->features;
     if (!usage->counts) return;
     for (size_t t = 0; t < features->table_count; t++)
-        sl_mem_free(&usage->allocator, usage->counts[t], features->tables[t].size * sizeof(uint32_t));
-    sl_mem_free(&usage->allocator, usage->counts, features->table_count * sizeof *usage->counts);
+        SL_FREE_ARRAY(&usage->allocator, usage->counts[t], features->tables[t].size);
+    SL_FREE_ARRAY(&usage->allocator, usage->counts, features->table_count);
     usage->counts = NULL;
 }
 

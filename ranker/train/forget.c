@@ -49,7 +49,7 @@ sl_status sl_forgetter_init(sl_forgetter *forgetter, const sl_features *features
 
 void sl_forgetter_free(sl_forgetter *forgetter) {
     if (!forgetter->features) return;
-    sl_mem_free(&forgetter->allocator, forgetter->bags, forgetter->features->bag_count * sizeof *forgetter->bags);
+    SL_FREE_ARRAY(&forgetter->allocator, forgetter->bags, forgetter->features->bag_count);
     sl_rows_buffer_free(&forgetter->missing);
     *forgetter = (sl_forgetter){0};
 }

@@ -36,8 +36,8 @@ void sl_magnitude_free(sl_magnitude *magnitude) {
     if (!magnitude) return;
     sl_allocator allocator = magnitude->allocator;
     sl_mem_free(&allocator, magnitude->was_zero, sl_net_size(&magnitude->shape));
-    sl_mem_free(&allocator, magnitude->counts, HALF * sizeof *magnitude->counts);
-    sl_mem_free(&allocator, magnitude, sizeof *magnitude);
+    SL_FREE_ARRAY(&allocator, magnitude->counts, HALF);
+    SL_FREE(&allocator, magnitude);
 }
 
 static uint32_t bits_of(float weight) {

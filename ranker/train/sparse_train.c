@@ -110,15 +110,15 @@ void sl_sparse_trainer_free(sl_sparse_trainer *trainer) {
     sl_sparse_gradients *gradients = &trainer->gradients;
     size_t count = features->table_count;
     for (size_t t = 0; t < count && trainer->table_states; t++)
-        sl_mem_free(&allocator, trainer->table_states[t], state_floats(features, t) * sizeof(float));
+        SL_FREE_ARRAY(&allocator, trainer->table_states[t], state_floats(features, t));
     for (size_t t = 0; t < count && gradients->tables; t++)
         sl_row_sums_free(&gradients->tables[t], &allocator);
-    sl_mem_free(&allocator, trainer->table_states, count * sizeof *trainer->table_states);
-    sl_mem_free(&allocator, gradients->tables, count * sizeof *gradients->tables);
-    sl_mem_free(&allocator, trainer->wide_state, wide_state_floats(trainer) * sizeof(float));
-    sl_mem_free(&allocator, gradients->bias, features->outputs * sizeof(float));
+    SL_FREE_ARRAY(&allocator, trainer->table_states, count);
+    SL_FREE_ARRAY(&allocator, gradients->tables, count);
+    SL_FREE_ARRAY(&allocator, trainer->wide_state, wide_state_floats(trainer));
+    SL_FREE_ARRAY(&allocator, gradients->bias, features->outputs);
     sl_row_sums_free(&gradients->wide, &allocator);
-    sl_mem_free(&allocator, trainer, sizeof *trainer);
+    SL_FREE(&allocator, trainer);
 }
 
 size_t sl_sparse_threads(const sl_sparse_trainer *trainer, size_t floats) {

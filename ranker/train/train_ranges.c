@@ -108,7 +108,7 @@ void sl_ranges_free(sl_ranges *ranges) {
     if (!ranges) return;
     sl_allocator allocator = ranges->allocator;
     sl_mem_free(&allocator, ranges->numbers, block_size(ranges));
-    sl_mem_free(&allocator, ranges, sizeof *ranges);
+    SL_FREE(&allocator, ranges);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ static sl_status set_class_biases(const sl_dataset *data, double least, const sl
     sl_dataset_class_shares(data, shares);
     for (size_t o = 0; o < outputs; o++)
         weights->bias[o] = (float)log(fmax(shares[o], least));
-    sl_mem_free(allocator, shares, outputs * sizeof *shares);
+    SL_FREE_ARRAY(allocator, shares, outputs);
     return SL_OK;
 }
 
@@ -285,8 +285,8 @@ static void free_parts(sl_trainer *trainer) {
     sl_mem_free(allocator, trainer->logits, logits);
     sl_mem_free(allocator, trainer->logit_gradient, logits);
     sl_mem_free(allocator, trainer->valid_logits, valid);
-    sl_mem_free(allocator, trainer->dense_gradient, trainer->dense_size * sizeof(float));
-    sl_mem_free(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states * sizeof(float));
+    SL_FREE_ARRAY(allocator, trainer->dense_gradient, trainer->dense_size);
+    SL_FREE_ARRAY(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states);
     sl_sparse_trainer_free(trainer->sparse);
     sl_net_trainer_free(trainer->net);
     sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
@@ -305,7 +305,7 @@ void sl_trainer_free(sl_trainer *trainer) {
     sl_allocator allocator = trainer->allocator;
     free_parts(trainer);
     sl_features_free(trainer->features);
-    sl_mem_free(&allocator, trainer, sizeof *trainer);
+    SL_FREE(&allocator, trainer);
 }
 
 void sl_trainer_release(sl_trainer *trainer, sl_features **features, sl_weights *best) {
@@ -315,7 +315,7 @@ void sl_trainer_release(sl_trainer *trainer, sl_features **features, sl_weights 
     *best = *taken;
     *taken = (sl_weights){0};
     free_parts(trainer);
-    sl_mem_free(&allocator, trainer, sizeof *trainer);
+    SL_FREE(&allocator, trainer);
 }
 
 const sl_weights *sl_trainer_best(const sl_trainer *trainer) {
