@@ -36,14 +36,14 @@ declare -A may=(
 # Rooms of hnsw/ that a room may include, where these are fewer than the rooms that it may call.
 declare -A sees=([recommend]="hnsw/search/accessors.h hnsw/search/topk.h")
 
-# room_of FILE: the longest name in `may` that the path begins with; nothing for a file outside of all.
+# room_of FILE: sets `room` to the longest name in `may` that the path begins with; to nothing for a file outside of all.
+# No subshell: thousands of calls ask.
 room_of() {
-    local path=$1
-    until [ -n "${may[$path]+x}" ]; do
-        [[ $path == */* ]] || return 0
-        path=${path%/*}
+    room=$1
+    until [ -n "${may[$room]+x}" ]; do
+        [[ $room == */* ]] || { room= && return 0; }
+        room=${room%/*}
     done
-    echo "$path"
 }
 
 # allowed FROM TO: whether a room may use another.
@@ -54,20 +54,22 @@ seen() { [[ $2 != hnsw/* || -z "${sees[$1]+x}" || " ${sees[$1]} " == *" $2 "* ]]
 
 # wrong_includes TREE: one line for each #include against the order, and for each file in no room.
 wrong_includes() {
-    local tree=$1 line file name from target
+    local tree=$1 line file name from target room
     while IFS= read -r line; do
         file=${line%%:*}
         name=${line#*\"}
         name=${name%%\"*}
-        from=$(room_of "$file")
+        room_of "$file"
+        from=$room
         [ -n "$from" ] || { echo "$file: lies on no floor" && continue; }
         case $name in
         *..*) echo "$file: \"$name\" climbs out of its folder" && continue ;;
         shortlist.h | shortlist_rank.h | shortlist_mpi.h) continue ;;
         esac
         # A folder inside the file's own room, as bindings/python/src has.
-        [ -e "$tree/$(dirname "$file")/$name" ] && continue
-        target=$(room_of "$name")
+        [ -e "$tree/${file%/*}/$name" ] && continue
+        room_of "$name"
+        target=$room
         [[ $name == */* ]] || target=$from
         [ -n "$target" ] && allowed "$from" "$target" && seen "$from" "$name" ||
             echo "$file: $from may not include \"$name\""
@@ -89,10 +91,12 @@ calls() {
 
 # wrong_calls: reads what `calls` writes; one line for each call against the order.
 wrong_calls() {
-    local from to file symbol other
+    local from to file symbol other room
     while read -r file symbol other; do
-        from=$(room_of "$file")
-        to=$(room_of "$other")
+        room_of "$file"
+        from=$room
+        room_of "$other"
+        to=$room
         [ -n "$from" ] && [ -n "$to" ] || { echo "$file or $other: lies on no floor" && continue; }
         allowed "$from" "$to" || echo "$file: $from may not use $symbol of $other"
     done
