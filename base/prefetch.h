@@ -8,7 +8,7 @@
 /*
  * Prefetches every cache line of `bytes` bytes from `at`, which begins a line.
  *
- * On x86 the lines go into the second-level cache. A core of an AMD EPYC (Zen 4) fetches some two dozen lines into its
+ * On x86 the lines go into the second-level cache. A core fetches some two dozen lines into its
  * first-level cache at a time. Every other miss there waits for these lines, even if its data is near. That cost
  * searches a fifth to a third of their time.
  *

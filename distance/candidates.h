@@ -124,11 +124,11 @@ static AI void note_best_score(sl_candidates *all, const float *scores, S score,
 }
 
 static void admit_candidates(sl_candidates *all, const float *scores, const uint32_t *ids, size_t n) {
-    const S floor = sixteen_splat(all->threshold);
+    const S threshold = sixteen_splat(all->threshold);
     size_t count = all->count, first = count;
     for (size_t i = 0; i < n; i += 16) {
         S score = sixteen_first(scores + i, n - i);
-        uint32_t kept = sixteen_above(score, floor, first_of(n - i));
+        uint32_t kept = sixteen_above(score, threshold, first_of(n - i));
         sixteen_pack(all->scores + count, score, kept);
         sixteen_pack(all->open + count, score, kept);
         sixteen_pack(all->ids + count, sixteen_first(ids + i, n - i), kept);

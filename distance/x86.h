@@ -575,8 +575,8 @@ static AI void lane_append(float *scores, uint32_t *ids, F score, uint32_t first
 
 #define LANE_CANDIDATES
 
-/* Without optimisation, gcc's gathers are macros, and their warnings of sign conversions would count as ours. On an AMD
- * EPYC (Zen 3), a gather of eight takes longer than eight loads. */
+/* Without optimisation, gcc's gathers are macros, and their warnings of sign conversions would count as ours. On
+ * processors without AVX-512, a gather of eight took longer than eight loads. */
 #if LANE_BITS == 512 && defined(__OPTIMIZE__)
 
 #define LANE_GATHERS

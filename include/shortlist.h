@@ -10,8 +10,8 @@
      - Crash: a crash, or freeing the handle, undoes every change not yet synced or saved. No change is left half done.
      - Threads: calls that change a handle need it to themselves.
      - fork(): a child may search, on one thread if its parent's batch calls used several, and change an index in
-       memory. To change, save or check what a writable or exclusive handle has open, it opens the file anew (else
-       SL_EBUSY).
+       memory. SL_EBUSY refuses changing, saving or checking a writable handle, or saving an exclusive one over its
+       file.
      - Numbering: from some thousand vectors on, add, save and tune may renumber the vectors in memory. Ids stay the
        same. Filters need a refresh, iterators end.
      - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it.
@@ -22,8 +22,8 @@
        SHORTLIST_MAX_ISA below amxint8 prevents this. No call changes other global state.
 
    Conventions, unless an entry says otherwise
-     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. A call that fails changes
-       nothing, and its handle is NULL.
+     - Functions that can fail return sl_status. Outputs are defined on SL_OK (0) only. After a failure,
+       handles are as before, and new ones NULL.
      - Any call may return SL_EINVAL (a bad argument, or a feature the index was made without) and SL_ENOMEM. Calls with
        progress may return SL_ECANCELED; calls that take vectors SL_ETYPE and SL_EVALUE. Messages name the row or id.
        Entries list other statuses.
@@ -34,7 +34,7 @@
        element size.
      - *_init fills a struct with its defaults: 0 or NULL if a field names none. It passes the caller's struct size, so
        programs work with a newer library. Set struct_size of a struct that a call fills.
-     - NULL means default params, the default allocator, no log, the system's operations. Stats, a search's scores and
+     - NULL means default params, the default allocator, no log, the system's operations. Stats, scores and
        all reports except a check's may be NULL. `threads` 0 means as many as OpenMP gives (OMP_NUM_THREADS).
      - Results come best first. Entries left over hold SL_NO_ID, which no vector has, and NaN.
      - The library never prints, aborts, throws or installs signal handlers. A call takes less than 48 KB of stack (more
@@ -782,7 +782,7 @@ SL_API SL_MUST_USE sl_status sl_index_rebuild(const char *path, const sl_rebuild
 /* ---- Tuning */
 
 #define SL_MAX_TARGETS        64u
-#define SL_MAX_TUNED          4096u
+#define SL_MAX_TUNED          4096u /* settings in an index */
 #define SL_TUNE_LEAST_QUERIES 50u
 
 typedef enum sl_tune_limit {

@@ -55,7 +55,7 @@ typedef enum sl_ranker_section {
     SL_SECTION_TRAINER = 21,     /* state of the optimisers; in checkpoints only */
     SL_SECTION_TABLE_CODES = 32, /* 16 bytes a table: the codes of its rows; see ranker/model/table_codes.h */
     SL_SECTION_TABLE_ROWS = 33,  /* rows of the coded tables, each with a scale and an offset */
-    SL_SECTION_LAYERS = 40,      /* in place of DENSE: layers, some of them in codes; see ranker/model/coded.h */
+    SL_SECTION_LAYERS = 40,      /* in place of DENSE: layers, some of them in codes; see ranker/model/coded_layers.h */
     SL_SECTION_RANGES = 41       /* ranges of layers that train to be in codes; in checkpoints only */
 } sl_ranker_section;
 

@@ -140,6 +140,17 @@ def pytest_files(paths):
     return [MODULE_TESTS] if set(others) - set(tests) else tests
 
 
+def left_out(paths):
+    """What only ./dev test, ./dev fuzz or a benchmark would show of the changed paths."""
+    found = []
+    if any(path.startswith("bindings/") and path.endswith((".cpp", ".hpp", ".pyi")) or path.startswith("include/")
+           for path in paths):
+        found.append("./dev test -R '^python$': the Python module's compiled part")
+    if any(path.startswith("fuzz/") for path in paths):
+        found.append("./dev fuzz: the fuzz targets")
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What git, the sources and the build folder say
 # ---------------------------------------------------------------------------------------------------------------------
@@ -260,6 +271,8 @@ def main():
     files = pytest_files(paths)
     if files:
         print(f"pytest: {' '.join(files)}")
+    for what in left_out(paths):
+        print(f"left to {what}")
     if given.list:
         return 0
     sys.stdout.flush()

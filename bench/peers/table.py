@@ -49,7 +49,7 @@ def natively(found):
 
 def heads(record, found):
     """Records from before there were programs without Python, or calls measured, have no column for them."""
-    names = ["", "version", "bytes a vector", "one query a call"]
+    names = ["", "version", "bytes per vector", "one query per call"]
     names += ["the same from C or C++"] if natively(found) else []
     names += ["a call costs, µs"] if record["summary"].get("calls") else []
     names += ["the batch call", "build, s"]
@@ -111,7 +111,7 @@ def executed(kept):
         if counts.get("own"):
             rows.append("| " + " | ".join([entry["name"], *(f"{share:.0f}" if share >= 1 or not share else f"{share:.1f}"
                                                             for share in report.per_thousand(counts).values())]) + " |")
-    heads = ["of a thousand instructions, one query a call", "512 bits", "256 bits", "128 bits or one number",
+    heads = ["of a thousand instructions, one query per call", "512 bits", "256 bits", "128 bits or one number",
              "dot products of bytes", "matrices", "prefetches"]
     return "\n".join(["| " + " | ".join(heads) + " |", "|---|" + "---:|" * 6, *rows]) if rows else ""
 
@@ -159,7 +159,7 @@ def front(stem, record):
     """One line a library of one race, for the README."""
     found = report.lookup(record["summary"])
     lines = [paragraph(f"The table shows {where(record)}. {about(record)}"), "",
-             "| | bytes a vector | one query a call | the batch call | build, s |", "|---|---:|---:|---:|---:|"]
+             "| | bytes per vector | one query per call | the batch call | build, s |", "|---|---:|---:|---:|---:|"]
     for entry in leaders(record["contenders"], found):
         name = f"**{entry['name']}**" if entry["ours"] else entry["name"]
         speeds = [" / ".join(cell(found, entry["name"], mode, target) for target in TARGETS) for mode in report.MODES]

@@ -258,8 +258,8 @@ class Tables(unittest.TestCase):
         def row(record, name):
             return next(line for line in self.markdown(**record).splitlines() if name in line)
 
-        head = next(line for line in self.markdown().splitlines() if "one query a call" in line)
-        self.assertEqual(head, "| | version | bytes a vector | one query a call | the batch call | build, s |")
+        head = next(line for line in self.markdown().splitlines() if "one query per call" in line)
+        self.assertEqual(head, "| | version | bytes per vector | one query per call | the batch call | build, s |")
         events = rounds(SPEEDS) + rounds({"us big": [1000] * 3, "them slow": [5000] * 3}, report.NATIVE)
         summary = {**report.summarise({"name": "glove100", "rows": 1000}, ENTRIES, events),
                    "calls": {"us": {"variant": "big", "us": {"median": 2.44, "min": 2.0, "max": 3.0}}}}

@@ -143,15 +143,16 @@ static void learn_spread(allowed_scan *scan) {
 
 /* Returns how many of a class's unscored nodes are likely above the k-th best. The scores above their mean are assumed
  * to follow a normal distribution. Those below have a longer tail, because of short vectors.
- * Parameters: floor: gets how many deviations above the mean such a node must score; it is large for far classes. */
-static double likely_above(const allowed_scan *scan, size_t class, double *floor) {
+ * Parameters: deviations: gets how many standard deviations above the mean such a node must score; it is large for far
+ * classes. */
+static double likely_above(const allowed_scan *scan, size_t class, double *deviations) {
     const spread *seen = &scan->spread;
     double mean = seen->sum / seen->count, share = seen->above / seen->count;
     double deviation = seen->above > 0 ? sqrt(seen->squares / seen->above) : 0;
     float middle = sl_partition_class_score(&scan->order, scan->walk, class);
     double needed =
         (scan->best.entries[0].score - (double)middle) / (double)sl_partition_spread_unit(scan->walk, middle) - mean;
-    *floor = needed / deviation;
+    *deviations = needed / deviation;
     return scan->order.left[class] ? (double)scan->order.left[class] * share * erfc(needed / (deviation * SQRT2)) : 0;
 }
 
@@ -161,9 +162,9 @@ static double likely_above(const allowed_scan *scan, size_t class, double *floor
 /* Whether at most max_missed of the unscored nodes are likely above the k-th best.
  * Parameters: from: the class of the partition scanned last. */
 static int is_enough_scored(const allowed_scan *scan, size_t from) {
-    double expected = 0, floor = 0;
-    for (size_t c = from; c < SL_PARTITION_CLASSES && !(floor > FAR); c++) {
-        expected += likely_above(scan, c, &floor);
+    double expected = 0, deviations = 0;
+    for (size_t c = from; c < SL_PARTITION_CLASSES && !(deviations > FAR); c++) {
+        expected += likely_above(scan, c, &deviations);
         if (!(expected <= scan->goal->max_missed)) return 0;
     }
     return 1;
@@ -171,10 +172,10 @@ static int is_enough_scored(const allowed_scan *scan, size_t from) {
 
 /* Returns how many more nodes to score until few are left above the k-th best, if that stays the same. */
 static size_t nodes_needed(const allowed_scan *scan, size_t from) {
-    double above[SL_PARTITION_CLASSES], floor = 0, rest = 0;
+    double above[SL_PARTITION_CLASSES], deviations = 0, rest = 0;
     size_t end = from, count = 0;
-    for (; end < SL_PARTITION_CLASSES && !(floor > FAR); end++)
-        above[end] = likely_above(scan, end, &floor);
+    for (; end < SL_PARTITION_CLASSES && !(deviations > FAR); end++)
+        above[end] = likely_above(scan, end, &deviations);
     while (end > from && (rest += above[end - 1]) <= scan->goal->max_missed)
         end--;
     for (size_t c = from; c < end; c++)

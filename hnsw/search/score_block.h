@@ -57,17 +57,7 @@ static inline void sl_score_keep_best(const uint32_t *ids, const float *scores, 
         if (scores[i] > best->score) *best = (sl_scored){scores[i], ids[i]};
 }
 
-/* Replaces `best` by the best of n listed rows, as sl_score_keep_best does. */
-static inline void sl_score_best_listed(const sl_row_scorer *scorer, const uint32_t *ids, size_t n, sl_scored *best) {
-    float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];
-    for (size_t done = 0, some; done < n; done += some) {
-        some = n - done < SL_SCORE_BLOCK ? n - done : SL_SCORE_BLOCK;
-        sl_score_block(scorer, ids + done, some, some, scores);
-        sl_score_keep_best(ids + done, scores, some, best);
-    }
-}
-
-/* The same for the consecutive rows [first, end). */
+/* Replaces `best` by the best of the consecutive rows [first, end), as sl_score_keep_best does. */
 static inline void sl_score_best_in(const sl_row_scorer *scorer, size_t first, size_t end, sl_scored *best) {
     uint32_t ids[SL_SCORE_BLOCK + SL_SCORE_PAD] = {0};
     float scores[SL_SCORE_BLOCK + SL_SCORE_PAD];

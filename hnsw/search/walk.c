@@ -12,10 +12,10 @@
 
 enum { PREFETCH_LINES = 4, AHEAD = 4 };
 
-/* Rows scored at a time, and cache lines prefetched meanwhile. These numbers were found on a Zen 4, and no other
- * machine was measured. There a core waits for at most some two dozen lines of the first-level cache at a time, and
- * further requests hold up all that follows. Prefetching a whole turn's rows at once would therefore delay their
- * scoring. Prefetches into the second-level cache hold nothing up. */
+/* Rows scored at a time, and cache lines prefetched meanwhile. A core that these numbers suit waits for at most some
+ * two dozen lines of the first-level cache at a time, and further requests hold up all that follows. Prefetching a
+ * whole turn's rows at once would therefore delay their scoring. Prefetches into the second-level cache hold nothing
+ * up. */
 enum { STEP = 16, LINES = 16 };
 
 /* Kernels store whole registers, past the end of their output. */

@@ -6,8 +6,8 @@
 #include "ranker/net/net_layer.h"
 #include "ranker/quantise/quantise.h"
 
-/* Most options per layer, and most combinations, in one pass. */
-enum { SL_MOST_OPTIONS = 3 + SL_CALIBRATIONS, SL_MOST_COMBINATIONS = 4096 };
+/* Most options per layer in one pass. */
+enum { SL_MOST_OPTIONS = 3 + SL_CALIBRATIONS };
 
 /* One way to compute a layer. */
 typedef struct sl_evaluated_option {

@@ -526,7 +526,7 @@ class Snapshot(Indexed):
         self.assertEqual(self.run_json("check", "copy.sl", "--scrub")["records_checked"], N)
         self.assertNotEqual(self.read("copy.sl"), self.read("live.sl"))
 
-    def test_duplicates(self):
+    def test_copies(self):
         built = self.build()
         told = self.run_json("snapshot", "x.sl", "-o", "copy.sl")
         self.assertEqual((told["index"], told["copy"], told["n"], told["bytes_total"]),

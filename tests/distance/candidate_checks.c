@@ -15,7 +15,7 @@ typedef struct plain {
     uint32_t ids[ROOM];
     int open[ROOM];
     size_t count;
-    float floor;
+    float threshold;
     float near[SL_BEST_SCORES]; /* of all that was ever admitted */
 } plain;
 
@@ -59,7 +59,7 @@ static void offer(const sl_kernels *kernels, plain *want, sl_candidates *all, si
     for (size_t i = 0; i < n; i++) {
         scores[i] = any_score();
         ids[i] = (uint32_t)random_bits();
-        if (!(scores[i] > want->floor)) continue;
+        if (!(scores[i] > want->threshold)) continue;
         want->scores[want->count] = scores[i];
         want->ids[want->count] = ids[i];
         want->open[want->count++] = 1;
@@ -120,11 +120,11 @@ static void keep_best(const sl_kernels *kernels, plain *want, sl_candidates *all
         wrong += left[i] != sorted[i];
     expect(count, !wrong && (before <= most ? kept == before : kept >= wanted && kept <= most),
            "%s keeps %zu of %zu for %u to %u: %zu wrong", sl_isa_name(kernels->isa), kept, before, wanted, most, wrong);
-    int right = kept == before ? all->threshold == want->floor
+    int right = kept == before ? all->threshold == want->threshold
                                : all->threshold >= sorted[kept] && kept && !(all->threshold > left[kept - 1]);
-    expect(count, right, "%s keeps %zu of %zu: floor %g", sl_isa_name(kernels->isa), kept, before,
+    expect(count, right, "%s keeps %zu of %zu: threshold %g", sl_isa_name(kernels->isa), kept, before,
            (double)all->threshold);
-    want->floor = all->threshold;
+    want->threshold = all->threshold;
     free(left);
 }
 
@@ -137,7 +137,7 @@ void check_candidates(const sl_kernels *kernels, check_count *count) {
         kernels->walk.empty(&a.all);
         a.all.best_count = round % (SL_BEST_SCORES + 1);
         want.count = 0;
-        want.floor = -INFINITY;
+        want.threshold = -INFINITY;
         for (size_t j = 0; j < SL_BEST_SCORES; j++)
             want.near[j] = -INFINITY;
         take_best(kernels, &want, &a.all, count);

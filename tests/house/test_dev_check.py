@@ -56,6 +56,12 @@ class Choice(unittest.TestCase):
         self.assertEqual(chosen("storage/save.c"),
                          [["test_golden", "test_save", "test_redo", "test_redo_pmem", "test_storage"], []])
 
+    def test_what_no_test_here_covers_is_told(self):
+        self.assertEqual([left.split(":")[0] for left in check.left_out(["bindings/python/src/core/index.cpp"])],
+                         ["./dev test -R '^python$'"])
+        self.assertEqual([left.split(":")[0] for left in check.left_out(["fuzz/fuzz_open.c"])], ["./dev fuzz"])
+        self.assertEqual(check.left_out(["hnsw/search/walk.c", "bindings/python/src/shortlist/_index.py"]), [])
+
     def test_a_test_of_its_name_runs_whatever_it_costs(self):
         self.assertEqual(chosen("hnsw/search/filter.c"), [["test_golden", "test_filter"], ["test_walk"]])
 

@@ -6,8 +6,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 : "${2:?give the folders of the object files, of the library and of the command}"
 
-# The rooms that each room may include and call besides itself. cli/, bindings/ and examples/ see the
-# public headers besides. A header alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
+# The rooms that each room may include and call besides itself. cli/, bindings/ and examples/ also see the public
+# headers. A header alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
 lanes=distance/float_lanes.h
 floor="base distance distance/codec storage"
 ranked="base storage"
@@ -30,7 +30,7 @@ declare -A may=(
     [cli/recommend]="cli/common cli/files cli/index cli/ranker"
     [cli/inspect]="cli/common cli/files cli/index cli/ranker"
     [cli]="cli/common cli/files cli/index cli/search cli/ranker cli/recommend cli/inspect"
-    [cluster]="" [bindings]="" [examples]=""
+    [bindings]="" [examples]=""
 )
 
 # Rooms of hnsw/ that a room may include, where these are fewer than the rooms that it may call.
@@ -74,7 +74,7 @@ wrong_includes() {
         [ -n "$target" ] && allowed "$from" "$target" && seen "$from" "$name" ||
             echo "$file: $from may not include \"$name\""
     done < <(cd "$tree" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker \
-        recommend cluster cli bindings examples include \
+        recommend cli bindings examples include \
         --include='*.c' --include='*.h' --include='*.inc' --include='*.cpp' --include='*.hpp' 2>/dev/null || true)
 }
 
@@ -106,7 +106,7 @@ wrong_calls() {
 # without their endings. A header and the source of its name are one.
 included() {
     (cd "$1" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker recommend \
-        cluster cli bindings --include='*.c' --include='*.h' --include='*.cpp' --include='*.hpp' 2>/dev/null || true) |
+        cli bindings --include='*.c' --include='*.h' --include='*.cpp' --include='*.hpp' 2>/dev/null || true) |
         sed -E 's/^([^:]*):[^"]*"([^"]*)".*/\1 \2/' |
         awk '{ folder = $1; sub("/[^/]*$", "", folder)
                print $1, index($2, "/") ? $2 : folder "/" $2 }'
