@@ -265,7 +265,7 @@ class Tables(unittest.TestCase):
                    "calls": {"us": {"variant": "big", "us": {"median": 2.44, "min": 2.0, "max": 3.0}}}}
         entries = [{**one, "no_native": "no headers" if one["engine"] == "them" else ""} for one in ENTRIES]
         record = {**self.record, "summary": summary, "contenders": entries}
-        self.assertIn("| one query a call | the same from C or C++ | a call costs, µs | the batch call |",
+        self.assertIn("| one query per call | the same from C or C++ | a call costs, µs | the batch call |",
                       self.markdown(**record))
         self.assertIn("| – / 400 / – | – / 1,000 / – | 2.4 | – / – / – |", row(record, "us big"))
         self.assertIn("| – / 100 / – | – | – | – / – / – |", row(record, "them fast"))
