@@ -197,8 +197,21 @@ def read_includes(root):
     return found
 
 
+def read_commands(build):
+    """{test: the words of its command}, from the files that cmake writes. ctest tells no command whose program is not
+    built yet."""
+    commands = {}
+    for path in build.rglob("CTestTestfile.cmake"):
+        for line in path.read_text().splitlines():
+            found = re.match(r'add_test\((?:\[=*\[(.+?)\]=*\]|"(.+?)"|(\S+)) (.*)\)$', line)
+            if found:
+                commands[found[1] or found[2] or found[3]] = re.findall(r'"((?:[^"\\]|\\.)*)"', found[4])
+    return commands
+
+
 def read_tests(root, build):
     """The tests that ctest knows in a build folder."""
+    commands = read_commands(build)
     listed = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], capture_output=True, text=True,
                             check=True).stdout
     tests = []
@@ -206,7 +219,7 @@ def read_tests(root, build):
         given = {entry["name"]: entry["value"] for entry in one["properties"]}
         place = Path(given["WORKING_DIRECTORY"])
         folder = place.relative_to(build if place.is_relative_to(build) else root)
-        command = one.get("command", [])
+        command = one.get("command") or commands.get(one["name"], [])
         files = [word.split("=", 1)[-1] for word in command + given.get("ENVIRONMENT", [])]
         programs = {os.path.relpath(name, build) for name in files if name.startswith(f"{build}/")}
         tests.append(Test(one["name"], str(folder), given.get("COST") or 1, {Path(word).stem for word in command},

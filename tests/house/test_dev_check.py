@@ -144,5 +144,26 @@ class Tree(unittest.TestCase):
         self.assertIn("edited.h", check.read_includes(self.root)["new.c"])
 
 
+class Unbuilt(unittest.TestCase):
+    """A build folder in which nothing was built yet, as after ./dev build in a fresh clone."""
+
+    def test_programs_that_are_not_built_are_known(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder).resolve()
+            build = root / "build"
+            place = build / "tests/base"
+            place.mkdir(parents=True)
+            (build / "CTestTestfile.cmake").write_text('subdirs("tests/base")\n')
+            (place / "CTestTestfile.cmake").write_text(
+                f'add_test([=[test_proc]=] "{build}/tests/test_proc")\n'
+                f'set_tests_properties([=[test_proc]=] PROPERTIES COST "3" WORKING_DIRECTORY "{place}")\n'
+                f'add_test([=[test_proc_scalar]=] "{build}/tests/test_proc")\n'
+                f'set_tests_properties([=[test_proc_scalar]=] PROPERTIES WORKING_DIRECTORY "{place}")\n')
+            tests = check.read_tests(root, build)
+            self.assertEqual([(one.name, one.folder, one.cost, one.words, one.programs) for one in tests],
+                             [("test_proc", "tests/base", 3, {"test_proc"}, {"tests/test_proc"}),
+                              ("test_proc_scalar", "tests/base", 1, {"test_proc"}, {"tests/test_proc"})])
+
+
 if __name__ == "__main__":
     unittest.main()
