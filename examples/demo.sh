@@ -31,4 +31,4 @@ exact=$(step shortlist truth $DATA/base.fbin $DATA/queries.fbin -k 10 --metric c
     -o build/glove100.ibin)
 sed '$d' <<<"$exact" # the command; its JSON is the last line
 seconds=$(sed -nE 's/.*"scan_s": *([0-9.e+-]+).*/\1/p' <<<"$exact")
-awk -v seconds="$seconds" 'BEGIN { printf "recall 1.0000 at %.0f queries/s\n", 2000 / seconds }'
+awk -v seconds="$seconds" 'BEGIN { printf "recall 1.0000 at %.0f queries/s (2,000 queries over scan_s)\n", 2000 / seconds }'
