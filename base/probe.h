@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Returns a power of two: at least `least`, and at least twice the keys. */
+/* Returns the number of places: `least`, a power of two, doubled until it is at least twice the keys. */
 static inline size_t sl_probe_places(size_t keys, size_t least) {
     size_t places = least;
     while (places < 2 * keys)
@@ -13,8 +13,8 @@ static inline size_t sl_probe_places(size_t keys, size_t least) {
     return places;
 }
 
-/* Loops with `at` over the places where a key with this hash may be. The body leaves the loop at the key or at the
- * first free place. `places` is a power of two. */
+/* Loops with `at` over the places where a key with this hash may be. The body must leave the loop, at the key or at
+ * the first free place. `places` is a power of two. */
 #define SL_PROBE(at, hash, places) for (size_t at = (size_t)(hash) & ((places)-1);; at = (at + 1) & ((places)-1))
 
 #endif

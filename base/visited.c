@@ -62,7 +62,8 @@ void sl_visited_clear(sl_visited *visited) {
 void sl_visited_mark_run(sl_visited *visited, uint32_t first, size_t n, uint32_t *ids) {
     for (size_t i = 0; i < n; i++)
         ids[i] = first + (uint32_t)i;
-    /* Sets the same bit in adjacent words, up to the last word. */
+    /* Ids in a row use the same bit of adjacent words. After the last word, the first word follows with the next bit.
+     */
     for (size_t done = 0, some; done < n; done += some) {
         uint32_t id = first + (uint32_t)done, bit = (uint32_t)1 << (id >> visited->shift & 31);
         uint32_t *words = visited->words + (id & visited->mask);

@@ -75,7 +75,8 @@ static void encode_vector(sl_build *build, size_t i, size_t thread) {
         sl_encode_residual(&index->graph.codec, sl_row(&index->graph, node), floats, (void *)to);
 }
 
-/* A row in a record has no padding, so the rest of a padded row is zeroed. */
+/* Copies a node's row of each array. A row from a record has no padding and may be shorter: the bytes behind it become
+ * 0. */
 static void copy_row(const sl_build *build, size_t i) {
     const sl_graph *graph = &build->index->graph, *from = build->copied->graphs[build->copied->of[i]];
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
@@ -143,9 +144,9 @@ static void stop_watching(sl_build *build) {
         build->inserts[t].detours.watches = 0;
 }
 
-/* Links open ends, so that all nodes are reachable. If inserts didn't look for other paths, or an end stays open, the
- * new nodes count as unverified, and sl_reach_settle proves the whole graph. `before`: the entry point before the add,
- * which a new entry point must reach. */
+/* Links open ends, so that all nodes are reachable. That fails if the inserts didn't look for detours, or if an
+ * end stays open. The new nodes then count as unverified, and sl_reach_settle later proves the whole graph. `before`:
+ * the entry point before the add, which a new entry point must reach. */
 static void close_open_ends(sl_build *build, sl_entry before) {
     sl_index *index = build->index;
     sl_insert *insert = &build->inserts[0];

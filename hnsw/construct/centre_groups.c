@@ -10,7 +10,8 @@
  * heads aren't grouped; a row is compared with all of them. */
 enum { GROUP_CENTRES = 48, PROBED = 12, FLAT_HEADS = 2048 };
 
-/* Returns the number of groups of these centres or heads. 0: a row is compared with all of them. */
+/* Returns how many groups the centres, or the heads (one centre of each group), are put into. 0: they are not grouped,
+ * and a row is compared with all of them. */
 static size_t group_count(size_t centres, int are_heads) {
     return are_heads && centres <= FLAT_HEADS ? 0 : centres / GROUP_CENTRES + 1;
 }

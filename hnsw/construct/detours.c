@@ -39,8 +39,8 @@ void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to) {
         detours->open[detours->open_count++] = (sl_open_end){from, to};
 }
 
-/* Returns a node's place in the table. Nodes may share a place: the later then replaces the earlier, which counts as
- * far away. */
+/* Returns a node's place in the table. Two nodes may share a place. The later one then replaces the earlier one, and
+ * the earlier one counts as far away. */
 static uint32_t *place_of(const sl_detours *detours, uint32_t node) {
     return &detours->near[node * 2654435761u >> (32 - PLACES_LOG2)];
 }

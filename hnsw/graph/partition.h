@@ -7,7 +7,8 @@
 #include "base/thread.h"
 #include "hnsw/graph/index.h"
 
-/* Mean rows of a partition. An index with SL_MAX_PARTITIONS partitions has larger partitions. */
+/* Mean rows of a partition; docs/internals/partitions.md says why so many. An index with SL_MAX_PARTITIONS partitions
+ * has larger partitions. */
 #define SL_PARTITION_ROWS 256u
 #define SL_MAX_PARTITIONS 16384u
 /* Mean partitions of a group. */

@@ -20,7 +20,7 @@ typedef struct sl_described_as {
 static_assert(SL_DESCRIBED_ROWS >= SL_MAX_PARTS, "SL_DESCRIBED_ROWS");
 
 typedef struct sl_description {
-    sl_file_header header; /* the store fills in the rest */
+    sl_file_header header; /* the index's own fields; the store fills in the others */
     sl_section_source sections[SL_MAX_SECTIONS];
     size_t count;
     sl_split_rows rows[SL_DESCRIBED_ROWS];

@@ -10,7 +10,7 @@
 typedef struct choice {
     const sl_net_shape *shape;
     const sl_prune_params *params;
-    sl_sort_entry *order; /* units by rising importance, then room to sort them */
+    sl_sort_entry *order; /* units by rising importance, and behind them scratch for the sort */
     unsigned char *kept;
     size_t units;
     size_t left[SL_MAX_LAYERS + 1]; /* units to keep of each layer's inputs */
@@ -47,7 +47,7 @@ static int cut_is_enough(const choice *c, size_t cut) {
     return (double)sl_net_multiply_adds(&now) <= (1 - c->params->multiply_adds) * all;
 }
 
-/* Sorts units by importance. Its bits sort like integers, because it is not negative. */
+/* Sorts units by importance. No importance is negative, so its bits, read as an integer, give the same order. */
 static void sort_units(choice *c, const double *importance) {
     for (size_t i = 0; i < c->units; i++) {
         uint64_t key;

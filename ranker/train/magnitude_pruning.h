@@ -18,7 +18,7 @@ typedef struct sl_magnitude {
     double share;            /* share of zeros after the last cut */
     uint64_t steps;          /* n: steps over which the cuts are spread */
     int per_layer;           /* each layer loses the share of its own weights */
-    unsigned char *was_zero; /* per float of the layers' block: it was 0 before the step */
+    unsigned char *was_zero; /* one flag per float of the layers' block: it was 0 before the step */
     uint32_t *counts;        /* histogram of magnitudes by 16 of their bits */
 } sl_magnitude;
 
