@@ -48,7 +48,7 @@ static void read_limits(const hierarchy *tree, const char *root, const char *poi
     }
 }
 
-/* Whether a path names this group or a group inside it. */
+/* Returns whether a path names this group or a group inside it. */
 static int is_within(const char *path, const char *group) {
     const size_t length = strlen(group);
     return strncmp(path, group, length) == 0 && (path[length] == '/' || !path[length]);

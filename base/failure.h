@@ -21,7 +21,7 @@ void sl_failure_init(sl_failure *failure);
  * Threads: any, at the same time. */
 void sl_failure_keep(sl_failure *failure, size_t at, sl_status status);
 
-/* Whether a failure at this number or a lower one is kept. Failures at higher numbers are then dropped.
+/* Returns whether a failure at this number or a lower one is kept. Failures at higher numbers are then dropped.
  * Threads: any. */
 static inline int sl_failure_before(const sl_failure *failure, size_t at) {
     return __atomic_load_n(&failure->at, __ATOMIC_RELAXED) <= at;

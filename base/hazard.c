@@ -53,7 +53,7 @@ void sl_hazards_replace(sl_hazards *hazards, sl_guarded *object) {
     hazards->retired = old;
 }
 
-/* Whether a reader announces the object. */
+/* Returns whether a reader announces the object. */
 static int is_used(const sl_hazards *hazards, const sl_guarded *object) {
     for (const sl_hazard *hazard = __atomic_load_n(&hazards->first, __ATOMIC_SEQ_CST); hazard; hazard = hazard->next)
         if (__atomic_load_n(&hazard->used, __ATOMIC_SEQ_CST) == object) return 1;

@@ -28,8 +28,8 @@ void sl_mounts_open(sl_mounts *mounts, const char *list);
 int sl_mounts_next(sl_mounts *mounts, sl_mount *out);
 void sl_mounts_close(sl_mounts *mounts);
 
-/* Whether `path`, absolute and without links, is a mount point. Describes the mount in `source`: its type, its device
- * and the path on the device. */
+/* Returns whether `path`, absolute and without links, is a mount point. Describes the mount in `source`: its type, its
+ * device and the path on the device. */
 int sl_mount_at(const char *list, const char *path, char *source, size_t size);
 
 #endif

@@ -40,8 +40,8 @@ typedef struct sl_numa_memory {
 
 sl_allocator sl_numa_allocator(sl_numa_memory *memory);
 
-/* Whether a copy of data for this node's threads is worth its memory: the node has CPUs and memory, and under BIND it
- * is the named node. */
+/* Returns whether a copy of data for this node's threads is worth its memory: the node has CPUs and memory, and under
+ * BIND it is the named node. */
 int sl_numa_serves(const sl_numa *numa, size_t node);
 
 /* The CPUs that a thread had before it was pinned for a batch. */

@@ -28,7 +28,7 @@ typedef struct sl_progress {
 void sl_progress_start(sl_progress *progress, sl_progress_fn report, void *ctx, uint64_t total);
 /* Adds `more` to the work done. The calling thread also reports to the callback, at most some ten times a second. */
 void sl_progress_step(sl_progress *progress, uint64_t more);
-/* Whether the callback has asked to stop. Callers then skip work that has not begun. */
+/* Returns whether the callback has asked to stop. Callers then skip work that has not begun. */
 int sl_progress_cancelled(const sl_progress *progress);
 /* Reports the end to the callback. Errors: SL_ECANCELED if the callback asked to stop. */
 sl_status sl_progress_end(sl_progress *progress);

@@ -41,7 +41,7 @@ static inline uint32_t *sl_visited_place(sl_visited *visited) {
     return visited->list + visited->count;
 }
 
-/* Whether an id is marked. */
+/* Returns whether an id is marked. */
 static inline int sl_visited_has(const sl_visited *visited, uint32_t id) {
     return visited->words[id & visited->mask] >> (id >> visited->shift & 31) & 1;
 }

@@ -27,7 +27,7 @@ environment() {
             "$PYTHON" -m pip install --quiet --disable-pip-version-check "$package" ||
                 { all=0 && echo "bench precision: without $package"; }
         done
-        # What is missing is tried again in the next run.
+        # The next run tries again to get a library that is missing.
         [ $all = 0 ] || printf '%s' "$key" >"$VENV/key"
     fi
     "$PYTHON" -m pip install --quiet --disable-pip-version-check ./bindings/python

@@ -39,7 +39,7 @@ if(SHORTLIST_SANITIZE)
   # Reports need the lines alone of what a debugger knows.
   add_compile_options(-fsanitize=${SL_SANITIZERS} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   if(SHORTLIST_SANITIZE STREQUAL "address")
-    # What an access by a bad pointer does, the address sanitizer sees too. The fuzz targets have these checks.
+    # The address sanitizer also sees accesses by bad pointers. The fuzz targets have these checks.
     add_compile_options(-fno-sanitize=null,object-size,pointer-overflow)
   endif()
   add_link_options(-fsanitize=${SL_SANITIZERS})

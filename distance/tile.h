@@ -302,7 +302,7 @@ static void scan_matrices(sl_codes codes, sl_tile *tile, sl_scan *const *scans, 
     append_part_hits(codes, tile, scans, before, sums);
 }
 
-/* Whether matrices are worth their shaping. */
+/* Returns whether matrices are worth their shaping. */
 static AI int matrices_serve(const sl_tile *tile, size_t n) {
     return tile->codes != SL_CODES_F32 && n >= LEAST_QUERIES && tile->steps >= LEAST_STEPS;
 }

@@ -31,7 +31,7 @@ enum { MOST_WORKERS = 1024, MOST_K = 1000, EF = 100 };
  * Cores
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether this CPU is the first of its physical core. Says yes if the system doesn't show the cores. */
+/* Returns whether this CPU is the first of its physical core. Says yes if the system doesn't show the cores. */
 static int is_first_of_core(size_t cpu) {
     char path[96];
     size_t first = cpu;

@@ -500,8 +500,8 @@ SL_API SL_MUST_USE sl_status sl_index_search(const sl_index *index, const void *
    Threads: one at a time uses an iterator. */
 typedef struct sl_iterator sl_iterator;
 
-/* Makes an iterator, which copies the query. What params point to must outlive it. A page is as good as a search for
-   all results so far with this ef and rerank. Besides, only accept, accept_bits, filter, max_visits and strategies
+/* Makes an iterator, which copies the query. Everything params point to must outlive it. A page is as good as a search
+   for all results so far with this ef and rerank. Besides, only accept, accept_bits, filter, max_visits and strategies
    EXACT and WALK count. Errors: SL_EINVAL (also a recall). */
 SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype,
                                                 const sl_search_params *params, sl_iterator **out);
@@ -509,8 +509,8 @@ SL_API SL_MUST_USE sl_status sl_iterator_create(const sl_index *index, const voi
      got    results; may be NULL. Below k: none is left; or, with stats->cut = 1, max_visits ended the page, and the
             next call goes on
      stats  of this call
-   Every vector that is allowed and not deleted comes once; with multi every id, by its best. What an earlier page
-   missed comes later, and may be nearer than that page's last.
+   Every vector that is allowed and not deleted comes once; with multi every id, by its best. A vector that an
+   earlier page missed comes later, and may be nearer than that page's last.
    Errors: SL_EINVAL (after this handle's add, or a save or tuning that renumbers: only free the iterator), SL_ENOMEM
    (call again). */
 SL_API SL_MUST_USE sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float *scores,

@@ -105,8 +105,8 @@ static void table_copy(const sl_id_table *from, sl_id_table *to) {
     }
 }
 
-/* Whether the table has room for `count` ids up to `largest`. At most half of the entries are used, so searches stay
- * short. */
+/* Returns whether the table has room for `count` ids up to `largest`. At most half of the entries are used, so searches
+ * stay short. */
 static int table_has_room(const sl_id_table *table, size_t count, uint64_t largest) {
     return table->dense ? largest < table->size : count <= table->size / 2;
 }

@@ -1,4 +1,4 @@
-/* Whether a table's file holds what was written to it. */
+/* Checks that a table's file holds all that was written to it. */
 #include "base/params.h"
 #include "ranker/features/table.h"
 #include "recommend/items.h"

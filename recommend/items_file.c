@@ -181,7 +181,7 @@ static const void *array_at(const reader *r, uint64_t at, uint64_t count, uint64
     return end <= r->data_size && at % sizeof(uint64_t) == 0 ? r->data + at : NULL;
 }
 
-/* Whether count + 1 numbers rise from 0 to `last`. */
+/* Returns whether count + 1 numbers rise from 0 to `last`. */
 static int rises(const int64_t *numbers, uint64_t count, uint64_t last) {
     if (numbers[0] != 0 || numbers[count] < 0 || (uint64_t)numbers[count] != last) return 0;
     for (uint64_t i = 0; i < count; i++)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where a column's arrays begin, and how many texts and bytes of text it has. */
+/* The beginnings of a column's arrays, and how many texts and bytes of text it has. */
 typedef struct place {
     size_t values, offsets, lists, valid; /* offsets in data */
     size_t text;                          /* offset in text */

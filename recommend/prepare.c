@@ -18,7 +18,7 @@
  * The needs of a model
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the model crosses user and item, which needs the item's ids. */
+/* Returns whether the model crosses user and item, which needs the item's ids. */
 static int has_pair_cross(const sl_features *features) {
     for (size_t f = 0; f < features->count; f++)
         if (features->features[f].side == SL_SIDE_PAIR && features->features[f].spec->type == SL_FEATURE_CROSS)

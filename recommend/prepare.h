@@ -23,7 +23,7 @@ void sl_prepared_free(sl_prepared *prepared);
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl_prepared_part **out);
 /* Puts the prepared part to use. Can't fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
-/* Whether enough rows are outdated to compact. */
+/* Returns whether enough rows are outdated to compact. */
 int sl_prepared_needs_compaction(const sl_prepared *prepared);
 /* Copies the current rows into one part of a new sl_prepared. Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out);

@@ -273,7 +273,7 @@ static sl_status prepare_block(sl_preparer *preparer, const sl_source_rows *rows
     return preparer->encodes ? keep_encoded(preparer, part, at) : SL_OK;
 }
 
-/* Whether the model encodes a feature from the column. */
+/* Returns whether the model encodes a feature from the column. */
 static int is_column_read(const sl_prepared *prepared, const char *column) {
     const sl_features *features = prepared->ranker ? prepared->ranker->features : NULL;
     for (size_t f = 0; features && f < features->count; f++) {

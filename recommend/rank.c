@@ -53,7 +53,7 @@ static size_t item_rows_of(const sl_model_scorer *scorer) {
     return scorer->shape.deep_width ? scorer->max_rows : 1;
 }
 
-/* Whether the items' parts were prepared in 8 bits. */
+/* Returns whether the items' parts were prepared in 8 bits. */
 static int has_scales(const sl_model_scorer *scorer) {
     return scorer->run && scorer->shape.first_width && scorer->shape.layer_type == SL_I8;
 }

@@ -55,9 +55,9 @@ typedef struct sl_model_scorer sl_model_scorer;
 sl_status sl_model_scorer_create(const sl_recommender *recommender, const sl_pair *pair, size_t max_rows,
                                  sl_model_scorer **out);
 void sl_model_scorer_free(sl_model_scorer *scorer);
-/* Whether the scorer is of the pair's model. Takes NULL. */
+/* Returns whether the scorer is of the pair's model. Takes NULL. */
 int sl_model_scorer_fits(const sl_model_scorer *scorer, const sl_pair *pair);
-/* Whether the recall score is a feature of the model. */
+/* Returns whether the recall score is a feature of the model. */
 int sl_model_scorer_asks_recall(const sl_model_scorer *scorer);
 /* Computes the user's part, once per request. Errors: as of a prediction; SL_EINVAL (user_row, no vector). */
 sl_status sl_model_scorer_user(sl_model_scorer *scorer, const sl_request *request);

@@ -25,9 +25,9 @@ sl_status sl_side_encoder_init(sl_side_encoder *side, const sl_features *feature
 /* Takes a zeroed encoder. */
 void sl_side_encoder_free(sl_side_encoder *side);
 
-/* Whether a feature of this side is a vector from the index or the request, not from a column. */
+/* Returns whether a feature of this side is a vector from the index or the request, not from a column. */
 int sl_feature_from_index(const sl_feature *feature, sl_side side);
-/* Whether any feature of the side is encoded from a column. */
+/* Returns whether any feature of the side is encoded from a column. */
 int sl_side_has_columns(const sl_features *features, sl_side side);
 
 /* Appends `count` rows of the table from row `first` on, at most SL_SIDE_ROWS, to side->rows. To begin anew, set

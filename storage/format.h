@@ -80,7 +80,7 @@ typedef struct sl_file_section {
     uint32_t reserved;
 } sl_file_section;
 
-/* What differs between types of file. */
+/* The differences between types of file. */
 typedef struct sl_file_type {
     char magic[9];        /* the file's first 8 bytes, ended by a 0 here alone */
     const char *name;     /* as messages name it: "an index" */

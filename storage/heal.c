@@ -37,7 +37,7 @@ static sl_status heal_unwritten(sl_store *store) {
     return status == SL_EBUSY ? SL_OK : status;
 }
 
-/* Whether there is no log, or no group in it. A reader then goes on with the file's content. */
+/* Returns whether there is no log, or no group in it. A reader then goes on with the file's content. */
 static int log_is_empty(const sl_store *store) {
     char path[PATH_MAX];
     struct stat info;
@@ -54,7 +54,8 @@ static sl_status find_writer(const sl_store *store, int *found) {
     return *found ? SL_OK : status;
 }
 
-/* Whether a writer is at work; 1 if the system can't tell. Takes no lock, which a writer being opened would meet. */
+/* Returns whether a writer is at work; 1 if the system can't tell. Takes no lock, which a writer being opened would
+ * meet. */
 static int has_writer(const sl_store *store) {
     int fd = sl_store_reopen(store);
     if (fd < 0) return 1;

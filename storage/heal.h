@@ -14,7 +14,7 @@ sl_status sl_writable_heal(sl_store *store);
  * can't be written. Threads: any number; one works, the others go on at once. */
 void sl_writable_watch(sl_store *store);
 
-/* Whether the file holds all that was acknowledged. Nobody may be writing it.
+/* Checks that the file holds all that was acknowledged. Nobody may be writing it.
  * Errors: SL_EBUSY: a writer came and died after sl_writable_heal, so its log must be replayed; SL_ECORRUPT: the log is
  * missing or damaged, as of sl_redo_replay. */
 sl_status sl_writable_check_log(const sl_store *store);

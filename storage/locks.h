@@ -19,11 +19,11 @@ typedef enum sl_writable_lock {
 /* Locks or unlocks a byte without waiting: F_RDLCK, F_WRLCK or F_UNLCK. Returns 0, or -1 with errno. */
 int sl_lock_byte(int fd, short kind, sl_writable_lock byte);
 
-/* Whether errno, after sl_lock_byte has failed, means that another open file has the lock. On a file system without
- * such locks nobody has one. */
+/* Returns whether errno, after sl_lock_byte has failed, means that another open file has the lock. On a file system
+ * without such locks nobody has one. */
 int sl_lock_is_taken(void);
 
-/* Whether another open file has locked a byte for writing; 0 if the system can't tell. */
+/* Returns whether another open file has locked a byte for writing; 0 if the system can't tell. */
 int sl_byte_is_locked(int fd, sl_writable_lock byte);
 
 /* Keeps writers from emptying an open file's log, until sl_writable_unpin. The log then holds all changes since it was

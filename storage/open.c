@@ -94,7 +94,7 @@ static sl_status read_header(int fd, const char *path, uint64_t size, sl_file_he
  * The section table
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Where the section ends, slack included; 0: the sum wraps. */
+/* Returns the end of the section, slack included; 0: the sum wraps. */
 static uint64_t end_of(const sl_file_section *section) {
     uint64_t end;
     if (__builtin_add_overflow(section->offset, section->size, &end)) return 0;

@@ -22,8 +22,8 @@ sl_status sl_sync_data(const sl_file_ops *ops, int fd, const char *path);
 /* Opens a file, again after interruptions; -1 with errno. */
 int sl_open_retrying(const sl_file_ops *ops, const char *path, int flags, unsigned mode);
 
-/* Whether errno, after a lock has failed, means that the file system has no locks. NFS gives EBADF for an exclusive
- * lock of a file that isn't open for writing. */
+/* Returns whether errno, after a lock has failed, means that the file system has no locks. NFS gives EBADF for an
+ * exclusive lock of a file that isn't open for writing. */
 int sl_lacks_locks(void);
 
 /* Locks the whole open file by flock: LOCK_SH or LOCK_EX.

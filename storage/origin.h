@@ -33,10 +33,10 @@ void sl_origin_free(sl_origin *origin, const sl_allocator *allocator);
  * Errors: SL_EBUSY: another handle is about to change the file, or the file has been replaced. */
 sl_status sl_origin_claim(sl_origin *origin, const sl_store *store);
 
-/* Whether a path names the handle's file, as far as names can tell. */
+/* Returns whether a path names the handle's file, as far as names can tell. */
 int sl_origin_is(const sl_origin *origin, const char *path);
 
-/* Whether this process holds the claim to the file at `target`. */
+/* Returns whether this process holds the claim to the file at `target`. */
 int sl_origin_claims(sl_origin *origin, const char *target);
 
 /* Checks `target` before the handle's content replaces it. `fd` is open on the target; -1: there is none.

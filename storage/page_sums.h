@@ -26,7 +26,7 @@ uint32_t sl_page_sum_zeros(uint32_t sum, uint64_t size);
 /* Bytes of the section in a file whose other sections end at `end`. */
 uint64_t sl_page_sums_size(uint64_t end);
 
-/* Where a file's page checksums lie, and which pages they cover. */
+/* The place of a file's page checksums, and the pages that they cover. */
 typedef struct sl_page_sums {
     uint64_t words; /* offset in the file; 0: the file has none */
     uint64_t pages; /* covered pages, from the file's beginning; the last word is the head page's */
@@ -63,7 +63,7 @@ typedef struct sl_page_updater {
 sl_status sl_page_updater_init(sl_page_updater *updater, const sl_page_sums *sums, int fd, const char *path,
                                uint64_t size);
 void sl_page_updater_free(sl_page_updater *updater);
-/* Where in the file the checksum of the page at `offset` lies. */
+/* Returns the place in the file of the checksum of the page at `offset`. */
 uint64_t sl_page_sum_at(const sl_page_sums *sums, uint64_t offset);
 /* Call it before the first change of a commit. */
 void sl_page_updater_begin(sl_page_updater *updater);

@@ -63,7 +63,7 @@ static uint64_t seek_data_or_hole(const verifier *v, uint64_t from, uint64_t end
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
 
-/* Whether one of the pauses that all pages share is left. */
+/* Returns whether one of the pauses that all pages share is left. */
 static int may_pause(verifier *v) {
     int most = __atomic_load_n(&v->found->bad, __ATOMIC_RELAXED) ? LESS_TRIES : TRIES;
     return __atomic_fetch_add(&v->pauses, 1, __ATOMIC_RELAXED) < most;

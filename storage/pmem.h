@@ -9,8 +9,8 @@
 /* Maps an open file for reading. The file may be on a DAX file system. */
 sl_status sl_pmem_map(int fd, const char *path, uint64_t size, void **out);
 
-/* Whether an open file that isn't empty is on a DAX file system. Loads from a mapping then go to the memory itself, not
- * to copies of its pages. errno is kept. */
+/* Returns whether an open file that isn't empty is on a DAX file system. Loads from a mapping then go to the memory
+ * itself, not to copies of its pages. errno is kept. */
 int sl_pmem_is_dax(int fd);
 
 /* Maps path by libpmem, for reading and for writing in place. PMEM_IS_PMEM_FORCE=1 has the last word, as everywhere in

@@ -38,7 +38,7 @@ static void read_ahead(const sl_store *store, const uint8_t *data, uint64_t at, 
     store->medium->advise_soon(data + from, size - from < window ? size - from : window);
 }
 
-/* Where scanned bytes go, and where they come from. They go nowhere, to memory as they are, or to the parts of rows. */
+/* Destination of scanned bytes, and their source. They go nowhere, to memory as they are, or to the parts of rows. */
 typedef struct target {
     uint8_t *to;
     const sl_split_rows *rows;

@@ -58,7 +58,7 @@ sl_status sl_redo_open(const sl_redo_owner *owner, int file, const sl_allocator 
  * reported. */
 void sl_redo_close(sl_redo *redo, int remove);
 
-/* Whether the log still has its name and its full length. */
+/* Returns whether the log still has its name and its full length. */
 int sl_redo_is_there(const sl_redo *redo);
 
 /* Write a group: begin, each record, commit. `payload`: bytes of all records with their heads. A committed group

@@ -36,9 +36,9 @@ typedef struct sl_redo_trailer {
     uint32_t crc32c; /* of the records */
 } sl_redo_trailer;
 
-/* Whether this is a log's head, of a version that this library reads. */
+/* Returns whether this is a log's head, of a version that this library reads. */
 int sl_redo_head_is_whole(const sl_redo_head *head);
-/* Whether the head belongs to the file of this identity. */
+/* Returns whether the head belongs to the file of this identity. */
 int sl_redo_head_is_own(const sl_redo_head *head, const uint8_t *identity);
 /* The checksum that a group's head must have. */
 uint32_t sl_redo_group_crc(const sl_redo_group *group);

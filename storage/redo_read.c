@@ -56,8 +56,8 @@ static int read_bytes(log_reader *log, uint64_t at, void *to, uint64_t size) {
 
 #define RESTORE "restore it, or empty it to go on with what the index's own file holds"
 
-/* Whether groups follow that continue from the file's state. A log that ends within or right behind its head has none.
- */
+/* Finds whether groups follow that continue from the file's state. A log that ends within or right behind its head has
+ * none. */
 static sl_status read_head(log_reader *log, int *counts) {
     const sl_redo_owner *owner = log->owner;
     sl_redo_head head;

@@ -79,7 +79,7 @@ static void name_folder(sl_replacement *r) {
     r->folder[length] = '\0';
 }
 
-/* Whether the name fits a path. */
+/* Returns whether the name fits a path. */
 static int name_beside(const sl_replacement *r, const char *word, int number, char out[PATH_MAX]) {
     const char *slash = strrchr(r->target, '/');
     int folder = slash ? (int)(slash - r->target) + 1 : 0;
@@ -88,7 +88,7 @@ static int name_beside(const sl_replacement *r, const char *word, int number, ch
     return length >= 0 && length < PATH_MAX;
 }
 
-/* Whether the process is gone. One on another machine or in a container may seem gone. */
+/* Returns whether the process is gone. One on another machine or in a container may seem gone. */
 static int is_gone(long process) {
     return process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH;
 }

@@ -112,7 +112,7 @@ static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t
     return SL_OK;
 }
 
-/* Where a section behind `end` begins. */
+/* Returns the place at which a section behind `end` begins. */
 static uint64_t section_offset(uint64_t end) {
     return (end + SL_SECTION_ALIGN - 1) / SL_SECTION_ALIGN * SL_SECTION_ALIGN;
 }

@@ -42,7 +42,7 @@ static sl_status open_source(snapshot *s) {
     return sl_writable_pin(s->fd, s->store->path, s->progress);
 }
 
-/* Whether the copy would take the log's name. Only the copy's may be relative to the process's folder. */
+/* Returns whether the copy would take the log's name. Only the copy's may be relative to the process's folder. */
 static int is_target(const snapshot *s, const char *log) {
     char folder[PATH_MAX];
     const char *target = strrchr(s->file.target, '/'), *last = strrchr(log, '/');

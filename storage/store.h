@@ -1,5 +1,5 @@
-/* Whole files: written atomically, and opened without trust. What a section's bytes mean is known to the room of the
- * file's type: hnsw, ranker or recommend. */
+/* Whole files: written atomically, and opened without trust. The room of the file's type (hnsw, ranker or recommend)
+ * knows what a section's bytes mean. */
 #ifndef SL_STORAGE_STORE_H
 #define SL_STORAGE_STORE_H
 
@@ -108,9 +108,9 @@ sl_status sl_store_open(const char *path, const sl_file_type *type, sl_place pla
                         sl_store **out);
 void sl_store_close(sl_store *store, const sl_allocator *allocator);
 
-/* Whether fd is open on the file that the store maps, not on one that replaced it. */
+/* Returns whether fd is open on the file that the store maps, not on one that replaced it. */
 int sl_store_is(const sl_store *store, int fd);
-/* Whether the mapped file still has its name. */
+/* Returns whether the mapped file still has its name. */
 int sl_store_has_name(const sl_store *store);
 /* Errors: SL_EBUSY: the file was replaced while it was opened. */
 sl_status sl_store_check_name(const sl_store *store);
@@ -151,7 +151,7 @@ typedef struct sl_pages_found {
     uint64_t bad;
 } sl_pages_found;
 
-/* What was verified. */
+/* Counts of a verification. */
 typedef struct sl_verified {
     size_t sections; /* sections with a CRC */
     uint64_t bytes;  /* of the header, the sections and the gaps between them */

@@ -49,10 +49,10 @@ sl_status sl_writable_format(uint8_t *section, const void *head, size_t size);
  * Errors: SL_ECORRUPT: neither superblock is whole. */
 sl_status sl_writable_super(const sl_store *store, sl_superblock *out);
 
-/* Whether the superblock out of force is damaged. */
+/* Returns whether the superblock out of force is damaged. */
 int sl_writable_is_doubtful(const sl_store *store);
 
-/* Where in the file the superblock of this sequence lies. `section`: where SL_SECTION_LIVE begins. */
+/* Returns the place in the file of the superblock of this sequence. `section`: where SL_SECTION_LIVE begins. */
 uint64_t sl_superblock_at(uint64_t section, const sl_superblock *super);
 
 /* Writes the next superblock over the older one, and syncs it. */

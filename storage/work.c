@@ -44,7 +44,7 @@ static uint32_t note_crc(const sl_note *note, const void *bytes) {
     return sl_crc32c(sl_crc32c(0, note, offsetof(sl_note, crc)), bytes, note->size);
 }
 
-/* Whether all `size` bytes were there and could be read. */
+/* Returns whether all `size` bytes were there and could be read. */
 static int has_read(const sl_work *work, void *to, size_t size, uint64_t at) {
     return sl_read_at(work->fd, work->path, to, size, at) == SL_OK;
 }

@@ -128,20 +128,20 @@ def choose(paths, tests, includes):
 
 
 def touches_bench(paths, includes):
-    """Whether programs of bench/ change: their sources do, or a header that these include."""
+    """Returns True if programs of bench/ change: their sources do, or a header that these include."""
     reached = set(paths).union(*(includers(path, includes) for path in paths))
     return any(path.startswith("bench/") and path.endswith((".c", ".h")) for path in reached)
 
 
 def pytest_files(paths):
-    """What pytest runs: the changed tests of the Python module, or all of them if another file of it changed."""
+    """Returns the files for pytest: the changed tests of the Python module, or all of them if another file of it changed."""
     tests = [path for path in paths if re.match(MODULE_TESTS + r"test_\w+\.py$", path)]
     others = [path for path in paths if path.endswith(".py") and path.startswith((MODULE, MODULE_TESTS))]
     return [MODULE_TESTS] if set(others) - set(tests) else tests
 
 
 def left_out(paths):
-    """What only ./dev test, ./dev fuzz or a benchmark would show of the changed paths."""
+    """Lists the commands that this one leaves out though they would test the changed paths."""
     found = []
     if any(path.startswith("bindings/") and path.endswith((".cpp", ".hpp", ".pyi")) or path.startswith("include/")
            for path in paths):
@@ -152,7 +152,7 @@ def left_out(paths):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What git, the sources and the build folder say
+# Reading git, the sources and the build folder
 # ---------------------------------------------------------------------------------------------------------------------
 
 def git(root, *arguments):
@@ -232,7 +232,7 @@ def read_tests(root, build):
 # ---------------------------------------------------------------------------------------------------------------------
 
 def targets_of(names, tests, build):
-    """What is built: the product, and what the tests run."""
+    """Returns the targets to build: the product, and all that the tests run."""
     listed = subprocess.run(["cmake", "--build", str(build), "--target", "help"], capture_output=True, text=True,
                             check=True).stdout
     known = set(re.findall(r"^(?:\.\.\. )?([^\s:]+)", listed, re.M))

@@ -25,7 +25,7 @@ PARTS = ("joint", "wide alone", "deep alone")
 WIDE_RATES = {"adult": 1, "movielens_rating": 0.2}
 PEER = "pytorch-widedeep"
 PEER_SETS = ("adult", "movielens_rating", "movielens_like")  # flights would take it an hour
-# What is to be reached: set, measure, bound.
+# The targets: set, measure, bound.
 TARGETS = (("adult", "auc", 0.915), ("adult", "logloss", 0.304), ("movielens_rating", "rmse", 0.93),
            ("movielens_like", "auc", 0.78))
 

@@ -90,5 +90,5 @@ def front(points):
 
 
 def curve(points):
-    """What a picture shows of all that was tried: [recall, qps] of the front from LEAST_RECALL on."""
+    """Returns the points of a picture: [recall, qps] of the front from LEAST_RECALL on."""
     return [[point["recall"], point["qps"]] for point in front(points) if point["recall"] >= LEAST_RECALL]

@@ -105,7 +105,7 @@ class Worker:
 
 
     def executed(self, order):
-        """What single queries execute: counts by a program that steps this process meanwhile."""
+        """Counts the instructions of single queries, by a program that steps this process meanwhile."""
         self.index.set(order["params"])
         ctypes.CDLL(None).prctl(SET_PTRACER, ANY)
         own = os.path.realpath(sysconfig.get_path("platlib"))  # as the process's mappings name the files

@@ -272,7 +272,7 @@ static int is_repeated(const char *name) {
     return *name == '[' && strstr(name, "...") != NULL;
 }
 
-/* Whether the command takes another operand after `count` of them. */
+/* Returns whether the command takes another operand after `count` of them. */
 static int takes_operand(const command *command, size_t count) {
     const size_t names = operand_names(command);
     return count < names || (names && count < OPERANDS_MAX && is_repeated(command->operands[names - 1]));

@@ -25,7 +25,7 @@ void output_discard(output *output);
 /* Removes the temporary files of all open outputs before the process ends. A signal handler may call it. */
 void output_remove_unfinished(void);
 
-/* Whether two names belong to one existing file. */
+/* Returns whether two names belong to one existing file. */
 int is_same_file(const char *a, const char *b);
 
 /* Checks before hours of work that a file can be put at `path`. Its folder exists and is writable. A file at `path` is

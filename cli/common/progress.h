@@ -29,7 +29,7 @@ void progress_end(progress *progress, int whole);
 /* Removes the bar, so that a line can be printed in its place. */
 void progress_clear(void);
 
-/* Whether there is a bar. A signal handler may ask. */
+/* Returns whether there is a bar. A signal handler may ask. */
 int progress_is_shown(void);
 
 #endif

@@ -58,7 +58,7 @@ typedef struct filter_choice {
 #define OPTION_FILTER_INDEX(type)                                                                                      \
     OPTION_FILTER_WORDS(type, "For an INDEX that was built with --tags.", "For an INDEX that was built with --keys.")
 
-/* Whether the choice leaves any vector out; whether by tags, or by keys. */
+/* Returns whether the choice leaves any vector out; whether by tags, or by keys. */
 int filter_is_asked(const filter_choice *choice);
 int filter_asks_tags(const filter_choice *choice);
 int filter_asks_keys(const filter_choice *choice);
@@ -66,7 +66,7 @@ int filter_asks_keys(const filter_choice *choice);
 /* Reports a range of keys that no key can be in. Returns an exit status. */
 int filter_check(const filter_choice *choice);
 
-/* Whether the masks and the range let a vector pass. A word that the choice does not use may be anything. */
+/* Returns whether the masks and the range let a vector pass. A word that the choice does not use may be anything. */
 int filter_passes(const filter_choice *choice, uint64_t tags, uint64_t key);
 
 /* Makes the index's filter. index_path names the index in messages. Returns an exit status. */

@@ -22,7 +22,7 @@ static int check_shape(const vectors *file, const vectors *queries, size_t k) {
     return EXIT_DONE;
 }
 
-/* Whether an entry of a row means "no id". Widening a narrower file keeps the sign of -1. */
+/* Returns whether an entry of a row means "no id". Widening a narrower file keeps the sign of -1. */
 static int is_missing(const vectors *file, uint64_t id) {
     return id == SL_NO_ID || (file->type != ELEMENT_U64 && id > INT64_MAX);
 }

@@ -11,7 +11,7 @@ typedef struct truth_filter {
     size_t n;
 } truth_filter;
 
-/* Whether the filter has the id. */
+/* Returns whether the filter has the id. */
 int truth_allows(const truth_filter *filter, uint64_t id);
 
 /* Reads each row's first k ids that `filter` has (NULL: every id), as (queries->n, k) ids that the caller frees.
@@ -24,8 +24,8 @@ int truth_load(const char *path, const vectors *queries, size_t k, const truth_f
 int truth_check_ids(const char *path, const char *index_path, sl_index *index, const uint64_t *ids, size_t nq,
                     size_t k);
 
-/* Whether a recall is no better than chance. The truth then belongs to other ids, other vectors or another metric; the
- * index is not bad. n: vectors of the index. */
+/* Returns whether a recall is no better than chance. The truth then belongs to other ids, other vectors or another
+ * metric; the index is not bad. n: vectors of the index. */
 int truth_is_strange(double best_recall, size_t k, size_t n);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct vectors {
 #define VECTORS_READ_ENDINGS  ".fvecs .bvecs .ivecs .fbin .u8bin .i8bin .ibin .npy .hdf5 (.h5)"
 #define VECTORS_WRITE_ENDINGS ".fvecs .bvecs .ivecs .fbin .u8bin .i8bin .ibin .npy"
 
-/* Whether this build reads .hdf5. */
+/* Returns whether this build reads .hdf5. */
 int vectors_reads_hdf5(void);
 
 /* Opens a file and reports its faults. The path FILE.hdf5:NAME names a dataset. Returns an exit status. *out is NULL on

@@ -37,7 +37,7 @@ struct vectors_source {
     size_t raw_size;
 };
 
-/* Whether this machine is big-endian: the files are little-endian. */
+/* Returns whether this machine is big-endian: the files are little-endian. */
 int host_is_big_endian(void);
 
 /* Adds n * size to *out. Returns 0 if n * size does not fit in 64 bits. */

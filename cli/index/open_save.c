@@ -115,7 +115,7 @@ int work_path(size_t max_memory, const char *output, char **path) {
     return EXIT_DONE;
 }
 
-/* Whether the work file has notes. Closing the index removes a work file that is only its head of 32 bytes. */
+/* Returns whether the work file has notes. Closing the index removes a work file that is only its head of 32 bytes. */
 static int has_notes(const char *work) {
     enum { HEAD = 32 };
     struct stat info;

@@ -1,4 +1,4 @@
-/* Where an open index lies, in memory and on storage. */
+/* The place of an open index, in memory and on storage. */
 #ifndef CLI_INDEX_STORAGE_H
 #define CLI_INDEX_STORAGE_H
 

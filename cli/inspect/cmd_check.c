@@ -51,7 +51,7 @@ static void list_faults(const sl_check_report *report, fault *out) {
         out[i] = faults[i];
 }
 
-/* Whether the check reached the graph. Damage to the file ends the check earlier, and nothing is counted. */
+/* Returns whether the check reached the graph. Damage to the file ends the check earlier, and nothing is counted. */
 static int graph_was_checked(const outcome *found) {
     fault faults[FAULTS];
     size_t counted = 0;

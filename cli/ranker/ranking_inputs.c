@@ -227,7 +227,7 @@ int lookup_report(const lookup *lookup, const char *path, sl_status status) {
     return report_status(path, status);
 }
 
-/* Whether a failure with this message is about a file. */
+/* Returns whether a failure with this message is about a file. */
 static int is_blamed(const csv_file *file, const char *message, int refused) {
     sl_table block = {.struct_size = sizeof block};
     if (!file->csv) return 0;

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-/* Whether the path has this ending. */
+/* Returns whether the path has this ending. */
 int has_ending(const char *path, const char *ending);
 
 /* Reads a whole text file, ended by NUL, to be freed by free(). NULL: it cannot be read or is not text, reported. */

@@ -24,7 +24,7 @@ typedef struct recommend_state {
     funnel_report report;
 } recommend_state;
 
-/* Whether the output is a file of ids alone, as 'shortlist search' writes it. */
+/* Returns whether the output is a file of ids alone, as 'shortlist search' writes it. */
 static int writes_ids(const char *path) {
     return path && !has_ending(path, ".csv") && !has_ending(path, ".json");
 }

@@ -112,7 +112,7 @@ static int check_count(const char *option, size_t value, size_t most) {
     return report_failure("%s is %zu; ask for 1 to %zu", option, value, most);
 }
 
-/* Whether this process measures alone. */
+/* Returns whether this process measures alone. */
 static int runs_alone(const eval_options *options) {
     return options->procs.count == 1 && options->procs.values[0] == 1;
 }

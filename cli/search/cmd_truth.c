@@ -56,7 +56,7 @@ static int create_exact(truth_state *state) {
     return status == SL_OK ? EXIT_DONE : report_status(state->queries_path, status);
 }
 
-/* Whether the filter allows a row of the base. */
+/* Returns whether the filter allows a row of the base. */
 static int is_allowed(const truth_state *state, size_t row) {
     const uint64_t id = state->base_ids ? state->base_ids[row] : row;
     if (!filter_passes(&state->options->filter, state->tags ? state->tags[row] : 0, state->keys ? state->keys[row] : 0))

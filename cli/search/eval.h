@@ -85,7 +85,7 @@ typedef struct eval_pass {
     int64_t began, ended; /* times of these queries, from now_ns() */
 } eval_pass;
 
-/* Where a pass's processes wait for each other, in shared memory. */
+/* A place in which a pass's processes wait for each other, in shared memory. */
 typedef struct eval_gate {
     atomic_size_t arrived;
     atomic_int finished; /* one process has no more queries */
@@ -117,7 +117,7 @@ void eval_procs_free(eval_procs *procs);
  * process. */
 int eval_procs_pass(eval_procs *procs, size_t count, eval_setting setting, int batch, eval_pass *passes);
 
-/* Where the first process's index lies, for a task with a policy. */
+/* The memory nodes of the first process's index, for a task with a policy. */
 const sl_index_numa *eval_procs_numa(const eval_procs *procs);
 
 /* Ends all but the first `count` processes. */

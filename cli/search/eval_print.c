@@ -34,7 +34,7 @@ static void json_group(json *json, const eval_group *group, int compared) {
     json_close_object(json);
 }
 
-/* Whether there are figures of more than one process. */
+/* Returns whether there are figures of more than one process. */
 static int has_groups(const eval_task *task) {
     return task->groups > 1 || task->procs[0] > 1;
 }

@@ -15,7 +15,7 @@ size_t most_procs(const eval_options *options) {
     return most;
 }
 
-/* Whether the point's setting does not come from tuning. */
+/* Returns whether the point's setting does not come from tuning. */
 static int is_own(const eval_state *state, const eval_point *point) {
     return compare_settings(point->setting, own_setting(state, point->setting.ef)) == 0;
 }

@@ -31,8 +31,8 @@ typedef struct sl_coarse {
     const float *mean; /* follows the matrix's rows; the number of vectors learned from follows the mean */
 } sl_coarse;
 
-/* Whether an index with codes I4 keeps coarse rows, beside rows of other codes. It does if 4 bits an element don't fit
- * a cache line, or if the elements are integers. */
+/* Returns whether an index with codes I4 keeps coarse rows, beside rows of other codes. It does if 4 bits an element
+ * don't fit a cache line, or if the elements are integers. */
 int sl_coarse_wanted(size_t dim, sl_metric metric, sl_dtype dtype);
 
 /* Fills the geometry for vectors of a valid dim. */
@@ -44,7 +44,7 @@ size_t sl_coarse_projection_size(const sl_coarse *coarse);
 void sl_coarse_set_projection(sl_coarse *coarse, const uint8_t *projection);
 /* Returns how many vectors the projection was learned from. */
 uint32_t sl_coarse_learned(const sl_coarse *coarse);
-/* Whether factors and mean are finite. */
+/* Returns whether factors and mean are finite. */
 int sl_coarse_is_finite(const sl_coarse *coarse);
 
 /* The vectors that a projection is learned from. */

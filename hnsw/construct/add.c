@@ -123,8 +123,8 @@ static void encode_rows(sl_build *build) {
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
 }
 
-/* Whether the batch is less than a sixteenth of the nodes before it. After a larger batch the whole graph is proved.
- * However vectors come, these proofs read each link a bounded number of times. */
+/* Returns whether the batch is less than a sixteenth of the nodes before it. After a larger batch the whole graph is
+ * proved. However vectors come, these proofs read each link a bounded number of times. */
 static int is_small(const sl_build *build) {
     return build->n < build->first / 16;
 }

@@ -4,7 +4,8 @@
 
 #include "hnsw/construct/kmeans_rows.h"
 
-/* Whether the index has three quarters of the partitions wanted already. K-means then starts from their centroids. */
+/* Returns whether the index has three quarters of the partitions wanted already. K-means then starts from their
+ * centroids. */
 int sl_centroids_reusable(const sl_kmeans *kmeans);
 /* Starts from the reusable centroids, evenly drawn. Without them, or for the rest, starts from rows of the sample. */
 void sl_centroids_start(sl_kmeans *kmeans);

@@ -81,8 +81,8 @@ static int has_link(const sl_graph *graph, uint32_t from, uint32_t to) {
     return 0;
 }
 
-/* Whether a path leads from a node of the table to `to`, with `over` nodes in between. Goes backwards, and tries only
- * nodes in the list of `to`, since many nodes that link to `to` are in its list. */
+/* Returns whether a path leads from a node of the table to `to`, with `over` nodes in between. Goes backwards, and
+ * tries only nodes in the list of `to`, since many nodes that link to `to` are in its list. */
 static int is_linked_from_near(const sl_detours *detours, uint32_t to, unsigned over) {
     const sl_graph *graph = detours->graph;
     const uint32_t *links = sl_links(graph, to);

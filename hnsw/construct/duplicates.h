@@ -5,7 +5,7 @@
 
 #include "hnsw/construct/points.h"
 
-/* Whether two nodes have the same codes. */
+/* Returns whether two nodes have the same codes. */
 int sl_is_duplicate(const sl_graph *graph, uint32_t a, uint32_t b);
 
 /* The distinct points: the first of each set of duplicates. */

@@ -40,7 +40,7 @@ static size_t fan_out_of(const sl_graph *graph) {
     return fan_out > SL_MAX_FAN_OUT ? SL_MAX_FAN_OUT : fan_out ? fan_out : 1;
 }
 
-/* Whether the build joins the graphs that its nodes are copied from. */
+/* Returns whether the build joins the graphs that its nodes are copied from. */
 static int is_joined(const sl_build *build) {
     return build->copied && build->copied->joins != SL_JOIN_NONE && build->builder == SL_BUILDER_AUTO;
 }

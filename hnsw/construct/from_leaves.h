@@ -10,8 +10,9 @@
 /* Returns what's missing to link `n` more nodes from leaves, as a phrase for a message; NULL if nothing is missing. */
 const char *sl_from_leaves_lacks(const sl_index *index, size_t n);
 
-/* Whether leaves pay. The limits come from past measurements; the call measures nothing. With a low fan-out or few
- * links, clusters lose touch. With many links, or if the index has more nodes than come now, inserting is as fast. */
+/* Returns whether leaves pay. The limits come from past measurements; the call measures nothing. With a low fan-out or
+ * few links, clusters lose touch. With many links, or if the index has more nodes than come now, inserting is as fast.
+ */
 int sl_from_leaves_suits(const sl_graph *graph, size_t first, size_t n);
 
 /*

@@ -78,7 +78,7 @@ sl_status sl_join_init(sl_join *join, const sl_copied *copied, const sl_points *
     return SL_OK;
 }
 
-/* Whether nodes of graph a walk over graph b. If two graphs have one size, the first counts as the larger. */
+/* Returns whether nodes of graph a walk over graph b. If two graphs have one size, the first counts as the larger. */
 static int walks_over(const sl_join *join, size_t a, size_t b) {
     if (join->copied->joins == SL_JOIN_OVER_FIRST) return a != 0 && b == 0;
     return a != b &&

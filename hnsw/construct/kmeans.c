@@ -112,7 +112,7 @@ sl_status sl_kmeans_init_groups(sl_kmeans *groups, const sl_kmeans *grouped, siz
     return sl_kmeans_alloc_centroids(groups);
 }
 
-/* Whether a node's codes can be compared with centroids as they are. */
+/* Returns whether a node's codes can be compared with centroids as they are. */
 static int has_query_codes(const sl_kmeans *kmeans) {
     const sl_codec *codec = &kmeans->graph->codec;
     return !kmeans->grouped && codec->codes == SL_CODES_I8 && kmeans->codec.codes == SL_CODES_I8 &&

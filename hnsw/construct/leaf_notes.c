@@ -79,7 +79,7 @@ static int read_array(sl_work *work, uint32_t kind, void *array, size_t size) {
     return 1;
 }
 
-/* Whether leaves from a file, which isn't trusted, name points and places that exist. */
+/* Returns whether leaves from a file, which isn't trusted, name points and places that exist. */
 static int leaves_are_sound(const sl_leaves *leaves) {
     if (leaves->starts[0] != 0 || leaves->starts[leaves->count] != leaves->places) return 0;
     for (size_t i = 0; i < leaves->count; i++)
@@ -134,7 +134,7 @@ sl_status sl_leaf_note_write(sl_work *work, size_t leaf, const sl_leaf_note *not
     return sl_work_append(work, NOTE_LEAF, (uint32_t)leaf, note->words, note->count * sizeof *note->words);
 }
 
-/* Whether the note has a top-k for each of the leaf's points, and names targets that exist. */
+/* Returns whether the note has a top-k for each of the leaf's points, and names targets that exist. */
 static int note_fits(const sl_leaf_note *note, const sl_leaves *leaves, size_t leaf, size_t most) {
     const size_t size = leaves->starts[leaf + 1] - leaves->starts[leaf];
     size_t at = 0, targets;

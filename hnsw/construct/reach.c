@@ -172,7 +172,8 @@ static int append_near(sl_insert *insert, uint32_t to) {
     return 0;
 }
 
-/* Whether the walk visited a node. In a large index nodes share visited marks, so there only the pool counts. */
+/* Returns whether the walk visited a node. In a large index nodes share visited marks, so there only the pool counts.
+ */
 static int was_visited(const sl_walk *walk, uint32_t node) {
     if (walk->graph->n <= SL_VISITED_MOST) return sl_visited_has(&walk->visited, node);
     for (size_t i = 0; i < walk->pool.size; i++)

@@ -36,8 +36,8 @@ static float worst_score(const sl_pool *pool) {
     return worst;
 }
 
-/* Whether the walk to a node misses more than half of its first links, which are the nearest. A link that scores no
- * better than the results isn't missed: many duplicates may be nearer. */
+/* Returns whether the walk to a node misses more than half of its first links, which are the nearest. A link that
+ * scores no better than the results isn't missed: many duplicates may be nearer. */
 static int is_lost(sl_walk *walk, uint32_t node) {
     const sl_graph *graph = walk->graph;
     const sl_layer layer = sl_layer_at(graph, 0);

@@ -110,13 +110,13 @@ static double distance_of(const sample *s, size_t i) {
     return sqrt(sl_l2_double(s->floats, s->floats + dim, dim));
 }
 
-/* Whether the neighbours are too close for I8. */
+/* Returns whether the neighbours are too close for I8. */
 static int is_close_for_bytes(const sample *s, size_t i) {
     const double distance = distance_of(s, i);
     return distance < CLOSE_STEPS * (double)sl_largest(s->floats, s->graph->codec.dim) / 127;
 }
 
-/* Whether the neighbours are too close for the index's own codes. */
+/* Returns whether the neighbours are too close for the index's own codes. */
 static int is_unresolved(const sample *s, size_t i) {
     const sl_codec *codec = &s->graph->codec;
     const double factor = (double)sl_field_get(sl_row(s->graph, s->nodes[i]), codec->rows.factor);
@@ -144,7 +144,8 @@ int sl_is_finer_than_bytes(const sl_codec *codec) {
     return codec->metric == SL_METRIC_L2 && codec->codes != SL_CODES_I8 && codec->codes != SL_CODES_I4;
 }
 
-/* Whether a point's neighbours are closer than `step` times CLOSE_STEPS. Its duplicates in `own` aren't neighbours. */
+/* Returns whether a point's neighbours are closer than `step` times CLOSE_STEPS. Its duplicates in `own` aren't
+ * neighbours. */
 static int has_close(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own, size_t point,
                      double step) {
     const sl_neighbour *list = neighbours->entries + point * neighbours->width;

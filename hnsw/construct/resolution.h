@@ -9,7 +9,8 @@
 /* A vector is too close to its neighbours if this many of them lie within a few steps of a code. */
 enum { SL_CLOSE_NEIGHBOURS = 16 };
 
-/* Whether an index's own codes may tell vectors apart that 8 bits don't: codes of more than 12 bits under L2. */
+/* Returns whether an index's own codes may tell vectors apart that 8 bits don't: codes of more than 12 bits under L2.
+ */
 int sl_is_finer_than_bytes(const sl_codec *codec);
 
 /*

@@ -35,8 +35,8 @@ void sl_selection_free(sl_selection *selection) {
     selection->graph = NULL;
 }
 
-/* Whether a comes before b, if both have the same similarity. The order is by chance, and differs between bases. So the
- * order of candidates doesn't matter, and the first of many duplicates isn't in every list. */
+/* Returns whether a comes before b, if both have the same similarity. The order is by chance, and differs between
+ * bases. So the order of candidates doesn't matter, and the first of many duplicates isn't in every list. */
 static int comes_first(uint32_t base, uint32_t a, uint32_t b) {
     return sl_random_at(base, a) < sl_random_at(base, b);
 }
@@ -59,8 +59,8 @@ static void sort_candidates(sl_selection *selection, uint32_t base) {
     }
 }
 
-/* Whether a candidate is nearer to a selected node than to the base, which lies at selected[-1]. The first few selected
- * nodes cover half of all candidates, so nodes are compared a block at a time. */
+/* Returns whether a candidate is nearer to a selected node than to the base, which lies at selected[-1]. The first few
+ * selected nodes cover half of all candidates, so nodes are compared a block at a time. */
 static int is_covered(sl_selection *selection, uint32_t candidate, float base_unit) {
     const uint32_t *nodes = selection->selected - 1;
     const size_t end = selection->selected_count + 1;

@@ -130,7 +130,7 @@ const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind
     return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->graph.allocator : &index->layer0;
 }
 
-/* Whether the array grows with the number of nodes, in the index's own memory. */
+/* Returns whether the array grows with the number of nodes, in the index's own memory. */
 static int is_movable(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
 }

@@ -6,7 +6,7 @@
 
 #include "hnsw/graph/index.h"
 
-/* Whether a node's rows and id match its checksum. The index must have checksums. */
+/* Returns whether a node's rows and id match its checksum. The index must have checksums. */
 int sl_checksum_holds(const sl_graph *graph, uint32_t node);
 
 typedef struct sl_checksums_found {

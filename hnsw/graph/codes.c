@@ -27,7 +27,7 @@ static void decode_vector(const void *ctx, size_t node, float *out) {
     sl_coded_floats(ctx, (uint32_t)node, out);
 }
 
-/* Whether the projection must be learned: it is missing, or it came from a small sample and the index has grown
+/* Returns whether the projection must be learned: it is missing, or it came from a small sample and the index has grown
  * eightfold. */
 static int is_projection_due(const sl_graph *graph, size_t n) {
     if (graph->n == 0) return 1;

@@ -8,7 +8,7 @@
  * together. */
 sl_status sl_codes_init(sl_graph *graph, const sl_index_params *params);
 
-/* Whether all scales, biases and norms of a node's codes are finite. */
+/* Returns whether all scales, biases and norms of a node's codes are finite. */
 int sl_row_is_finite(const sl_graph *graph, uint32_t node);
 
 /* Makes the coarse rows of nodes [first, first + n) from their other rows. If a new projection is due, learns it and

@@ -31,7 +31,7 @@ void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator);
  * Errors: SL_ENOMEM. Threads: as of sl_id_lookup. */
 sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list);
 
-/* Whether each node's id is its number, the n new nodes included. The index then keeps no ids. */
+/* Returns whether each node's id is its number, the n new nodes included. The index then keeps no ids. */
 int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n);
 /* Bytes that appending n ids to an empty index allocates, for ids and map. The index has room for n nodes. */
 size_t sl_ids_bytes(const sl_graph *graph, size_t n);

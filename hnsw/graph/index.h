@@ -26,7 +26,7 @@ typedef enum sl_array_kind {
     SL_ARRAY_KINDS
 } sl_array_kind;
 
-/* Where an array lies: node i's row begins at at + i * step. */
+/* An array of rows: node i's row begins at at + i * step. */
 typedef struct sl_array {
     uint8_t *at;  /* NULL: the array has no memory */
     size_t width; /* bytes of a row, padding included, in an array of its own; 0: the index has no such rows */
@@ -188,12 +188,12 @@ static inline sl_layer sl_layer_at(const sl_graph *graph, uint32_t level) {
     return sl_layer_in(graph, &graph->upper, level);
 }
 
-/* Whether nodes have rows of this kind. */
+/* Returns whether nodes have rows of this kind. */
 static inline int sl_has(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width != 0;
 }
 
-/* Whether two undeleted nodes may have the same id. */
+/* Returns whether two undeleted nodes may have the same id. */
 static inline int sl_ids_repeat(const sl_graph *graph) {
     return graph->multi && sl_has(graph, SL_ARRAY_IDS);
 }
@@ -235,7 +235,7 @@ static inline void sl_index_fence(const sl_index *index) {
     if (index->writer) sl_writable_fence(index->writer);
 }
 
-/* Whether the index is written in persistent memory. Each stored word must then leave the index sound. */
+/* Returns whether the index is written in persistent memory. Each stored word must then leave the index sound. */
 static inline int sl_index_is_direct(const sl_index *index) {
     return index->writer && index->writer->direct;
 }
@@ -292,7 +292,7 @@ static inline uint32_t *sl_checksum_at(const sl_graph *graph, size_t node) {
     return (uint32_t *)(void *)sl_array_row(graph, SL_ARRAY_CHECKSUMS, node);
 }
 
-/* Where a node's id lies. The ids must have 64 bits. */
+/* Returns the address of a node's id. The ids must have 64 bits. */
 static inline uint64_t *sl_id_at(const sl_graph *graph, size_t node) {
     return (uint64_t *)(void *)sl_array_row(graph, SL_ARRAY_IDS, node);
 }
@@ -331,7 +331,7 @@ static inline int sl_has_tombstone(const uint64_t *tombstones, size_t node) {
     return tombstones[node / 64] >> (node % 64) & 1;
 }
 
-/* Whether a node is deleted. Walks pass through a deleted node, but it is no result. */
+/* Returns whether a node is deleted. Walks pass through a deleted node, but it is no result. */
 static inline int sl_is_deleted(const sl_graph *graph, size_t node) {
     const uint64_t *tombstones = sl_tombstones(graph);
     return tombstones && sl_has_tombstone(tombstones, node);

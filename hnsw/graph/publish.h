@@ -40,16 +40,16 @@ sl_status sl_published_check_mended(const sl_index *index, const sl_published *f
 /* Reads the facts, each word once. */
 sl_published sl_published_read(const sl_published *facts);
 
-/* Whether the entry point's level, and its slot or node, exist in an index of these sizes. */
+/* Returns whether the entry point's level, and its slot or node, exist in an index of these sizes. */
 static inline int sl_published_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
     uint64_t level = entry >> 32, low = entry & UINT32_MAX;
     return n == 0 || (level <= SL_MAX_LEVEL && low < (level ? slots : n));
 }
 
-/* Where a section lies in the mapping of an index that is written in place; NULL if the file lacks it. */
+/* Returns a section in the mapping of an index that is written in place; NULL if the file lacks it. */
 void *sl_section_in_file(const sl_index *index, uint32_t kind);
 
-/* Where the facts lie in that mapping. */
+/* Returns the facts in that mapping. */
 sl_published *sl_published_in_file(const sl_index *index);
 
 /* Reserve blocks of the file before they are written: for nodes [n, n + more), and for slots and rows of the upper

@@ -13,7 +13,7 @@
  * their 4-bit rows, which walks read, stay in an array. */
 sl_record sl_record_of(const sl_graph *graph);
 
-/* Whether the array is a part of records, in a file that has records. */
+/* Returns whether the array is a part of records, in a file that has records. */
 int sl_record_holds(const sl_graph *graph, sl_array_kind kind);
 
 /* Points the index's arrays into the records at `base`. */

@@ -1,4 +1,4 @@
-/* Whether an index may be changed. */
+/* Checks that an index may be changed. */
 #ifndef SL_HNSW_GRAPH_RESERVE_H
 #define SL_HNSW_GRAPH_RESERVE_H
 

@@ -40,7 +40,7 @@ void sl_check_params_init_sized(sl_check_params *params, size_t struct_size) {
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Whether the index follows a file that may have been written since the check began. */
+/* Returns whether the index follows a file that may have been written since the check began. */
 static int is_file_changing(const sl_check *check) {
     return check->index->published && (!check->quiet || sl_writable_quiet(check->index->store) != check->quiet);
 }
@@ -264,7 +264,7 @@ static void check_records(sl_check *check) {
     check->report.bad_records = check->records.bad;
 }
 
-/* Whether a writer has not proved yet that all nodes can be reached. */
+/* Returns whether a writer has not proved yet that all nodes can be reached. */
 static int is_proof_owed(const sl_check *check) {
     const sl_index *index = check->index;
     return index->published && (sl_published_read(index->published).unverified || is_file_changing(check));

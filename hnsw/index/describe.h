@@ -6,7 +6,7 @@
 #include "hnsw/graph/publish.h"
 #include "storage/store.h"
 
-/* What may differ between the file and the index in memory. */
+/* The parts that may differ between the file and the index in memory. */
 typedef struct sl_described_as {
     sl_layout layout;
     uint32_t id_width; /* bytes of an id in the file: 0, 4 or 8 */

@@ -127,7 +127,7 @@ static uint64_t word_of(const sl_graph *graph, sl_array_kind kind, size_t node) 
     return word;
 }
 
-/* Whether an add could have made the row. A mapped file isn't trusted, and a build needs scores that fit single
+/* Returns whether an add could have made the row. A mapped file isn't trusted, and a build needs scores that fit single
  * precision. */
 static int is_sound(const sl_merge *merge, const sl_graph *graph, uint32_t node) {
     if (!sl_row_is_finite(graph, node)) return 0;

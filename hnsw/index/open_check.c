@@ -10,8 +10,8 @@
 /* Nodes a thread takes at a time. */
 enum { RANGE = 4096 };
 
-/* Whether any link is neither a vector nor the end of a list. SL_NONE is the largest word, so SL_NONE + 1 is 0 and
- * passes. Without branches, compilers check many links at once. */
+/* Returns whether any link is neither a vector nor the end of a list. SL_NONE is the largest word, so SL_NONE + 1 is 0
+ * and passes. Without branches, compilers check many links at once. */
 static int has_stray(const uint32_t *links, size_t count, uint32_t n) {
     uint32_t stray = 0;
     for (size_t i = 0; i < count; i++)

@@ -137,8 +137,8 @@ static sl_status verify_source(const sl_index *index, sl_progress *progress) {
     return index->store ? sl_store_verify_all(index->store, &found, progress) : SL_OK;
 }
 
-/* Whether the save writes settings alone. A mapped index that nobody writes changes only by tuning, so a save over its
- * own file writes only the tuned settings. */
+/* Returns whether the save writes settings alone. A mapped index that nobody writes changes only by tuning, so a save
+ * over its own file writes only the tuned settings. */
 static int only_settings_change(const sl_index *index, const char *path, const sl_save_params *save) {
     int records = save->layout == SL_LAYOUT_RECORDS;
     return index->store && !sl_writable_head(index->store) && !save->room &&

@@ -53,7 +53,8 @@ static void warn_no_copy(const sl_index *index, const char *why) {
     index->log(index->log_ctx, SL_LOG_WARN, message);
 }
 
-/* Whether the copy takes at most half of the machine's memory. A copy that nobody asked for must not use it up. */
+/* Returns whether the copy takes at most half of the machine's memory. A copy that nobody asked for must not use it up.
+ */
 static int fits_memory(const sl_index *index, size_t bytes) {
     uint64_t memory = sl_system_memory();
     char why[160];

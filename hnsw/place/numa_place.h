@@ -1,4 +1,4 @@
-/* Where an index's memory lies on a machine with several memory nodes. */
+/* The place of an index's memory on a machine with several memory nodes. */
 #ifndef SL_HNSW_PLACE_NUMA_PLACE_H
 #define SL_HNSW_PLACE_NUMA_PLACE_H
 

@@ -43,20 +43,20 @@ size_t sl_allowed_list(const sl_allowed *allowed, sl_range *range, uint32_t *nod
 sl_range sl_allowed_begin(const sl_allowed *allowed);
 size_t sl_allowed_next(const sl_allowed *allowed, sl_range *range, uint32_t *nodes, size_t room);
 
-/* Whether the search has a callback or a bitmap over ids. */
+/* Returns whether the search has a callback or a bitmap over ids. */
 static inline int sl_has_id_filter(const sl_search_params *params) {
     return params->accept != NULL || params->accept_bits != NULL;
 }
 
-/* Whether the search, or one query of a batch, has a filter, a callback or a bitmap. */
+/* Returns whether the search, or one query of a batch, has a filter, a callback or a bitmap. */
 static inline int sl_is_filtered(const sl_search_params *params) {
     return sl_has_id_filter(params) || params->filter != NULL || params->filters != NULL;
 }
 
-/* Whether the callback and the bitmap accept an id. */
+/* Returns whether the callback and the bitmap accept an id. */
 int sl_accepts_id(const sl_search_params *params, uint64_t id);
 
-/* Whether a walk may end by sl_search_params.stop. The stop needs the distance of the k-th best result. It is
+/* Returns whether a walk may end by sl_search_params.stop. The stop needs the distance of the k-th best result. It is
  * unknown with a filter, and mostly with many tombstones: see sl_widen_beam. */
 static inline int sl_may_stop_early(const sl_graph *graph, const sl_search_params *params) {
     return !sl_is_filtered(params) && !params->group_size && !sl_ids_repeat(graph) &&
@@ -70,10 +70,10 @@ sl_status sl_accept_bits_check(const sl_search_params *params);
 void sl_pool_drop_refused(const sl_graph *graph, const sl_search_params *params, const sl_allowed *allowed,
                           sl_pool *pool);
 
-/* Whether a pool has enough allowed candidates for k results as good as those of an unfiltered search. True if kept >=
- * wanted. Also true if kept >= k and the filter dropped at most a quarter of the pool.
- * Parameters: kept: allowed candidates. seen: all candidates of the pool. wanted: candidates that an unfiltered search
- * re-ranks, at least k. */
+/* Returns whether a pool has enough allowed candidates for k results as good as those of an unfiltered search. True if
+ * kept >= wanted. Also true if kept >= k and the filter dropped at most a quarter of the pool. Parameters: kept:
+ * allowed candidates. seen: all candidates of the pool. wanted: candidates that an unfiltered search re-ranks, at least
+ * k. */
 int sl_has_enough_allowed(size_t kept, size_t seen, size_t k, size_t wanted);
 
 #endif

@@ -82,7 +82,7 @@ static void settle_if_allowed(sl_candidate_stream *stream, const sl_graph *graph
     if (!sl_has_id_filter(params) || sl_accepts_id(params, sl_id_of(graph, node))) insert_settled(stream, key);
 }
 
-/* Whether the `wanted` best are settled, if the best of the other candidates has this score. */
+/* Returns whether the `wanted` best are settled, if the best of the other candidates has this score. */
 static int are_settled(const sl_candidate_stream *stream, size_t wanted, float score) {
     return stream->count >= wanted && (!wanted || sl_pool_score(stream->settled[wanted - 1]) >= score);
 }
@@ -102,8 +102,8 @@ size_t sl_candidate_stream_take(sl_candidate_stream *stream, sl_walk *walk, size
  * The walk
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether scoring all nodes costs less than walking on to `wanted` candidates, or no more than the walk has cost so
- * far. */
+/* Returns whether scoring all nodes costs less than walking on to `wanted` candidates, or no more than the walk has
+ * cost so far. */
 static int is_scan_cheaper(const sl_candidate_stream *stream, const sl_walk *walk, size_t wanted) {
     const sl_allowed *allowed = &stream->allowed;
     sl_filter_strategy strategy = stream->params->strategy;

@@ -55,14 +55,14 @@ static int has_partitions(const sl_filtered_search *search) {
            rest.end - rest.first <= graph->n / 4;
 }
 
-/* Whether PARTITIONS may be chosen: its search must be able to end once it misses few of the best. Under IP it needs
- * bands for that, since a node's score depends on its length more than on its centroid's score. */
+/* Returns whether PARTITIONS may be chosen: its search must be able to end once it misses few of the best. Under IP it
+ * needs bands for that, since a node's score depends on its length more than on its centroid's score. */
 static int can_search_partitions(const sl_filtered_search *search, const search_plan *plan) {
     const sl_graph *graph = search->walk->graph;
     return plan->has_partitions && (graph->codec.metric != SL_METRIC_IP || graph->partitions.band_bits);
 }
 
-/* Whether scoring all allowed nodes costs least. */
+/* Returns whether scoring all allowed nodes costs least. */
 static int is_exact_cheapest(const sl_filtered_search *search, const search_plan *plan) {
     size_t rows = plan->has_partitions ? EXACT_ROWS * search->walk->graph->partitions.count : WALK_ROWS;
     return plan->allowed.count <= rows || plan->allowed.count <= plan->goal.keep;

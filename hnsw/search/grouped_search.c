@@ -91,7 +91,7 @@ static sl_status settle_k_results(grouped_search *g, size_t ef, size_t *depth) {
 }
 
 /* Moves the possible results to the front of the settled candidates. These are the candidates that a search for `depth`
- * results re-ranks. Of each id and each key it takes no more than a search among that id or key alone would re-rank. */
+ * results re-ranks. It takes no more of an id or a key than a search among that id or key alone would re-rank. */
 static sl_status choose_possible(grouped_search *g, const sl_search_params *params, size_t depth) {
     sl_candidate_stream *stream = &g->searcher->stream;
     size_t chosen = 0, among = sl_rerank_count(g->searcher->graph, depth, params);

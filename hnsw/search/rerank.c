@@ -62,7 +62,7 @@ static void score_by_all_bits(const sl_searcher *searcher, const uint32_t *nodes
         out[i] = result_score(searcher, scores[i]);
 }
 
-/* Whether nodes are scored one by one: by re-ranking vectors, floats, or exact integers. */
+/* Returns whether nodes are scored one by one: by re-ranking vectors, floats, or exact integers. */
 static int is_scored_singly(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codec.codes == SL_CODES_F32 || graph->codec.dtype != SL_F32;
 }

@@ -17,7 +17,7 @@ static inline float sl_public_score(const sl_graph *graph, double score) {
     return (float)(graph->codec.metric == SL_METRIC_L2 ? 0 - score : score);
 }
 
-/* Whether a public score lies within the radius. False for NaN. */
+/* Returns whether a public score lies within the radius. False for NaN. */
 static inline int sl_public_score_reaches(const sl_graph *graph, float score, double radius) {
     return graph->codec.metric == SL_METRIC_L2 ? (double)score <= radius : (double)score >= radius;
 }

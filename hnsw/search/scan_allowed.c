@@ -159,7 +159,7 @@ static double likely_above(const allowed_scan *scan, size_t class, double *devia
 /* Classes that need more than this many deviations have no node above the k-th best. */
 #define FAR 8
 
-/* Whether at most max_missed of the unscored nodes are likely above the k-th best.
+/* Returns whether at most max_missed of the unscored nodes are likely above the k-th best.
  * Parameters: from: the class of the partition scanned last. */
 static int is_enough_scored(const allowed_scan *scan, size_t from) {
     double expected = 0, deviations = 0;
@@ -183,8 +183,8 @@ static size_t nodes_needed(const allowed_scan *scan, size_t from) {
     return count;
 }
 
-/* Whether the second half of the scored nodes added no more of the k best than may be missed. Near neighbours lie
- * farther from their centroids than other nodes do, so the spread alone would end the scan too early. */
+/* Returns whether the second half of the scored nodes added no more of the k best than may be missed. Near neighbours
+ * lie farther from their centroids than other nodes do, so the spread alone would end the scan too early. */
 static int has_settled(const allowed_scan *scan) {
     size_t late = 0;
     for (size_t i = 0; i < scan->best.size; i++)

@@ -6,7 +6,7 @@
 #include "hnsw/search/allowed.h"
 #include "hnsw/search/walk_allowed.h"
 
-/* What a filtered scan looks for. */
+/* The goal of a filtered scan. */
 typedef struct sl_scan_goal {
     size_t k;
     size_t keep;       /* candidates to leave in the pool, at least k; the pool has room for them */

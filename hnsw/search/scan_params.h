@@ -1,4 +1,4 @@
-/* Whether a search scans partitions in place of walking, and how many it scans. */
+/* The choice between scanning partitions and walking, and the number of partitions that a search scans. */
 #ifndef SL_HNSW_SEARCH_SCAN_PARAMS_H
 #define SL_HNSW_SEARCH_SCAN_PARAMS_H
 
@@ -8,7 +8,7 @@
  */
 #define SL_SCAN_MIN_QUERIES 16u
 
-/* Whether searches with these parameters can scan this index on this machine. */
+/* Returns whether searches with these parameters can scan this index on this machine. */
 int sl_can_scan(const sl_graph *graph, const sl_search_params *params);
 
 /* Returns how many partitions each query scans: its probes, or more if nodes are deleted. */

@@ -42,7 +42,8 @@ static int covers(const sl_tuned_record *record, size_t k, double recall) {
            record->target >= recall - SAME_RECALL;
 }
 
-/* Whether a search can use a record. If only scans reach the record's target, the search must be able to scan. */
+/* Returns whether a search can use a record. If only scans reach the record's target, the search must be able to scan.
+ */
 static int can_use(const sl_graph *graph, const sl_tuned_record *record, const sl_search_params *params) {
     sl_search_params scan = *params;
     scan.probes = record->probes_one;
@@ -91,8 +92,8 @@ static sl_status find_record(const sl_graph *graph, size_t k, double recall, con
     return fail_not_found(graph, k, recall);
 }
 
-/* Whether a search uses the record's stop. The stop was tuned for the distance of the k-th best among all nodes, so it
- * holds for this k alone. */
+/* Returns whether a search uses the record's stop. The stop was tuned for the distance of the k-th best among all
+ * nodes, so it holds for this k alone. */
 static int uses_stop(const sl_graph *graph, const sl_tuned_record *record, size_t k, const sl_search_params *params) {
     return record->stop > 0 && k == record->k && sl_may_stop_early(graph, params);
 }
@@ -215,7 +216,7 @@ void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const
     }
 }
 
-/* Whether a number lies in [least, most]. False for NaN. */
+/* Returns whether a number lies in [least, most]. False for NaN. */
 static int is_between(double value, double least, double most) {
     return value >= least && value <= most;
 }

@@ -41,7 +41,7 @@ static_assert(offsetof(sl_tuned_record, groups) == 84, "groups");
 static_assert(offsetof(sl_tuned_record, reserved) == 88, "reserved");
 static_assert(sizeof(sl_tuned_record) == 96, "sl_tuned_record");
 
-/* Whether the settings reach the target, by walks or by scans. */
+/* Returns whether the settings reach the target, by walks or by scans. */
 static inline int sl_settings_reached(const sl_tuned_record *record) {
     return record->limit == SL_LIMIT_NONE || record->probes_one;
 }

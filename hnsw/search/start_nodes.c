@@ -12,9 +12,10 @@ enum { UNGROUPED = SL_SCORE_BLOCK };
  * rows and not their pitch, which is different in records. So a search starts at the same nodes in every medium. */
 #define MOST_BYTES ((size_t)32 * 1024)
 
-/* Whether the nearest partition gives start nodes. If partitions are larger, the index has the largest possible number
- * of partitions, or has grown since they were made. Nobody has measured whether a few nodes of so large a partition
- * help. An old file may have many partitions without groups, and searching all centroids takes longer than a descent.
+/* Returns whether the nearest partition gives start nodes. If partitions are larger, the index has the largest possible
+ * number of partitions, or has grown since they were made. Nobody has measured whether a few nodes of so large a
+ * partition help. An old file may have many partitions without groups, and searching all centroids takes longer than a
+ * descent.
  */
 static int has_start_nodes(const sl_graph *graph) {
     size_t partitions = graph->partitions.count;

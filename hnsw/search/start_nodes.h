@@ -1,4 +1,4 @@
-/* Where a query's walk starts. If there are partitions, it starts from the nodes of the nearest one, which lie one
+/* The start of a query's walk. If there are partitions, it starts from the nodes of the nearest one, which lie one
  * behind the other in memory. Reading them costs a fraction of what a descent pays for as many nodes, which are
  * scattered. The walk goes on from the best of hundreds of near nodes instead of one. */
 #ifndef SL_HNSW_SEARCH_START_NODES_H

@@ -113,7 +113,7 @@ static double encode_coarse(sl_walk *walk) {
     return norm2;
 }
 
-/* Whether re-ranking scores all bits of the codes. */
+/* Returns whether re-ranking scores all bits of the codes. */
 static int reranks_all_bits(const sl_graph *graph) {
     const sl_codec *codec = &graph->codec;
     return codec->codes == SL_CODES_I4 ||
@@ -181,7 +181,7 @@ static sl_ids no_ids(const sl_walk *walk) {
     return (sl_ids){walk->nodes, 0};
 }
 
-/* Whether rows have more than PREFETCH_LINES lines. The kernel prefetches the further lines itself. */
+/* Returns whether rows have more than PREFETCH_LINES lines. The kernel prefetches the further lines itself. */
 static int has_long_rows(const sl_code_rows *rows) {
     return rows->size > PREFETCH_LINES * SL_PREFETCH_LINE;
 }
@@ -325,8 +325,8 @@ static void score_start_nodes(sl_walk *walk, const sl_layer *layer, sl_range sta
     score_and_offer(walk, layer, waiting, no_ids(walk));
 }
 
-/* Whether the popped candidate is too far away for its neighbours to matter: see sl_search_params.stop. Compares
- * distances: the origin less a score is half the squared distance under L2 and COSINE. */
+/* Returns whether the popped candidate is too far away for its neighbours to matter: see sl_search_params.stop.
+ * Compares distances: the origin less a score is half the squared distance under L2 and COSINE. */
 static int is_too_far(const sl_walk *walk) {
     float near = sl_pool_kth_score(&walk->pool), popped = walk->pool.popped_score, stop = walk->stop;
     float origin = walk->origin;

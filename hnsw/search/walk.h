@@ -56,7 +56,7 @@ typedef struct sl_walk {
 sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef);
 void sl_walk_free(sl_walk *walk);
 
-/* Whether the walk has used up its evaluations. */
+/* Returns whether the walk has used up its evaluations. */
 static inline int sl_walk_is_over_budget(const sl_walk *walk) {
     return walk->evaluations >= walk->max_evaluations;
 }

@@ -24,7 +24,7 @@ static sl_status measure_depths(sl_tune *tune, size_t ef, size_t watched) {
     return SL_OK;
 }
 
-/* Whether four times the ef closed less than a sixteenth of the gap to the target. Then no ef will close it. */
+/* Returns whether four times the ef closed less than a sixteenth of the gap to the target. Then no ef will close it. */
 static int has_stalled(const sl_curve *curve, double wanted) {
     const sl_tune_point *last = &curve->points[curve->count - 1];
     return curve->count > 4 && last->recall - last[-4].recall < (wanted - last->recall) / 16;

@@ -7,7 +7,7 @@
 /* The unit of stop in `at`. */
 #define SL_STOP_STEP (1.0 / 65536)
 
-/* What a pass measured with one depth of re-ranking. */
+/* Measurements of a pass with one depth of re-ranking. */
 typedef struct sl_tune_point {
     size_t at;            /* the setting that changes along the curve: ef, or stop in units of SL_STOP_STEP */
     double recall, error; /* mean over the queries, and its standard error */

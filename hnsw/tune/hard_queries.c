@@ -42,7 +42,7 @@ static tail lowest_recall(const sample *sample, const uint32_t *hits, double sha
     return (tail){mean, fmax(sqrt(variance / n), 1 / ((double)sample->k * sqrt(n)))};
 }
 
-/* Whether, up to chance, no more queries fell below half of their true neighbours than rose above it. */
+/* Returns whether, up to chance, no more queries fell below half of their true neighbours than rose above it. */
 static int keeps_half(const sample *sample, double errors) {
     size_t fell = 0, rose = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {
@@ -53,7 +53,7 @@ static int keeps_half(const sample *sample, double errors) {
     return (double)fell - (double)rose <= errors * sqrt((double)(fell + rose));
 }
 
-/* Whether the mean did not fall by more than `errors` standard errors of the differences. */
+/* Returns whether the mean did not fall by more than `errors` standard errors of the differences. */
 static int keeps_mean(const sample *sample, double errors) {
     double n = (double)sample_size(sample), sum = 0, squares = 0;
     for (size_t q = sample->first; q < sample->nq; q += sample->step) {

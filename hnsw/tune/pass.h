@@ -26,7 +26,7 @@ typedef struct sl_tune_task {
     uint32_t *first_of;      /* for each node, the first node with its id; NULL: each node has its own id */
     sl_searcher **searchers; /* one per thread */
     size_t threads, max_ef;
-    /* What the last pass measured at its watched depth. */
+    /* Measurements of the last pass at its watched depth. */
     uint64_t *ranks;    /* k per thread: counts of hits, by the smallest k at which a search has the hit, less one */
     uint32_t *hits;     /* of each query */
     sl_pass_sums *sums; /* one per thread */

@@ -83,7 +83,7 @@ static sl_status read_queries(sl_tune *tune, const void *queries, sl_dtype dtype
     return SL_OK;
 }
 
-/* Whether searches re-rank by data finer than the walk's scores. */
+/* Returns whether searches re-rank by data finer than the walk's scores. */
 static int reranks(const sl_graph *graph) {
     return sl_has(graph, SL_ARRAY_REFINE) || graph->codes == SL_CODES_I4 || graph->codec.codes == SL_CODES_F32 ||
            !sl_dtype_is_float(graph->codec.dtype);

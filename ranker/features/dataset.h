@@ -46,7 +46,8 @@ uint32_t sl_dataset_crc(const sl_dataset *dataset);
 double sl_dataset_label_mean(const sl_dataset *dataset);
 void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 
-/* Whether all training rows with a weight above 0 have the same label. *label gets it. True if there is no such row. */
+/* Returns whether all training rows with a weight above 0 have the same label. *label gets it. True if there is no such
+ * row. */
 int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
 
 /* Copies of the rows of a mini-batch, side by side. */

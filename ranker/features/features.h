@@ -68,7 +68,7 @@ sl_status sl_features_lay_out(sl_features *features);
 sl_status sl_features_add_class(sl_features *features, const char *text, size_t size);
 /* Names the outputs: by the spec's classes, or by the loss if it has one output. */
 sl_status sl_features_name_outputs(sl_features *features);
-/* Whether the feature's vocabulary is fitted to training rows. */
+/* Returns whether the feature's vocabulary is fitted to training rows. */
 static inline int sl_feature_is_fitted(const sl_feature_spec *spec) {
     int coded = spec->type == SL_FEATURE_CATEGORICAL || spec->type == SL_FEATURE_MULTI;
     return coded && spec->coding == SL_CODING_FITTED && spec->shared == SIZE_MAX;

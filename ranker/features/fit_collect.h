@@ -5,7 +5,7 @@
 #include "ranker/features/encode_cells.h"
 #include "ranker/features/vocabulary.h"
 
-/* Quantiles are exact up to this many values. Of more values, a sample of this size is drawn, each value with the same
+/* Quantiles are exact up to this many values. From more values a sample of this size is drawn, each value with the same
  * chance (Vitter 1985, algorithm R). Only the spec's seed and the value's position decide the draw. */
 #define SL_QUANTILE_SAMPLE ((size_t)1 << 20)
 

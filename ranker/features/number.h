@@ -27,7 +27,7 @@ size_t sl_digits_write(uint64_t value, char *out); /* SL_DIGITS bytes are enough
 size_t sl_number_write(double value, char *out);
 size_t sl_number_write_f32(float value, char *out);
 
-/* Whether a float's value is an integer of 64 bits. *out gets the integer. */
+/* Returns whether a float's value is an integer of 64 bits. *out gets the integer. */
 static inline int sl_number_is_integer(double value, int64_t *out) {
     if (!(value >= -0x1p63 && value < 0x1p63)) return 0;
     *out = (int64_t)value;

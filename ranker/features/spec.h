@@ -93,7 +93,7 @@ typedef struct sl_spec {
 sl_status sl_spec_read(const char *json, const sl_allocator *allocator, sl_spec **out);
 void sl_spec_free(sl_spec *spec);
 
-/* Whether two specs have the same "label" and "features". Errors: SL_ENOMEM. */
+/* Finds whether two specs have the same "label" and "features". Errors: SL_ENOMEM. */
 sl_status sl_spec_same_features(const char *json, const char *other, int *same);
 /* Writes a spec with other widths in "deep.hidden". The caller frees *out by free(). Errors: SL_ENOMEM. */
 sl_status sl_spec_with_hidden(const char *json, const size_t *hidden, size_t count, char **out);

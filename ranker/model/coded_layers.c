@@ -134,7 +134,7 @@ void sl_coded_layers_free(sl_coded_layers *coded, const sl_allocator *allocator)
 
 /* ---- Checks ---- */
 
-/* Whether a scale has a finite inverse. Below FLT_MIN, it may have none. */
+/* Returns whether a scale has a finite inverse. Below FLT_MIN, it may have none. */
 static int is_scale(float scale) {
     return isfinite(scale) && scale >= FLT_MIN;
 }

@@ -41,7 +41,7 @@ sl_observed sl_observer_seen(const sl_observer *observer);
 /* Methods, numbered from 0. docs/internals/calibration.md describes how to add one. */
 #define SL_COUNT_ONE(name, number, text) +1
 enum { SL_CALIBRATIONS = 0 SL_CALIBRATION_MAP(SL_COUNT_ONE) };
-/* Whether the number is a method's. */
+/* Returns whether the number is a method's. */
 int sl_calibration_exists(sl_calibration method);
 
 #define SL_RANGE_QUANTILE_DEFAULT 1e-4
@@ -77,8 +77,8 @@ sl_range_rule sl_range_rule_of(sl_calibration method, int symmetric);
  * Errors: SL_EINVAL (a bad rule, or no finite value), SL_EVALUE (values were not finite), SL_ENOMEM (MSE). */
 sl_status sl_observer_range(const sl_observer *observer, const sl_range_rule *rule, sl_quant_range *out);
 
-/* Makes the range of codes from the ends of a range of values, widened to contain 0. Of `rule`, it reads levels and
- * symmetric alone. Errors: SL_EINVAL (a bad rule, or low > high), SL_EVALUE (an end is not finite). */
+/* Makes the range of codes from the ends of a range of values, widened to contain 0. It reads only levels and
+ * symmetric of `rule`. Errors: SL_EINVAL (a bad rule, or low > high), SL_EVALUE (an end is not finite). */
 sl_status sl_quant_range_of(double low, double high, const sl_range_rule *rule, sl_quant_range *out);
 
 #endif

@@ -31,7 +31,7 @@ size_t sl_net_multiply_adds(const sl_net_shape *shape);
 size_t sl_net_widest(const sl_net_shape *shape, size_t from);
 /* Returns the number of weights that are 0. */
 size_t sl_net_zeros(const sl_net_shape *shape, const float *weights);
-/* Whether all floats are finite. */
+/* Returns whether all floats are finite. */
 int sl_all_finite(const float *values, size_t count);
 
 /* The weights of a layer, if they are not floats. INT8 weights are codes[i * out + o] * scales[o]. */
@@ -65,8 +65,8 @@ typedef struct sl_layer_inputs {
 /* ---- Serving. Weights are packed once. A net does not change, and all threads may share it. ---- */
 typedef struct sl_net sl_net;
 /* Packs a net's weights.
- * Parameters: `codes` has an entry for each layer; NULL: all layers are floats. Of a layer that is not floats,
- * `weights` gives the biases alone. */
+ * Parameters: `codes` has an entry for each layer; NULL: all layers are floats. A layer that is not
+ * floats takes only its biases from `weights`. */
 sl_status sl_net_create(const sl_net_shape *shape, const float *weights, const sl_layer_codes *codes,
                         const sl_allocator *allocator, sl_net **out);
 void sl_net_free(sl_net *net);
@@ -117,7 +117,8 @@ const float *sl_net_trainer_input_gradient(const sl_net_trainer *trainer);
  * `type` first. Sums, and all else of a step, stay F32. F32 ends it.
  * Errors: SL_ENOMEM (the trainer then goes on as before). */
 sl_status sl_net_trainer_set_type(sl_net_trainer *trainer, sl_dtype type);
-/* Whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for their type. */
+/* Returns whether rounded operands are multiplied as F32, because the machine or oneDNN has no instructions for their
+ * type. */
 int sl_net_trainer_emulates(const sl_net_trainer *trainer);
 /* Turns on fake quantisation: later calls quantise the operands of INT8 layers, also in evaluate. Backward goes
  * straight through. The operands' type is F32.
@@ -141,9 +142,9 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
  * Returns: whether all are finite. */
 int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor);
 
-/* Whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions of this machine. */
+/* Returns whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions of this machine. */
 int sl_net_multiplies(sl_dtype type);
-/* Whether this build has oneDNN. */
+/* Returns whether this build has oneDNN. */
 int sl_net_has_onednn(void);
 
 #endif

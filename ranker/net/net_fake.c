@@ -64,7 +64,7 @@ void sl_net_fake_free(sl_net_fake *fake) {
 
 /* ---- Forward ---- */
 
-/* Whether a layer's sums become the next layer's codes without floats in between, as in net_int8.c. */
+/* Returns whether a layer's sums become the next layer's codes without floats in between, as in net_int8.c. */
 static int outputs_steps(const sl_net_fake *fake, size_t layer) {
     const sl_fake_layer *next = &fake->layers[layer + 1];
     if (layer + 1 == fake->shape.layers || !fake->layers[layer].is_int8) return 0;

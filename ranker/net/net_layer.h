@@ -21,7 +21,7 @@ sl_status sl_net_layer_create(const sl_net_shape *shape, size_t number, const sl
                               const sl_layer_codes *next, const sl_allocator *allocator, sl_net_layer *out);
 void sl_net_layer_free(sl_net_layer *layer, const sl_allocator *allocator);
 
-/* Whether the layer can leave its outputs in the scratch, in the form of the next layer's inputs. */
+/* Returns whether the layer can leave its outputs in the scratch, in the form of the next layer's inputs. */
 int sl_net_layer_outputs_codes(const sl_net_layer *layer);
 const float *sl_net_layer_bias(const sl_net_layer *layer);
 

@@ -172,9 +172,9 @@ static sl_activation activation_of(const sl_net_shape *shape, size_t layer) {
     return layer + 1 < shape->layers ? shape->activation : SL_LINEAR;
 }
 
-/* Whether the net can hide NaN. oneDNN's ReLU and codes turn NaN into 0, and every ReLU turns -infinity into 0. The
- * row's outputs would then look valid. But NaN or infinity among a row's inputs makes every sum of the first layer not
- * finite. So 0 times one such sum, the taint, is added to the outputs. */
+/* Returns whether the net can hide NaN. oneDNN's ReLU and codes turn NaN into 0, and every ReLU turns -infinity into 0.
+ * The row's outputs would then look valid. But NaN or infinity among a row's inputs makes every sum of the first layer
+ * not finite. So 0 times one such sum, the taint, is added to the outputs. */
 static int hides_nan(const sl_net *net) {
     return net->has_int8 || net->has_bf16 ||
            (sl_net_has_onednn() && net->shape.activation == SL_RELU && net->shape.layers > 1);
@@ -187,8 +187,8 @@ static void add_taint(const sl_net *net, const float *taint, size_t rows, float 
             out[r * outputs + o] += taint[r];
 }
 
-/* Whether a product costs less than a call of oneDNN: it has one column, or one row and a matrix that fits a near
- * cache. */
+/* Returns whether a product costs less than a call of oneDNN: it has one column, or one row and a matrix that fits a
+ * near cache. */
 static int is_small_product(const sl_product_shape *product) {
     return product->out == 1 || (product->rows == 1 && product->in * product->out <= SMALL_MATRIX);
 }

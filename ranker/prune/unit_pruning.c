@@ -38,7 +38,7 @@ static void narrower_shape(const choice *c, sl_net_shape *out) {
         out->width[l] = rounded_width(c, l, c->left[l]);
 }
 
-/* Whether `cut` units are enough. */
+/* Returns whether `cut` units are enough. */
 static int cut_is_enough(const choice *c, size_t cut) {
     sl_net_shape now;
     if (c->params->multiply_adds == 0) return cut >= (size_t)(c->params->units * (double)c->units + 0.5);
@@ -127,7 +127,7 @@ sl_status sl_units_choose(const sl_net_shape *shape, const double *importance, c
                    params->multiple);
 }
 
-/* Whether unit `i` of a layer's inputs stays. */
+/* Returns whether unit `i` of a layer's inputs stays. */
 static int unit_stays(const unsigned char *kept, size_t i) {
     return !kept || kept[i];
 }

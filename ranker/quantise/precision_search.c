@@ -56,7 +56,7 @@ static sl_calibration calibration_at(size_t place) {
     return (sl_calibration)(place - (place <= SL_CALIBRATION_MSE));
 }
 
-/* Whether the layer before already writes this layer's inputs in its precision. */
+/* Returns whether the layer before already writes this layer's inputs in its precision. */
 static int is_input_coded(const search *s, const size_t *options, size_t layer) {
     if (!layer || s->ranker->shape.activation != SL_RELU) return 0;
     size_t before = options[layer - 1];
@@ -89,7 +89,7 @@ static double drop_of(const search *s, double value) {
     return s->params->relative ? drop / fabs(s->base_value) : drop;
 }
 
-/* Whether the strategy tries all calibrations. The greedy strategies use the given one. */
+/* Returns whether the strategy tries all calibrations. The greedy strategies use the given one. */
 static int tries_calibrations(const search *s) {
     return s->params->strategy == SL_STRATEGY_EXHAUSTIVE || s->params->strategy == SL_STRATEGY_BAYESIAN;
 }
@@ -140,9 +140,9 @@ static int has_codes(const search *s, const size_t *options) {
     return 0;
 }
 
-/* Whether a trial replaces the best. Within the bound beats outside it. Within it, the lower cost wins, then the logits
- * nearer to F32. Comparing drops there would choose the luckiest rounding on these labels. Outside the bound only the
- * drop counts. */
+/* Returns whether a trial replaces the best. Within the bound beats outside it. Within it, the lower cost wins, then
+ * the logits nearer to F32. Comparing drops there would choose the luckiest rounding on these labels. Outside the bound
+ * only the drop counts. */
 static int is_better(const search *s, const sl_trial *trial) {
     if (!s->has_best || trial->within != s->best_within) return !s->has_best || trial->within;
     if (!trial->within) return trial->drop < s->best_drop;

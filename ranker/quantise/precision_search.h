@@ -19,7 +19,7 @@ typedef struct sl_search_job {
 sl_status sl_search_precisions(const sl_search_job *job, sl_ranker **out, sl_precision_search_report *report,
                                int *is_least);
 
-/* Whether the search ends after this many trials: by their number or by the time. */
+/* Returns whether the search ends after this many trials: by their number or by the time. */
 int sl_search_is_over(const sl_search_job *job, size_t trials);
 
 #endif

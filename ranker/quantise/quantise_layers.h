@@ -6,7 +6,7 @@
 #include "ranker/model/model.h"
 #include "ranker/net/calibrate.h"
 
-/* What calibration saw of a layer of floats. */
+/* Observations that calibration made of a layer of floats. */
 typedef struct sl_layer_seen {
     sl_observer *observer;
     float *inputs; /* (rows, in) */

@@ -38,8 +38,8 @@ typedef struct result {
     sl_precision_search_report report;
 } result;
 
-/* Whether a search's result replaces the best. Within the bound beats outside it. Within it the lower cost wins,
- * outside it the smaller drop. */
+/* Returns whether a search's result replaces the best. Within the bound beats outside it. Within it the lower cost
+ * wins, outside it the smaller drop. */
 static int is_better(const sl_precision_search_report *found, const result *best) {
     if (!best->ranker || found->within != best->report.within) return !best->ranker || found->within;
     return found->within ? found->cost < best->report.cost : found->drop < best->report.drop;

@@ -314,7 +314,7 @@ static sl_status fail_cut_off(const sl_store *store) {
     return sl_fail(SL_ECORRUPT, "%s: its state of the training is cut off; remove it", store->path);
 }
 
-/* Whether the record's counts match the section's size. */
+/* Returns whether the record's counts match the section's size. */
 static int counts_agree(const trainer_record *head, uint64_t size) {
     uint64_t left = (size - sizeof *head) / sizeof(float);
     if (size % sizeof(float) || head->weights > left || head->dense_states > left - head->weights) return 0;

@@ -20,7 +20,7 @@ typedef struct sl_distil {
     size_t room_count;
 } sl_distil;
 
-/* Whether labels stay unread, because only the teacher counts. */
+/* Returns whether labels stay unread, because only the teacher counts. */
 static inline int sl_distils_alone(const sl_train_params *params) {
     return params->teacher && params->soft == 1;
 }

@@ -18,7 +18,7 @@ sl_status sl_forgetter_init(sl_forgetter *forgetter, const sl_features *features
                             const sl_allocator *allocator);
 void sl_forgetter_free(sl_forgetter *forgetter);
 
-/* Forgets values of the mini-batch. Which ones depends only on seed, step and a row's place in the mini-batch. */
+/* Forgets values of the mini-batch. Only seed, step and a row's place in the mini-batch decide which. */
 void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step,
                       size_t threads);
 

@@ -82,7 +82,7 @@ static uint32_t find_half(const sl_magnitude *magnitude, size_t *before) {
     return half;
 }
 
-/* Sets the `count` smallest weights of the layers to 0. Of equal weights, the first ones go. */
+/* Sets the `count` smallest weights of the layers to 0. The first ones go if weights are equal. */
 static void cut_smallest(sl_magnitude *magnitude, float *dense, span layers, size_t count) {
     if (!count) return;
     size_t equal = count - 1;

@@ -33,7 +33,7 @@ void sl_magnitude_note_zeros(sl_magnitude *magnitude, const float *dense);
 void sl_magnitude_restore_and_cut(sl_magnitude *magnitude, float *dense, uint64_t step);
 /* Cuts down to this share at once. */
 void sl_magnitude_cut(sl_magnitude *magnitude, float *dense, double share);
-/* Whether all cuts are done after `steps` steps. */
+/* Returns whether all cuts are done after `steps` steps. */
 static inline int sl_magnitude_is_done(const sl_magnitude *magnitude, uint64_t steps) {
     return steps >= magnitude->steps;
 }

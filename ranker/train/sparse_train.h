@@ -60,7 +60,7 @@ void sl_embedding_apply(sl_sparse_trainer *trainer, float *const *embeddings, co
 
 /* ---- sparse_train.c ---- */
 
-/* Whether any step had a gradient for this row of a table. */
+/* Returns whether any step had a gradient for this row of a table. */
 int sl_sparse_is_touched(const sl_sparse_trainer *trainer, size_t table, size_t row);
 
 /* All states as consecutive floats, for a checkpoint: wide_state, then the tables' states. */

@@ -51,7 +51,7 @@ static sl_status step_or_skip(sl_train_loop *loop) {
     return SL_OK;
 }
 
-/* Whether a checkpoint within the epoch is due before this mini-batch. */
+/* Returns whether a checkpoint within the epoch is due before this mini-batch. */
 static int checkpoint_due(const sl_train_loop *loop) {
     size_t steps = loop->params->checkpoint_steps;
     uint64_t minibatch = loop->trainer->position.minibatch;

@@ -22,10 +22,10 @@ sl_status sl_precision_check(const sl_train_params *params);
 /* The initial state of a training. Without a deep part there are no products, and the precision is F32. */
 sl_precision_state sl_precision_start(const sl_train_params *params, int has_deep);
 
-/* Whether a training with `params` may go on from state `found`. DEFAULT and AUTO accept any state. */
+/* Returns whether a training with `params` may go on from state `found`. DEFAULT and AUTO accept any state. */
 int sl_precision_fits(const sl_train_params *params, int has_deep, const sl_precision_state *found);
 
-/* Whether a training can be in this state after `steps` mini-batches. */
+/* Returns whether a training can be in this state after `steps` mini-batches. */
 int sl_precision_is_sound(const sl_precision_state *state, uint64_t steps);
 
 /* Counts a step with finite gradients. Doubles the scale after enough of them. */

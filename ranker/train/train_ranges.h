@@ -54,7 +54,7 @@ void sl_ranges_keep_best(sl_ranges *ranges);
  * (weights too large for INT8 sums), SL_ENOMEM. */
 sl_status sl_ranges_fold(sl_ranges *ranges, int is_best, const float *dense, sl_coded_layers *out);
 
-/* Whether a training can have these numbers after its ranges started. */
+/* Returns whether a training can have these numbers after its ranges started. */
 int sl_ranges_are_sound(const sl_ranges *ranges, const float *numbers);
 
 #endif

@@ -186,7 +186,7 @@ int sl_trainer_model_is_complete(const sl_trainer *trainer) {
  * Ranges
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the best weights are a kept copy, not the last weights. */
+/* Returns whether the best weights are a kept copy, not the last weights. */
 static int has_kept_best(const sl_trainer *trainer) {
     return trainer->best.block && trainer->position.best_epoch;
 }

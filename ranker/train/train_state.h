@@ -75,7 +75,7 @@ void sl_trainer_set_weights(sl_trainer *trainer, const sl_weights *weights);
 /* Makes the training set this share of the layers' weights to 0. It follows the schedule of magnitude_pruning.h over
  * the first `end` (a share) of its steps. Errors: SL_ENOMEM. */
 sl_status sl_trainer_cut_weights(sl_trainer *trainer, double share, double end, int per_layer);
-/* Whether the present weights are a model that the caller asked for: all cuts are done, and INT8 has begun. */
+/* Returns whether the present weights are a model that the caller asked for: all cuts are done, and INT8 has begun. */
 int sl_trainer_model_is_complete(const sl_trainer *trainer);
 /* Makes the net compute layers in INT8, if the ranges have started. Errors: SL_ENOMEM. */
 sl_status sl_trainer_use_ranges(sl_trainer *trainer);

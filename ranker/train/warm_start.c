@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Whether both models' wide and deep parts have the same features in the same places. */
+/* Returns whether both models' wide and deep parts have the same features in the same places. */
 static int same_places(const sl_features *features, const sl_features *other) {
     for (size_t i = 0; i < features->count; i++) {
         const sl_feature *a = &features->features[i], *b = &other->features[i];

@@ -1,4 +1,4 @@
-"""Which tests tools/check.py chooses for which changed files, on a tree of a few files and tests."""
+"""The tests that tools/check.py chooses for changed files, on a tree of a few files and tests."""
 import shutil
 import subprocess
 import sys
@@ -40,7 +40,7 @@ BUDGET = 100
 
 
 def chosen(*paths):
-    """What runs and what is left out, without the tests that always run."""
+    """Returns the tests that run, and the tests left out, without the tests that always run."""
     return [[name for name in names if name not in check.ALWAYS]
             for names in check.choose(paths, TESTS, INCLUDES).split(BUDGET)]
 
@@ -111,7 +111,7 @@ class Choice(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("git"), "needs git")
 class Tree(unittest.TestCase):
-    """What is read from git and from sources."""
+    """Reading from git and from sources."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -215,7 +215,7 @@ START_TEST(parts_take_their_share) {
     size_t floats = sl_item_layer_bytes(&from->shape);
     ck_assert_uint_gt(floats, 0);
     ck_assert_uint_eq(sl_item_layer_bytes(&to->shape) * kinds[_i].share, floats);
-    /* What was saved is saved: in what the recommender tells, and in what it has taken. */
+    /* The recommender says that it saves memory, and has allocated as much less. */
     size_t saved = FUNNEL_ITEMS * (floats - floats / kinds[_i].share);
     ck_assert_uint_eq(sl_recommender_item_bytes(exact) - sl_recommender_item_bytes(rounded), saved);
     ck_assert_uint_le(memory[1].live_bytes, memory[0].live_bytes - saved);
@@ -287,7 +287,7 @@ static uint64_t stage_groups(sl_prepared *prepared, const sl_items *items) {
     return sum;
 }
 
-/* What is prepared after a compaction is in the groups that it would have been in before. */
+/* Rows that are prepared after a compaction are in the groups in which they would have been before. */
 START_TEST(compaction_keeps_groups) {
     grid g;
     sl_items *items = funnel_items(&f, NULL);

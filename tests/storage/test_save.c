@@ -148,7 +148,7 @@ static int refuse_renaming(void *ctx, const char *from, const char *to) {
     return -1;
 }
 
-/* Where nothing can be renamed, the finished file keeps the name it has. */
+/* If nothing can be renamed, the finished file keeps its name. */
 START_TEST(a_finished_file_is_never_lost) {
     size_t calls = 0;
     sl_file_ops none = {.ctx = &calls, .rename = refuse_renaming};

@@ -52,7 +52,7 @@ static void empty(size_t count, size_t size) {
         sl_mem_free(&bounded, blocks[i], size);
 }
 
-/* What was freed can be taken again, time after time, and no more than that. */
+/* Freed memory can be allocated again, time after time, and no more than that. */
 START_TEST(freed_memory_is_taken_again) {
     enum { ROOM = 10, HALF = ROOM / 2 };
     const size_t size = _i ? 2 * MB : SMALL;

@@ -6,7 +6,7 @@ import struct
 ALIGN, SLACK, HEADER = 4096, 64, 4096
 EMBEDDINGS, TABLE_CODES, TABLE_ROWS = 19, 32, 33
 TYPES = {"f32": 0, "i8": 1, "i4": 2}
-# Of each type: the largest code of an element, and of a scale or an offset.
+# Per type: the largest code of an element, and of a scale or an offset.
 TOPS = {"i8": (255, 65535), "i4": (15, 255)}
 
 

@@ -232,8 +232,8 @@ static void apply(image *file, const crash_op *op) {
 /* Fate of writes and names that no sync has made safe. */
 typedef enum fate { FATE_NONE, FATE_ALL, FATE_FIRST, FATE_ANY, FATE_TORN, FATES } fate;
 
-/* Fate of the ops on one file, or on the names. Ops before `synced` are kept. Of the others, the first few are kept, or
- * a draw decides. */
+/* Fate of the ops on one file, or on the names. Ops before `synced` are kept. The first few of the others
+ * are kept, or a draw decides. */
 typedef struct survival {
     fate how;
     size_t synced, first;

@@ -1,7 +1,7 @@
 /* Power failures, by replay. Records a workload's calls to the system, and makes from the record the files that a crash
- * could have left. These hold all writes before a file's last sync. Of later writes they hold none, all, the first few,
- * or any; each may be torn at sectors of 512 bytes, in any order. Names belong to the folder: once the folder is
- * synced, files are surely made, renamed or removed. Of later changes of names, any may be there. */
+ * could have left. These hold all writes before a file's last sync. They hold no later write, all, the first few, or
+ * any; each may be torn at sectors of 512 bytes, in any order. Names belong to the folder: once the folder is
+ * synced, files are surely made, renamed or removed. Any later change of names may be there. */
 #ifndef SL_TESTS_CRASH_H
 #define SL_TESTS_CRASH_H
 

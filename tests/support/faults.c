@@ -83,7 +83,7 @@ void fault_allocator_init(fault_allocator *faults, size_t fail_at) {
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether this call must fail; sets errno then. */
+/* Returns whether this call must fail; sets errno then. */
 static int fails(fault_files *faults, fault_kind kind) {
     if (++faults->all_calls == faults->kill_at) raise(SIGKILL);
     if (++faults->calls[kind] == faults->fail_at[kind]) {

@@ -55,7 +55,7 @@ enum {
 sl_ranker *funnel_ranker(const funnel *f, int model, uint64_t seed, const sl_allocator *allocator);
 /* Makes a ranker of a spec. Features are fitted to pairs; weights are those before the first step. */
 sl_status funnel_fit(const funnel *f, const char *spec, const sl_allocator *allocator, sl_ranker **out);
-/* Whether the model needs the item table. */
+/* Returns whether the model needs the item table. */
 int funnel_needs_items(int model);
 
 /* Returns a recommendation's sizes, and makes a session of such sizes. */

@@ -20,7 +20,7 @@ void sample_init(sample_file *sample, const sl_file_type *type, uint64_t version
 void sample_free(sample_file *sample);
 sl_status sample_save(sample_file *sample, const char *path, const sl_file_ops *ops);
 
-/* Whether the file opens as one of the sample's type, verifies, and equals the sample. */
+/* Returns whether the file opens as one of the sample's type, verifies, and equals the sample. */
 int sample_holds(const sample_file *sample, const char *path);
 
 /* Returns the version of an index that opens, verifies and equals what sample_init gives for it; 0 otherwise. */

@@ -1,4 +1,5 @@
-/* Whether a sanitizer watches. It makes system calls of its own, and everything takes some ten times as long. */
+/* Tells tests that a sanitizer watches. It makes system calls of its own, and everything takes some ten times as long.
+ */
 #ifndef SL_TESTS_SANITIZED_H
 #define SL_TESTS_SANITIZED_H
 

@@ -1,7 +1,7 @@
 """pyglass-portable: HNSW of degree 32 (L 200), 8-bit and 4-bit codes re-ranked, after its optimize().
 
 The package is pyglass compiled for AVX2. Its wheel holds no instruction of 512 bits, no dot product of bytes (VNNI) and no
-prefetch, so that optimize() has none to tune. What pyglass compiled for one machine reaches is not measured.
+prefetch, so that optimize() has none to tune. No race measures a pyglass that is compiled for one machine.
 """
 
 import functools

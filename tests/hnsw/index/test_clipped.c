@@ -132,7 +132,7 @@ START_TEST(files_in_place_clip_the_same) {
 }
 END_TEST
 
-/* What a merge or a rebuild makes clips later vectors as its parts would. */
+/* A merged or rebuilt index clips later vectors as its parts would. */
 START_TEST(merges_and_rebuilds_clip_the_same) {
     sl_index_params params = params_of(_i);
     void *vectors = vectors_of(_i);

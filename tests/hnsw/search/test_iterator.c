@@ -26,10 +26,10 @@ static void allow_all(void) {
         allow(row, 1);
 }
 
-/* What an iterator gave: each id once. */
+/* The results of an iterator: each id once. */
 static uint8_t given[N];
 
-/* Whether a result is allowed, new, and no better than the one before. Notes it. */
+/* Returns whether a result is allowed, new, and no better than the one before. Notes it. */
 static int is_lawful(sl_metric metric, uint64_t id, const float *score, int first) {
     uint8_t *times = &given[row_of(id)];
     return is_allowed(id) && ++*times == 1 &&

@@ -12,7 +12,7 @@
 static const sl_metric metrics[] = {SL_METRIC_COSINE, SL_METRIC_L2, SL_METRIC_IP};
 enum { SOME = 12 }; /* of the queries */
 
-/* What one query has given: each id once. */
+/* The results of one query: each id once. */
 typedef struct given {
     size_t count, end_at; /* nonzero: ends as it gets that many */
     float scores[STEP * N + 1];

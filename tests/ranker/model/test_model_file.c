@@ -252,7 +252,7 @@ START_TEST(every_truncation_is_told) {
 }
 END_TEST
 
-/* Whether the byte is a section's or the header's. */
+/* Returns whether the byte is a section's or the header's. */
 static int counts(const sl_file_header *header, size_t at) {
     for (uint32_t i = 0; i < header->section_count; i++) {
         const sl_file_section *section = &header->sections[i];

@@ -5,28 +5,12 @@
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
-#include "tests/support/planted.h"
+#include "tests/support/planted_model.h"
 #include "tests/support/scratch.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CLICK "\"column\": \"click\""
-enum { ROWS = 3000, LAYERS = 4 };
-
-static planted rows;
-static sl_ranker *model;
-
-static void set_up(void) {
-    planted_make(&rows, ROWS, 1);
-    model = planted_ranker(&rows, CLICK, "", "\"hidden\": [24, 16, 8]");
-}
-
-static void tear_down(void) {
-    sl_ranker_free(model);
-    planted_free(&rows);
-}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Quantising
@@ -446,7 +430,7 @@ END_TEST
  * Files
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whether a copy of the block opens with a part of it changed. */
+/* Returns whether a copy of the block opens with a part of it changed. */
 static int is_read(const sl_ranker *made, size_t at, const void *change, size_t size) {
     sl_allocator allocator = sl_allocator_of(NULL);
     void *block;

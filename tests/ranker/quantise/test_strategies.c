@@ -6,28 +6,12 @@
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
-#include "tests/support/planted.h"
+#include "tests/support/planted_model.h"
 #include "tests/support/scratch.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CLICK "\"column\": \"click\""
-enum { ROWS = 3000, LAYERS = 4 };
-
-static planted rows;
-static sl_ranker *model;
-
-static void set_up(void) {
-    planted_make(&rows, ROWS, 1);
-    model = planted_ranker(&rows, CLICK, "", "\"hidden\": [24, 16, 8]");
-}
-
-static void tear_down(void) {
-    sl_ranker_free(model);
-    planted_free(&rows);
-}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Searching
@@ -226,7 +210,7 @@ static void take_course(void *ctx, const sl_trial *trial) {
     c->costs[c->trials++] = trial->cost;
 }
 
-/* Of all precisions and calibrations it measures few. It finds the best for any seed, and runs the same trials for the
+/* It measures few of all precisions and calibrations. It finds the best for any seed, and runs the same trials for the
  * same seed. */
 START_TEST(the_bayesian_strategy) {
     sl_ranker *ranker = sensitive(), *made;

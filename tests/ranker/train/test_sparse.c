@@ -475,8 +475,8 @@ static void reference_update(double *w, double *state, double g, const sl_step *
           (sqrt(state[1] * (double)step->correct2) + (double)step->epsilon);
 }
 
-/* Compares one step with tables in double arithmetic and gradients by finite differences. Of a max bag, only rows with
- * the largest value of a dimension are touched, so the test compares rows with a gradient. */
+/* Compares one step with tables in double arithmetic and gradients by finite differences. A max bag touches only rows
+ * with the largest value of a dimension, so the test compares rows with a gradient. */
 static void reference_step(const minibatch *b, const model *m, double **tables, double **state, const float *gradient,
                            const sl_step *step, int adam) {
     const double h = 1e-4;

@@ -55,7 +55,7 @@ class Index {
     size_t list(nb::handle ids_out, size_t room);
     // room above 0 makes a file that can be opened for writing in place.
     void save(nb::bytes path, size_t room, int layout, nb::handle progress);
-    // What adding n vectors to a new index of these parameters, and saving it, takes. Throws unless create() made the
+    // Plans adding n vectors to a new index of these parameters, and saving it. Throws unless create() made the
     // index.
     nb::dict plan(uint64_t n, int builder, size_t threads, size_t room, int layout);
     // Makes the changes of an index that is written in place durable.

@@ -174,7 +174,7 @@ def _list_column(arrow: Any, name: str, values: Any) -> Column | None:
 
 
 def _is(types: Any, kind: Any, *names: str) -> bool:
-    """Whether an Arrow type is one of those named, some of which older versions lack."""
+    """Returns True if an Arrow type is one of those named, some of which older versions lack."""
     return any(hasattr(types, f"is_{name}") and getattr(types, f"is_{name}")(kind) for name in names)
 
 
@@ -198,7 +198,7 @@ def flat(name: str, values: Any) -> Any:
 
 
 def is_decimal(values: Any) -> bool:
-    """Whether a flat array holds decimals, or lists of them."""
+    """Returns True if a flat array holds decimals, or lists of them."""
     types, kind = module().types, values.type
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(types.is_decimal(kind.value_type if lists else kind))

@@ -348,7 +348,7 @@ def table(data: Data, spec: str | None = None, group: str | None = None) -> _cor
 
 
 def is_path(data: object) -> bool:
-    """Whether data names a file."""
+    """Returns True if data names a file."""
     return isinstance(data, (str, bytes, os.PathLike))
 
 

@@ -157,7 +157,7 @@ class Tuned:
 
     @property
     def reached(self) -> bool:
-        """Whether the target was reached."""
+        """True if the target was reached."""
         return self.limit is None
 
 
@@ -383,12 +383,12 @@ class Index:
 
     @property
     def read_only(self) -> bool:
-        """Whether ``add`` and ``delete`` are refused."""
+        """True if ``add`` and ``delete`` are refused."""
         return self._read_only
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """True if ``close`` was called."""
         return self._core.closed
 
     def add(
@@ -797,7 +797,7 @@ class Index:
             room = found
 
     def __contains__(self, id: object) -> bool:
-        """Whether a vector has the id and is not deleted. Raises TypeError if id is no whole number."""
+        """Returns True if a vector has the id and is not deleted. Raises TypeError if id is no whole number."""
         number = operator.index(id)  # type: ignore[arg-type]
         return 0 <= number < NO_ID and self._core.contains(number)
 
@@ -979,7 +979,7 @@ def merge(
 
     The indexes have one metric, dimension, type of vectors, codes and refinement, and tags, keys and multi all or none.
     Codes, refinements, ids, tags and keys are copied exactly. Deleted vectors are left out. Settings that ``tune``
-    stored are not taken over. Of one index, this makes a compact one with new links::
+    stored are not taken over. From one index, this makes a compact one with new links::
 
         fresh = shortlist.merge([index])
 

@@ -1,4 +1,4 @@
-"""What checks of files find."""
+"""Reports of checks of files."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Operand = Union[Value, None]
 
 
 def _has_negatives(value: Floats, scale: Array) -> bool:
-    """Whether rows of tables hold numbers that codes from 0 on change. Those of inputs are not known."""
+    """Returns True if rows of tables hold numbers that codes from 0 on change. Numbers of inputs are not known."""
     parts = value.parts if isinstance(value, (Looked, Row)) else ()
     rounded = -float(scale.min()) / 2  # what is above it becomes 0 in any codes; a sum of many such does not
     return any(

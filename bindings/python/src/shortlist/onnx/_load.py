@@ -23,7 +23,7 @@ _FLOATS = GivenLayer("f32")
 
 
 def _is_half(weight: Array) -> bool:
-    """Whether all numbers are of bfloat16, the upper half of float32."""
+    """Returns True if all numbers are of bfloat16, the upper half of float32."""
     return not (np.ascontiguousarray(weight, np.float32).view(np.uint32) & 0xFFFF).any()
 
 

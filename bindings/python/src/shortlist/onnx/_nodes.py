@@ -137,7 +137,7 @@ def array_of(tensor: Any, what: str) -> Array:
 
 
 def computed(node: Node, opset: int, values: Sequence[Array | None]) -> list[Array]:
-    """What a node makes of constants, by ONNX's reference implementation."""
+    """Computes a node of constants, by ONNX's reference implementation."""
     if node.op in _BY_CHANCE:
         raise Misfit("its result depends on chance")
     kinds = {attribute.type for attribute in node.proto.attribute}

@@ -397,7 +397,7 @@ def _reduce_sum(node: Node, values: Values) -> list[Value]:
 
 
 def _reduce_bag(node: Node, values: Values) -> list[Value]:
-    """Of (N, L, width): over L."""
+    """Reduces (N, L, width) over L."""
     if _axes(node, values, 3) != [1] or node.settings["keepdims"]:
         raise Misfit("rows of a bag are reduced to one row a sample")
     return _stepped(node, f"{node.op} 1", values[:1])
