@@ -48,7 +48,7 @@ static void on_bus(int number, siginfo_t *info, void *context) {
 
 void shortened_install(const char *command) {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
-    snprintf(shortened_line, sizeof shortened_line, "shortlist %s: %s\n", command, SHORTENED);
+    snprintf(shortened_line, sizeof shortened_line, "%s %s: %s\n", report_program_name(), command, SHORTENED);
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
 }

@@ -365,7 +365,7 @@ static void print_option(const option *option) {
 }
 
 void options_help(const command *command) {
-    printf("NAME\n       shortlist %s - %s\n\nSYNOPSIS\n", command->name, command->summary);
+    printf("NAME\n       %s %s - %s\n\nSYNOPSIS\n", report_program_name(), command->name, command->summary);
     options_wrap(command->synopsis, 7);
     printf("\nDESCRIPTION\n");
     options_wrap(command->description, 7);

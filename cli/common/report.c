@@ -9,7 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *program_name = "shortlist";
 static const char *command_name; /* NULL: no command */
+
+void report_program(const char *name) {
+    program_name = name;
+}
+
+const char *report_program_name(void) {
+    return program_name;
+}
 
 void report_command(const char *name) {
     command_name = name;
@@ -24,17 +33,17 @@ void report_keep(char *message, size_t size) {
 }
 
 static void print_line(const char *mark, const char *format, va_list arguments, int point_to_help) {
+    char line[8192];
+    int used = vsnprintf(line, sizeof line, format, arguments);
+    size_t at = used > 0 && (size_t)used < sizeof line ? (size_t)used : strlen(line);
+    const char *space = command_name ? " " : "", *name = command_name ? command_name : "";
+    if (point_to_help) snprintf(line + at, sizeof line - at, "; see '%s%s%s --help'", program_name, space, name);
     if (kept) {
-        vsnprintf(kept, kept_size, format, arguments);
+        snprintf(kept, kept_size, "%s", line);
         return;
     }
     progress_clear();
-    fprintf(stderr, command_name ? "shortlist %s: " : "shortlist: ", command_name);
-    fputs(mark, stderr);
-    vfprintf(stderr, format, arguments);
-    if (point_to_help && command_name) fprintf(stderr, "; see 'shortlist %s --help'", command_name);
-    if (point_to_help && !command_name) fputs("; see 'shortlist --help'", stderr);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s%s: %s%s\n", program_name, space, name, mark, line);
 }
 
 int report_failure(const char *format, ...) {
@@ -118,7 +127,7 @@ static void log_line(void *ctx, sl_log_level level, const char *message) {
     (void)ctx;
     if ((int)level > log_level) return;
     progress_clear();
-    fprintf(stderr, "shortlist: %s: %s\n", log_words[level], message);
+    fprintf(stderr, "%s: %s: %s\n", program_name, log_words[level], message);
 }
 
 int report_log_install(void) {

@@ -6,7 +6,9 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* The name in front of each line: "shortlist build". Static storage. */
+/* The names in front of each line: "shortlist build". Static storage. The program is "shortlist" at first. */
+void report_program(const char *name);
+const char *report_program_name(void);
 void report_command(const char *name);
 
 /* From now on keeps failures in `message`, of `size` bytes, and does not print them. For a process whose parent reports

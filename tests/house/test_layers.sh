@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Folders depend one way, in what they include and in what they call: see `may`. So do the files of a folder: no ring of
-# files exists anywhere. The arguments are folders of object files, of the library and of the command: their symbols tell
-# the calls. Files of other projects come in angle brackets.
+# files exists anywhere. The arguments are folders of object files, each with the folder of the tree that it mirrors:
+# OBJECTS=FOLDER, without a name for the whole tree. The symbols in the files tell the calls. Files of other projects come
+# in angle brackets.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-: "${2:?give the folders of the object files, of the library and of the command}"
+: "${2:?give folders of object files: those of the library, of the command, of shortlist-mpi}"
 
 # The rooms that each room may include and call besides itself. cli/, bindings/ and examples/ also see the public
 # headers. A header alone can be a room: the loops of ranker/net use the lanes of floats, and nothing else of distance/.
 lanes=distance/float_lanes.h
 floor="base distance distance/codec storage"
 ranked="base storage"
+indexed="$floor hnsw/graph hnsw/place hnsw/search hnsw/construct hnsw/tune hnsw/index"
 declare -A may=(
     [include]="" [base]="" ["$lanes"]="base" [distance]="base $lanes" [distance/codec]="base distance" [storage]="base"
     [ranker]="base" [ranker/features]="base" [ranker/net]="base $lanes ranker/features"
@@ -30,6 +32,12 @@ declare -A may=(
     [cli/recommend]="cli/common cli/files cli/index cli/ranker"
     [cli/inspect]="cli/common cli/files cli/index cli/ranker"
     [cli]="cli/common cli/files cli/index cli/search cli/ranker cli/recommend cli/inspect"
+    [cluster/comm]="base" [cluster/allreduce]="base cluster/comm"
+    [cluster/train]="$ranked ranker/features ranker/net ranker/model ranker/train cluster/comm cluster/allreduce"
+    [cluster/construct]="$indexed cluster/comm"
+    [cluster/search]="$indexed cluster/comm"
+    [cluster/commands]="base storage cli/common cli/files cli/index cli/search cli/ranker hnsw/index ranker/model \
+cluster/comm cluster/allreduce cluster/train cluster/construct cluster/search"
     [bindings]="" [examples]=""
 )
 
@@ -74,7 +82,7 @@ wrong_includes() {
         [ -n "$target" ] && allowed "$from" "$target" && seen "$from" "$name" ||
             echo "$file: $from may not include \"$name\""
     done < <(cd "$tree" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker \
-        recommend cli bindings examples include \
+        recommend cluster cli bindings examples include \
         --include='*.c' --include='*.h' --include='*.inc' --include='*.cpp' --include='*.hpp' 2>/dev/null || true)
 }
 
@@ -106,7 +114,7 @@ wrong_calls() {
 # without their endings. A header and the source of its name are one.
 included() {
     (cd "$1" && grep -rHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' base distance storage hnsw ranker recommend \
-        cli bindings --include='*.c' --include='*.h' --include='*.cpp' --include='*.hpp' 2>/dev/null || true) |
+        cluster cli bindings --include='*.c' --include='*.h' --include='*.cpp' --include='*.hpp' 2>/dev/null || true) |
         sed -E 's/^([^:]*):[^"]*"([^"]*)".*/\1 \2/' |
         awk '{ folder = $1; sub("/[^/]*$", "", folder)
                print $1, index($2, "/") ? $2 : folder "/" $2 }'
@@ -127,7 +135,11 @@ rings() {
 # The checks are checked first: a tree with one arrow the wrong way, and one the right way, in each room.
 fixture=$(mktemp -d)
 trap 'rm -rf "$fixture"' EXIT
-mkdir -p "$fixture"/{base,storage,ranker/net,ranker/model,distance/codec,hnsw/graph,hnsw/search,recommend,cli,examples,bindings/python/src}
+mkdir -p "$fixture"/{base,storage,ranker/net,ranker/model,distance/codec,hnsw/graph,hnsw/search,recommend,cli,examples} \
+    "$fixture"/{bindings/python/src,cluster/comm,cluster/commands}
+printf '#include "cli/common/report.h"\n#include "cluster/comm/comm.h"\n' >"$fixture/cluster/commands/good.c"
+printf '#include "ranker/model/model.h"\n' >"$fixture/cluster/comm/bad.c"
+printf '#include "cluster/comm/comm.h"\n' >"$fixture/storage/bad.c"
 printf '#include "base/status.h"\n#include "storage/store.h"\n' >"$fixture/hnsw/graph/good.c"
 printf '#  include "shortlist.h"\n#include "own.h"\n' >"$fixture/cli/good.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/hnsw/search/good.c"
@@ -147,7 +159,7 @@ printf '#include "base/memory.h"\n' >"$fixture/cli/bad.c"
 printf '#include "../base/memory.h"\n' >"$fixture/examples/bad.c"
 printf '#include "hnsw/graph/index.h"\n' >"$fixture/bindings/python/src/bad.cpp"
 found=$(wrong_includes "$fixture")
-if [ "$(grep -c . <<<"$found")" -ne 11 ] || grep -q good <<<"$found"; then
+if [ "$(grep -c . <<<"$found")" -ne 13 ] || grep -q good <<<"$found"; then
     printf 'the check of includes misjudges its own fixture; it found:\n%s\n' "$found"
     exit 1
 fi
@@ -191,14 +203,16 @@ symbols_of() {
         [ ! -f "$root/$folder${object%.o}" ] || echo "$object"
     done | (cd "$1" && xargs nm -A) | sed "s|^|$folder|"
 }
-library=$(symbols_of "$1" "") command=$(symbols_of "$2" cli)
-for folder in hnsw cli; do
-    [ "$(grep "^$folder/" <<<"$library"$'\n'"$command" | cut -d: -f1 | sort -u | wc -l)" -ge \
-        "$(cd "$root" && find $folder -name '*.c' | wc -l)" ] ||
-        { echo "$1 and $2 have fewer object files than $folder/ has sources; build the library and the command" && exit 1; }
+symbols=$(for pair; do symbols_of "${pair%=*}" "${pair##*=}"; done)
+for folder in hnsw $(printf '%s\n' "${@##*=}" | sort -u); do
+    [ "$(grep "^$folder/" <<<"$symbols" | cut -d: -f1 | sort -u | wc -l)" -ge \
+        "$(cd "$root" && find "$folder" -name '*.c' | wc -l)" ] ||
+        { echo "$* have fewer object files than $folder/ has sources; build all" && exit 1; }
 done
-# The command sees the library's public functions, as the linker has checked.
-{ calls <<<"$library" && calls <<<"$command"; } >"$fixture/calls"
+# The command sees the library's public functions, as the linker has checked: so its calls of the library are left out.
+grep -v '^cluster/' <<<"$symbols" | grep -v '^cli/' | calls >"$fixture/calls"
+grep '^cli/' <<<"$symbols" | calls >>"$fixture/calls"
+if grep -q '^cluster/' <<<"$symbols"; then calls <<<"$symbols" | grep '^cluster/' >>"$fixture/calls"; fi
 found=$(wrong_calls <"$fixture/calls")
 [ -z "$found" ] || { printf '%s\n' "$found" && exit 1; }
 found=$({ cat "$fixture/calls" && included "$root"; } | rings)

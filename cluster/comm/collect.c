@@ -1,0 +1,201 @@
+/* Calls that all ranks of a communicator make together. */
+#include "cluster/comm/comm.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { TAG_EXCHANGE = 1 };
+
+/* Runs one nonblocking collective call, and waits for it. `sent`: bytes that this rank hands over. */
+#define COLLECT(comm, sent, name, ...)                                                                                 \
+    do {                                                                                                               \
+        MPI_Request collect_;                                                                                          \
+        sl_comm_lock(comm);                                                                                            \
+        int result_ = name(__VA_ARGS__, (comm)->mpi, &collect_);                                                       \
+        sl_comm_unlock(comm);                                                                                          \
+        SL_TRY(sl_comm_check(comm, result_, #name));                                                                   \
+        SL_TRY(sl_comm_wait(comm, &collect_, 1));                                                                      \
+        if ((sent) > 0) sl_comm_count(comm, 1, sent);                                                                  \
+    } while (0)
+
+sl_status sl_comm_broadcast(const sl_comm *comm, void *data, size_t bytes, size_t root) {
+    for (size_t at = 0; at < bytes; at += SL_COMM_PIECE) {
+        size_t size = bytes - at < SL_COMM_PIECE ? bytes - at : SL_COMM_PIECE;
+        size_t sent = comm->rank == root ? size : 0;
+        COLLECT(comm, sent, MPI_Ibcast, (char *)data + at, (int)size, MPI_BYTE, (int)root);
+    }
+    return SL_OK;
+}
+
+sl_status sl_comm_gather(const sl_comm *comm, const void *mine, size_t bytes, void *all) {
+    if (bytes == 0) return SL_OK;
+    if (bytes > (size_t)INT_MAX / comm->ranks) {
+        for (size_t r = 0; r < comm->ranks; r++) {
+            char *part = (char *)all + r * bytes;
+            if (r == comm->rank) memcpy(part, mine, bytes);
+            SL_TRY(sl_comm_broadcast(comm, part, bytes, r));
+        }
+        return SL_OK;
+    }
+    COLLECT(comm, bytes, MPI_Iallgather, mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE);
+    return SL_OK;
+}
+
+/* ---- Parts ---- */
+
+sl_status sl_parts_create(const sl_allocator *allocator, size_t ranks, const size_t *sizes, sl_parts *out) {
+    sl_status status = SL_OK;
+    *out = (sl_parts){.allocator = *allocator, .ranks = ranks};
+    out->at = sl_mem_array(allocator, ranks + 1, sizeof *out->at, &status);
+    SL_TRY(status);
+    for (size_t r = 0; r < ranks; r++)
+        if (!sl_add(out->at[r], sizes[r], &out->at[r + 1])) return sl_fail(SL_ENOMEM, "the ranks' parts do not fit");
+    void *block;
+    SL_TRY(sl_mem_alloc_raw(allocator, out->at[ranks], &block));
+    out->data = block;
+    return SL_OK;
+}
+
+void sl_parts_free(sl_parts *parts) {
+    if (parts->data) sl_mem_free(&parts->allocator, parts->data, parts->at[parts->ranks]);
+    SL_FREE_ARRAY(&parts->allocator, parts->at, parts->ranks + 1);
+    *parts = (sl_parts){.data = NULL};
+}
+
+/* Makes parts of the sizes that the ranks give. All ranks fail if one has too little memory. */
+static sl_status create_agreed(const sl_comm *comm, const size_t *sizes, const sl_allocator *allocator, sl_parts *out) {
+    return sl_comm_agree(comm, sl_parts_create(allocator, comm->ranks, sizes, out));
+}
+
+sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t bytes, const sl_allocator *allocator,
+                               sl_parts *out) {
+    sl_status status = SL_OK;
+    size_t *sizes = sl_mem_array(allocator, comm->ranks, sizeof *sizes, &status);
+    *out = (sl_parts){.data = NULL};
+    SL_TRY(sl_comm_agree(comm, status));
+    status = sl_comm_gather(comm, &bytes, sizeof bytes, sizes);
+    if (status == SL_OK) status = create_agreed(comm, sizes, allocator, out);
+    for (size_t r = 0; r < comm->ranks && status == SL_OK; r++) {
+        if (r == comm->rank && bytes) memcpy(out->data + out->at[r], mine, bytes);
+        status = sl_comm_broadcast(comm, out->data + out->at[r], sl_part_size(out, r), r);
+    }
+    SL_FREE_ARRAY(allocator, sizes, comm->ranks);
+    return status;
+}
+
+/* Posts the transfers of an exchange, and waits for them. */
+static sl_status exchange_data(const sl_comm *comm, const sl_parts *to, sl_parts *from, MPI_Request *requests) {
+    size_t used = 0;
+    for (size_t i = 1; i < comm->ranks; i++) {
+        size_t r = (comm->rank + comm->ranks - i) % comm->ranks, size = sl_part_size(from, r);
+        if (!size) continue;
+        SL_TRY(sl_comm_receive(comm, from->data + from->at[r], size, r, TAG_EXCHANGE, requests + used));
+        used += sl_comm_pieces(size);
+    }
+    for (size_t i = 1; i < comm->ranks; i++) {
+        size_t r = (comm->rank + i) % comm->ranks, size = sl_part_size(to, r);
+        if (!size) continue;
+        SL_TRY(sl_comm_send(comm, to->data + to->at[r], size, r, TAG_EXCHANGE, requests + used));
+        used += sl_comm_pieces(size);
+    }
+    if (sl_part_size(to, comm->rank))
+        memcpy(from->data + from->at[comm->rank], to->data + to->at[comm->rank], sl_part_size(to, comm->rank));
+    return sl_comm_wait(comm, requests, used);
+}
+
+static size_t pieces_of(const sl_parts *parts) {
+    size_t pieces = 0;
+    for (size_t r = 0; r < parts->ranks; r++)
+        pieces += sl_comm_pieces(sl_part_size(parts, r));
+    return pieces;
+}
+
+sl_status sl_comm_exchange(const sl_comm *comm, const sl_parts *to, const sl_allocator *allocator, sl_parts *from) {
+    sl_status status = SL_OK;
+    size_t ranks = comm->ranks, *sizes = sl_mem_array(allocator, 2 * ranks, sizeof *sizes, &status);
+    *from = (sl_parts){.data = NULL};
+    SL_TRY(sl_comm_agree(comm, status));
+    for (size_t r = 0; r < ranks; r++)
+        sizes[r] = sl_part_size(to, r);
+    COLLECT(comm, ranks * sizeof *sizes, MPI_Ialltoall, sizes, sizeof *sizes, MPI_BYTE, sizes + ranks, sizeof *sizes,
+            MPI_BYTE);
+    status = create_agreed(comm, sizes + ranks, allocator, from);
+    SL_FREE_ARRAY(allocator, sizes, 2 * ranks);
+    SL_TRY(status);
+    size_t room = pieces_of(to) + pieces_of(from);
+    MPI_Request *requests = sl_mem_array(allocator, room, sizeof *requests, &status);
+    status = sl_comm_agree(comm, status);
+    if (status == SL_OK) status = exchange_data(comm, to, from, requests);
+    SL_FREE_ARRAY(allocator, requests, room);
+    return status;
+}
+
+/* ---- Sums ---- */
+
+/* Elements of one all-reduce at most. */
+#define SUM_PIECE ((size_t)1 << 28)
+
+sl_status sl_comm_sum_floats(const sl_comm *comm, float *numbers, size_t count) {
+    for (size_t at = 0; at < count; at += SUM_PIECE) {
+        size_t size = count - at < SUM_PIECE ? count - at : SUM_PIECE;
+        COLLECT(comm, size * sizeof *numbers, MPI_Iallreduce, MPI_IN_PLACE, numbers + at, (int)size, MPI_FLOAT,
+                MPI_SUM);
+    }
+    return SL_OK;
+}
+
+sl_status sl_comm_sum_doubles(const sl_comm *comm, double *numbers, size_t count) {
+    sl_parts all;
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    sl_status status = sl_comm_gather_parts(comm, numbers, count * sizeof *numbers, &allocator, &all);
+    if (status == SL_OK) memset(numbers, 0, count * sizeof *numbers);
+    for (size_t r = 0; r < comm->ranks && status == SL_OK; r++) {
+        const double *part = (const double *)(const void *)(all.data + all.at[r]);
+        for (size_t i = 0; i < count; i++)
+            numbers[i] += part[i];
+    }
+    sl_parts_free(&all);
+    return status;
+}
+
+sl_status sl_comm_sum_counts(const sl_comm *comm, uint64_t *counts, size_t count) {
+    if (count == 0) return SL_OK;
+    COLLECT(comm, count * sizeof *counts, MPI_Iallreduce, MPI_IN_PLACE, counts, (int)count, MPI_UINT64_T, MPI_SUM);
+    return SL_OK;
+}
+
+sl_status sl_comm_min(const sl_comm *comm, uint64_t *number) {
+    COLLECT(comm, sizeof *number, MPI_Iallreduce, MPI_IN_PLACE, number, 1, MPI_UINT64_T, MPI_MIN);
+    return SL_OK;
+}
+
+sl_status sl_comm_max(const sl_comm *comm, uint64_t *number) {
+    COLLECT(comm, sizeof *number, MPI_Iallreduce, MPI_IN_PLACE, number, 1, MPI_UINT64_T, MPI_MAX);
+    return SL_OK;
+}
+
+/* ---- Agreement ---- */
+
+/* A failure, as the ranks hand it on. */
+typedef struct failure {
+    int32_t status;
+    char host[128], message[SL_ERROR_SIZE];
+} failure;
+
+sl_status sl_comm_agree(const sl_comm *comm, sl_status mine) {
+    failure failed = {.status = mine};
+    uint64_t first = mine == SL_OK ? comm->ranks : comm->rank;
+    if (comm->ranks == 1 || sl_comm_is_broken(comm)) return mine;
+    /* Read before the calls below, which may set another message. */
+    if (mine != SL_OK) {
+        const char *message = sl_last_error();
+        strncpy(failed.message, *message ? message : sl_status_text(mine), sizeof failed.message - 1);
+        strncpy(failed.host, sl_comm_host(comm), sizeof failed.host - 1);
+    }
+    SL_TRY(sl_comm_min(comm, &first));
+    if (first == comm->ranks) return SL_OK;
+    SL_TRY(sl_comm_broadcast(comm, &failed, sizeof failed, first));
+    /* The ranks had agreed on this failure before. */
+    if (strncmp(failed.message, "rank ", 5) == 0) return sl_fail((sl_status)failed.status, "%s", failed.message);
+    return sl_fail((sl_status)failed.status, "rank %zu (%s): %s", (size_t)first, failed.host, failed.message);
+}

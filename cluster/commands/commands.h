@@ -1,0 +1,9 @@
+/* The commands of shortlist-mpi. */
+#ifndef SL_CLUSTER_COMMANDS_COMMANDS_H
+#define SL_CLUSTER_COMMANDS_COMMANDS_H
+
+#include "cli/common/options.h"
+
+extern const command command_ranks;
+
+#endif

@@ -1,0 +1,58 @@
+/* The program shortlist-mpi. Rank 0 alone prints. The other ranks keep their messages until all agree on the end. */
+#define _GNU_SOURCE
+#include "cli/common/interrupt.h"
+#include "cli/common/program.h"
+#include "cli/common/report.h"
+#include "cluster/comm/watch.h"
+#include "cluster/commands/commands.h"
+#include "cluster/commands/ranks.h"
+
+#include <stdio.h>
+
+static const command *const commands[] = {&command_ranks, NULL};
+
+static const page_entry entries[] = {
+    {"ENVIRONMENT", "SHORTLIST_MPI_PATIENCE",
+     "Seconds (default 20) without a sign of life from a rank, after which the job ends; 0 waits for ever.\n"},
+    {NULL, "SHORTLIST_MAX_ISA, SHORTLIST_LOG, OMP_NUM_THREADS", "As for the command shortlist.\n"},
+    {"EXIT STATUS", NULL,
+     "0 done; 1 failed, with one line on stderr that names the rank, its machine and the cause; 2 the command line was "
+     "not understood. All ranks end with the same status.\n"},
+    {NULL, NULL, NULL},
+};
+
+static const program shortlist_mpi = {
+    .name = "shortlist-mpi",
+    .summary = "train, build and search on many machines",
+    .synopsis = "       mpirun -np N shortlist-mpi COMMAND ...\n       shortlist-mpi COMMAND --help\n"
+                "       shortlist-mpi --version\n",
+    .description = "Runs on every rank that mpirun or srun starts. docs/CLUSTER.md has scripts for a file of hosts and "
+                   "for Slurm.\n",
+    .commands = commands,
+    .entries = entries,
+    .examples = "       mpirun -np 4 --hostfile hosts shortlist-mpi ranks\n",
+};
+
+/* Runs the command, and makes all ranks end alike. */
+static int run_on_ranks(int argc, char **argv) {
+    if (ranks()->rank != 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILED;
+    return ranks_agree(program_run(&shortlist_mpi, argc, argv));
+}
+
+int main(int argc, char **argv) {
+    sl_watch *watch = NULL;
+    report_program(shortlist_mpi.name);
+    sl_status status = ranks_start(&argc, &argv);
+    if (status != SL_OK) return report_status(NULL, status);
+    interrupt_install();
+    int exit_status = report_log_install();
+    if (exit_status == EXIT_DONE) {
+        status = sl_watch_start(ranks(), shortlist_mpi.name, &watch);
+        exit_status = status == SL_OK ? run_on_ranks(argc, argv) : ranks_report(status);
+    }
+    (void)fflush(stdout);
+    ranks_print_failure(exit_status);
+    sl_watch_stop(watch);
+    ranks_end();
+    return exit_status;
+}

@@ -1,0 +1,23 @@
+/* The ranks of the program, and how its commands end on all of them. */
+#ifndef SL_CLUSTER_COMMANDS_RANKS_H
+#define SL_CLUSTER_COMMANDS_RANKS_H
+
+#include "cluster/comm/comm.h"
+
+/* Starts the ranks. From now on failures are kept, not printed. Errors: see sl_comm_start. */
+sl_status ranks_start(int *argc, char ***argv);
+/* All ranks of the job. */
+const sl_comm *ranks(void);
+/* Rank 0 prints the kept failure. A broken job ends here on all ranks. */
+void ranks_print_failure(int status);
+void ranks_end(void);
+
+/* Agrees on an exit status: the largest one of the ranks. After a failure every rank has the message of the first rank
+ * that failed. Call it after each step that may fail on one rank alone. Returns the agreed status. */
+int ranks_agree(int status);
+
+/* Reports a failed call of cluster/ in which the ranks have agreed: its message names the rank. Returns an exit
+ * status. */
+int ranks_report(sl_status status);
+
+#endif
