@@ -111,8 +111,8 @@ typedef struct sl_allreduce_cost {
 /* The cost by formula, of `reduce` on this rank. sl_comm_counted grows by these messages and bytes. */
 sl_allreduce_cost sl_allreduce_cost_of(const sl_allreduce *reduce, size_t count);
 
-/* The largest difference of a sum from the exact one, as a share of the sum of magnitudes:
- * (ranks - 1) 2^-24 in f32; on a bf16 wire also roundings * 2^-8. Holds for sums without overflow. */
+/* The largest difference of a sum from the exact one, as a share of the sum of magnitudes. It is about
+ * sums * 2^-24 + roundings * 2^-8. Holds for sums that neither overflow nor underflow. */
 double sl_allreduce_bound(const sl_allreduce *reduce, size_t count);
 
 #endif
