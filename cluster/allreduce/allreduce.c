@@ -1,9 +1,9 @@
 /* Objects of all-reduce: the algorithms that they choose among, by the bytes of a sum. */
+#include "cluster/allreduce/allreduce.h"
 #include "base/random.h"
 #include "cluster/allreduce/scheme.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Algorithms of an object at most. */
 enum { CHOICES_MAX = 32 };
@@ -22,22 +22,6 @@ struct sl_allreduce {
     choice *choices; /* by rising max_count; the last one serves max_count */
 };
 
-const char *sl_allreduce_name(sl_allreduce_algorithm algorithm) {
-    static const char *const names[] = {
-#define SL_X(name, word) word,
-        SL_ALLREDUCE_MAP(SL_X)
-#undef SL_X
-    };
-    return algorithm < SL_ALLREDUCE_COUNT ? names[algorithm] : "?";
-}
-
-sl_allreduce_algorithm sl_allreduce_of_name(const char *name) {
-    sl_allreduce_algorithm algorithm = SL_ALLREDUCE_AUTO;
-    while (algorithm < SL_ALLREDUCE_COUNT && strcmp(name, sl_allreduce_name(algorithm)) != 0)
-        algorithm++;
-    return algorithm;
-}
-
 static choice *choice_for(const sl_allreduce *reduce, size_t count) {
     size_t i = 0;
     while (i + 1 < reduce->choice_count && count > reduce->choices[i].max_count)
@@ -46,14 +30,6 @@ static choice *choice_for(const sl_allreduce *reduce, size_t count) {
 }
 
 /* ---- Life ---- */
-
-static sl_status check_params(const sl_allreduce_params *params) {
-    if (params->algorithm >= SL_ALLREDUCE_COUNT)
-        return sl_fail(SL_EINVAL, "no algorithm of all-reduce has the number %d", (int)params->algorithm);
-    if (params->wire > SL_WIRE_BF16 || params->lane > SL_LANE_RING || params->sync > SL_SYNC_PSCW)
-        return sl_fail(SL_EINVAL, "an all-reduce has an unknown wire, lane or synchronisation");
-    return SL_OK;
-}
 
 /* Fails if the ranks give different parameters: their transfers would not meet. */
 static sl_status check_alike(const sl_comm *comm, const sl_allreduce_params *params, size_t max_count) {
@@ -110,7 +86,7 @@ static sl_status set_up(sl_allreduce *reduce, const sl_allreduce_params *params)
 sl_status sl_allreduce_create(const sl_comm *comm, const sl_allreduce_params *params, size_t max_count,
                               sl_allreduce **out) {
     const sl_allocator allocator = sl_allocator_of(NULL);
-    sl_status status = check_params(params);
+    sl_status status = sl_allreduce_params_check(params);
     *out = NULL;
     SL_TRY(sl_comm_agree(comm, status));
     SL_TRY(check_alike(comm, params, max_count));

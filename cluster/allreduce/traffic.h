@@ -3,6 +3,7 @@
 #define SL_CLUSTER_ALLREDUCE_TRAFFIC_H
 
 #include "cluster/allreduce/wire.h"
+#include "cluster/comm/comm.h"
 
 /* Some of the numbers. */
 typedef struct sl_range {

@@ -2,7 +2,7 @@
 #ifndef SL_CLUSTER_ALLREDUCE_WIRE_H
 #define SL_CLUSTER_ALLREDUCE_WIRE_H
 
-#include "cluster/allreduce/allreduce.h"
+#include "cluster/allreduce/params.h"
 
 #include <string.h>
 
