@@ -50,8 +50,8 @@ typedef struct sl_tuning sl_tuning;
 /* Zeroes are the defaults. All ranks give the same. */
 typedef struct sl_allreduce_params {
     sl_allreduce_algorithm algorithm;
-    size_t rows,
-        columns; /* of a torus: rows * columns ranks. 0: columns is the divisor of the ranks nearest the root */
+    /* Of a torus, whose product is the number of ranks. 0: as near the square as they can be, columns the larger. */
+    size_t rows, columns;
     sl_wire wire;
     sl_lane lane; /* of a torus */
     sl_window_sync sync;
