@@ -19,8 +19,11 @@ recall lists have an NDCG@10 of 0.383 by themselves, no less than recall + rank 
 recall of vectors fitted to all ratings.
 
     ./dev demo               makes ready what this needs, and runs it by examples/films.sh
+    films.py --save FOLDER   also leaves index, model, item table and a Parquet table of the people in FOLDER, for
+                             examples/recommend_table.py
 """
 
+import argparse
 import pathlib
 import sys
 import time
@@ -184,7 +187,22 @@ def show_genre(user, genre, vectors, known):
         print(f"            {about.title[film]} ({about.year[film]:.0f})")
 
 
+def save(folder, vectors, known, ranker):
+    """Writes the four files of a job that recommends films to everybody."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vectors.index.save(folder / "films.sl")
+    ranker.save(folder / "films.slr")
+    shortlist.Items(known.films, id="movie_id").save(folder / "films.sli")
+    who = users.user_id.to_numpy()
+    people = {**known.of_people(who), "vector": vectors.users[who], "seen": map(list, known.exclude(who))}
+    lists = ("user_genres", "vector", "seen")
+    pd.DataFrame({**people, **{name: list(people[name]) for name in lists}}).to_parquet(folder / "people.parquet")
+
+
 def main():
+    parser = argparse.ArgumentParser(description="Recommends films to people of MovieLens-100k.")
+    parser.add_argument("--save", type=pathlib.Path, metavar="FOLDER", help="leave index, model and tables there")
+    given = parser.parse_args()
     with Step("Vectors of people and films, and an index of the films'"):
         vectors, known = Vectors(train), Known(train)
     with Step(f"The same {FOLDS} times without a fold, which is recalled, {CANDIDATES} films a person"):
@@ -192,6 +210,8 @@ def main():
     liked = rows["liked"]
     with Step(f"The ranker, trained on {len(liked):,} recalled films, {liked.mean():.1%} of them liked"):
         ranker = shortlist.Ranker.train(SPEC, rows, threads=1)
+    if given.save:
+        save(given.save, vectors, known, ranker)
 
     held_out = likes(test)
     who = np.array(sorted(held_out))

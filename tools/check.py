@@ -148,6 +148,8 @@ def left_out(paths):
         found.append("./dev test -R '^python$': the Python module's compiled part")
     if any(path.startswith("fuzz/") for path in paths):
         found.append("./dev fuzz: the fuzz targets")
+    if any(re.match(r"tests/engines/|examples/(\w+_recommend|recommend_table)\.py$", path) for path in paths):
+        found.append("./dev engines: the examples on Spark and Ray")
     return found
 
 

@@ -60,6 +60,8 @@ class Choice(unittest.TestCase):
         self.assertEqual([left.split(":")[0] for left in check.left_out(["bindings/python/src/core/index.cpp"])],
                          ["./dev test -R '^python$'"])
         self.assertEqual([left.split(":")[0] for left in check.left_out(["fuzz/fuzz_open.c"])], ["./dev fuzz"])
+        self.assertEqual([left.split(":")[0] for left in check.left_out(["examples/ray_recommend.py"])], ["./dev engines"])
+        self.assertEqual(check.left_out(["examples/films.py"]), [])
         self.assertEqual(check.left_out(["hnsw/search/walk.c", "bindings/python/src/shortlist/_index.py"]), [])
 
     def test_a_test_of_its_name_runs_whatever_it_costs(self):
