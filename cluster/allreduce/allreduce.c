@@ -121,7 +121,7 @@ sl_status sl_allreduce_run(sl_allreduce *reduce, float *numbers, size_t count) {
 }
 
 sl_allreduce_params sl_allreduce_used(const sl_allreduce *reduce, size_t count) {
-    return choice_for(reduce, count)->params;
+    return choice_for(reduce, count)->scheme.params;
 }
 
 sl_allreduce_cost sl_allreduce_cost_of(const sl_allreduce *reduce, size_t count) {

@@ -60,7 +60,7 @@ typedef struct sl_allreduce_params {
     size_t machine_ranks;    /* ranks that share memory, at most; 0: all of a machine */
     size_t chunk;            /* numbers that torus-put and shared memory handle at a time; 0: chosen */
     const sl_tuning *tuning; /* for `auto`; NULL: no table. The object keeps no pointer to it */
-    /* Gets a line if another algorithm has to replace the chosen one. NULL: nobody hears. */
+    /* Gets a line, on the first rank, if another algorithm has to replace the chosen one. NULL: nobody hears. */
     sl_log_fn log;
     void *log_ctx;
 } sl_allreduce_params;

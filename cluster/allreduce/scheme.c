@@ -2,6 +2,8 @@
 
 #include "cluster/allreduce/mpi_sum.h"
 
+#include <stdio.h>
+
 static int is_torus(sl_allreduce_algorithm algorithm) {
     return algorithm == SL_ALLREDUCE_TORUS || algorithm == SL_ALLREDUCE_TORUS_PUT;
 }
@@ -30,7 +32,7 @@ sl_status sl_scheme_choose(sl_allreduce_params *params, size_t ranks) {
                    params->rows, params->columns, ranks, ranks);
 }
 
-/* ---- Life ---- */
+/* ---- The ranks' places ---- */
 
 static size_t power_below(size_t number) {
     size_t power = 1;
@@ -90,6 +92,59 @@ static size_t room_of(const sl_scheme *scheme, size_t max_count) {
     return room;
 }
 
+/* ---- Windows, and their proof ---- */
+
+/* Numbers of the trial sum. Each one comes from a single rank, so its sum is exact on any wire. */
+static float trial_number(size_t i, size_t turn) {
+    return (float)(1 + (i + 100 * turn) % 200);
+}
+
+/* Sums numbers through the windows. Returns SL_EIO if one is wrong. */
+static sl_status try_windows(sl_scheme *scheme, float *numbers, size_t count, size_t turn) {
+    const size_t ranks = scheme->comm.ranks;
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = i % ranks == scheme->comm.rank ? trial_number(i, turn) : 0;
+    SL_TRY(sl_put_run(&scheme->put, &scheme->rows[0], &scheme->rows[1], &scheme->traffic, numbers, count));
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] != trial_number(i, turn)) return sl_fail(SL_EIO, "a sum through windows is wrong");
+    return SL_OK;
+}
+
+static sl_status prove_windows(sl_scheme *scheme, size_t max_count) {
+    const size_t many = 8 * scheme->comm.ranks + 5, count = many < max_count ? many : max_count;
+    sl_status status = SL_OK;
+    float *numbers = sl_mem_array(&scheme->allocator, count, sizeof *numbers, &status);
+    SL_TRY(sl_comm_agree(&scheme->comm, status));
+    for (size_t turn = 0; turn < 2 && status == SL_OK; turn++)
+        status = sl_comm_agree(&scheme->comm, try_windows(scheme, numbers, count, turn));
+    SL_FREE_ARRAY(&scheme->allocator, numbers, count);
+    return status;
+}
+
+/* Makes the windows. The two-sided torus takes over if they fail or give a wrong sum. */
+static sl_status create_put(sl_scheme *scheme, size_t max_count) {
+    const sl_allreduce_params *params = &scheme->params;
+    char line[SL_ERROR_SIZE + 128];
+    sl_status status =
+        sl_put_create(&scheme->comm, &scheme->rows[0], params, max_count, &scheme->allocator, &scheme->put);
+    status = sl_comm_agree(&scheme->comm, status);
+    if (status == SL_OK) status = prove_windows(scheme, max_count);
+    if (status == SL_OK) {
+        scheme->put.is_proven = 1;
+        return SL_OK;
+    }
+    snprintf(line, sizeof line, "all-reduce: torus replaces torus-put, since %s", sl_last_error());
+    uint64_t wrecked = scheme->put.is_wrecked ? 1 : 0;
+    SL_TRY(sl_comm_max(&scheme->comm, &wrecked));
+    scheme->put.is_wrecked = wrecked != 0;
+    if (params->log && scheme->comm.rank == 0) params->log(params->log_ctx, SL_LOG_WARN, line);
+    sl_put_free(&scheme->put);
+    scheme->params.algorithm = SL_ALLREDUCE_TORUS;
+    return SL_OK;
+}
+
+/* ---- Life ---- */
+
 sl_status sl_scheme_create(const sl_comm *comm, const sl_allreduce_params *params, size_t max_count,
                            const sl_allocator *allocator, sl_scheme *out) {
     size_t transfers = 1;
@@ -98,12 +153,17 @@ sl_status sl_scheme_create(const sl_comm *comm, const sl_allreduce_params *param
     SL_TRY(create_rows(out));
     for (size_t i = 0; i < out->row_count; i++)
         transfers = sl_larger(transfers, sl_row_transfers(&out->rows[i]));
-    return sl_traffic_create(comm, params->wire, room_of(out, max_count), transfers, allocator, &out->traffic);
+    sl_status status =
+        sl_traffic_create(comm, params->wire, room_of(out, max_count), transfers, allocator, &out->traffic);
+    if (params->algorithm != SL_ALLREDUCE_TORUS_PUT || comm->ranks == 1 || max_count == 0) return status;
+    SL_TRY(sl_comm_agree(comm, status));
+    return create_put(out, max_count);
 }
 
 void sl_scheme_free(sl_scheme *scheme) {
     for (size_t i = 0; i < scheme->row_count; i++)
         sl_row_free(&scheme->rows[i]);
+    sl_put_free(&scheme->put);
     sl_traffic_free(&scheme->traffic);
     if (scheme->op != MPI_OP_NULL && !sl_comm_is_broken(&scheme->comm)) {
         sl_comm_lock(&scheme->comm);
@@ -139,6 +199,8 @@ static sl_status run_rows(sl_scheme *scheme, float *numbers, size_t count) {
 sl_status sl_scheme_run(sl_scheme *scheme, float *numbers, size_t count) {
     if (count == 0 || scheme->comm.ranks == 1) return SL_OK;
     if (scheme->params.algorithm == SL_ALLREDUCE_MPI) return sl_mpi_sum(&scheme->traffic, scheme->op, numbers, count);
+    if (scheme->params.algorithm == SL_ALLREDUCE_TORUS_PUT)
+        return sl_put_run(&scheme->put, &scheme->rows[0], &scheme->rows[1], &scheme->traffic, numbers, count);
     SL_TRY(fold(scheme, numbers, count, 0));
     if (!scheme->folds) SL_TRY(run_rows(scheme, numbers, count));
     return fold(scheme, numbers, count, 1);
@@ -176,7 +238,10 @@ void sl_scheme_cost(const sl_scheme *scheme, size_t count, sl_allreduce_cost *co
         mpi_cost(scheme, count, cost);
         return;
     }
-    rows_cost(scheme, count, &rows);
+    if (scheme->params.algorithm == SL_ALLREDUCE_TORUS_PUT)
+        sl_put_cost(&scheme->put, &scheme->rows[0], &scheme->rows[1], count, &rows);
+    else
+        rows_cost(scheme, count, &rows);
     if (!scheme->folds) {
         cost->messages += rows.messages;
         cost->bytes += rows.bytes;

@@ -2,6 +2,7 @@
 #ifndef SL_CLUSTER_ALLREDUCE_SCHEME_H
 #define SL_CLUSTER_ALLREDUCE_SCHEME_H
 
+#include "cluster/allreduce/put.h"
 #include "cluster/allreduce/row.h"
 
 typedef struct sl_scheme {
@@ -13,7 +14,8 @@ typedef struct sl_scheme {
     size_t row_count;   /* reduce-scatter along rows[0], rows[1], ...; then all-gather back; 0 for `mpi` */
     sl_row rows[2];
     sl_traffic traffic;
-    MPI_Op op; /* of `mpi` with bf16 */
+    MPI_Op op;  /* of `mpi` with bf16 */
+    sl_put put; /* of torus-put */
 } sl_scheme;
 
 /* Fills in what the parameters leave open for this many ranks: the shape. Errors: SL_EINVAL. */

@@ -5,6 +5,7 @@
 #include "tests/cluster/ranks_main.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,23 @@ static void check_sum(size_t i, double bound) {
     rank_assert(fabs((double)numbers[i] - sum) <= bound * magnitude * (1 + 1e-9));
 }
 
+/* Faults of MPI's calls for windows, which the tests replace by MPI's profiling interface. */
+static enum { SOUND, PUT_LOSES, PUT_FAILS, ALLOCATE_FAILS } fault;
+static uint64_t put_calls;
+
+int MPI_Put(const void *from, int count, MPI_Datatype type, int rank, MPI_Aint at, int there, MPI_Datatype there_type,
+            MPI_Win window) {
+    put_calls++;
+    if (fault == PUT_FAILS) return MPI_ERR_OTHER;
+    if (fault == PUT_LOSES && me == all - 1) return MPI_SUCCESS;
+    return PMPI_Put(from, count, type, rank, at, there, there_type, window);
+}
+
+int MPI_Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *memory, MPI_Win *window) {
+    if (fault == ALLOCATE_FAILS) return MPI_ERR_NO_MEM;
+    return PMPI_Win_allocate(size, unit, info, comm, memory, window);
+}
+
 static uint64_t hash_of(size_t count) {
     return sl_crc32c(0, numbers, count * sizeof *numbers);
 }
@@ -50,13 +68,16 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     const sl_allreduce_cost cost = sl_allreduce_cost_of(reduce, count);
     for (size_t i = 0; i < count; i++)
         numbers[i] = number_of(me, i);
+    const uint64_t calls_before = put_calls;
     const sl_comm_counts before = sl_comm_counted(&all_ranks);
     rank_assert_ok(sl_allreduce_run(reduce, numbers, count));
     const sl_comm_counts after = sl_comm_counted(&all_ranks);
     rank_assert(after.messages - before.messages == cost.messages);
     rank_assert(after.bytes - before.bytes == cost.bytes);
-    for (size_t i = 0; i < count; i += 1 + count / 4096)
+    for (size_t i = 0; i < count; i += 1 + count / 512)
         check_sum(i, sl_allreduce_bound(reduce, count));
+    const int by_puts = sl_allreduce_used(reduce, count).algorithm == SL_ALLREDUCE_TORUS_PUT;
+    rank_assert((put_calls > calls_before) == (by_puts && sl_allreduce_used(reduce, count).columns > 1 && count > 0));
     if (count) check_sum(count - 1, sl_allreduce_bound(reduce, count));
     uint64_t least = hash_of(count), most = least;
     rank_assert_ok(sl_comm_min(&all_ranks, &least));
@@ -85,38 +106,85 @@ static void check_total(const sl_allreduce *reduce, size_t count) {
     rank_assert(bytes == bytes_of_all(&used, count));
 }
 
-/* All counts with one object. */
-static void try_params(const sl_allreduce_params *params) {
+/* All counts up to `most` with one object. */
+static void try_params(const sl_allreduce_params *params, size_t most) {
     const size_t counts[] = {0, 1, all - 1, all, 31, 10007, COUNT_MAX};
     sl_allreduce *reduce;
     rank_assert_ok(sl_allreduce_create(&all_ranks, params, COUNT_MAX, &reduce));
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && counts[i] <= most; i++) {
         uint64_t hash = run_and_check(reduce, counts[i]);
         check_total(reduce, counts[i]);
         if (params->algorithm != SL_ALLREDUCE_MPI && counts[i] < 100)
             rank_assert(run_and_check(reduce, counts[i]) == hash);
     }
+    rank_assert(params->algorithm == SL_ALLREDUCE_AUTO || sl_allreduce_used(reduce, 1).algorithm == params->algorithm);
     sl_allreduce_free(reduce);
 }
 
-static void try_wires(sl_allreduce_params params) {
+static void try_wires(sl_allreduce_params params, size_t most) {
     for (params.wire = SL_WIRE_F32; params.wire <= SL_WIRE_BF16; params.wire++)
-        try_params(&params);
+        try_params(&params, most);
 }
 
 START_TEST(sums_without_shape) {
     const sl_allreduce_algorithm algorithms[] = {SL_ALLREDUCE_AUTO, SL_ALLREDUCE_MPI, SL_ALLREDUCE_RING,
                                                  SL_ALLREDUCE_RABENSEIFNER, SL_ALLREDUCE_BINE};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
-        try_wires((sl_allreduce_params){.algorithm = algorithms[i]});
+        try_wires((sl_allreduce_params){.algorithm = algorithms[i]}, COUNT_MAX);
 }
 END_TEST
 
 START_TEST(sums_on_a_torus_of_any_shape) {
     for (size_t rows = 1; rows <= all; rows++)
         for (int lane = SL_LANE_HALVING; lane <= SL_LANE_RING && all % rows == 0; lane++)
-            try_wires((sl_allreduce_params){
-                .algorithm = SL_ALLREDUCE_TORUS, .rows = rows, .columns = all / rows, .lane = (sl_lane)lane});
+            try_wires(
+                (sl_allreduce_params){
+                    .algorithm = SL_ALLREDUCE_TORUS, .rows = rows, .columns = all / rows, .lane = (sl_lane)lane},
+                10007);
+}
+END_TEST
+
+/* Rows of torus-put, of one shape and synchronisation. */
+static void try_puts(size_t rows, sl_window_sync sync) {
+    sl_allreduce_params params = {
+        .algorithm = SL_ALLREDUCE_TORUS_PUT, .rows = rows, .columns = all / rows, .sync = sync};
+    try_params(&params, rows == 1 ? COUNT_MAX : 31);
+    params.chunk = 3001;
+    params.lane = SL_LANE_RING;
+    params.wire = SL_WIRE_BF16;
+    try_params(&params, 10007);
+    params.put_reduces = 1;
+    try_wires(params, 10007);
+}
+
+START_TEST(sums_through_windows) {
+    for (size_t rows = 1; rows <= all; rows++)
+        for (int sync = SL_SYNC_FENCE; sync <= SL_SYNC_PSCW && all % rows == 0; sync++)
+            try_puts(rows, (sl_window_sync)sync);
+}
+END_TEST
+
+static char logged[512];
+
+static void keep_line(void *ctx, sl_log_level level, const char *line) {
+    rank_assert(level == SL_LOG_WARN && ctx == logged);
+    snprintf(logged, sizeof logged, "%s", line);
+}
+
+START_TEST(windows_that_fail_are_replaced) {
+    const char *const causes[] = {[PUT_LOSES] = "is wrong", [PUT_FAILS] = "MPI_Put", [ALLOCATE_FAILS] = "allocate"};
+    for (int f = PUT_LOSES; f <= ALLOCATE_FAILS && all > 1; f++) {
+        const sl_allreduce_params params = {.algorithm = SL_ALLREDUCE_TORUS_PUT, .log = keep_line, .log_ctx = logged};
+        sl_allreduce *reduce;
+        fault = f;
+        logged[0] = '\0';
+        rank_assert_ok(sl_allreduce_create(&all_ranks, &params, COUNT_MAX, &reduce));
+        rank_assert(me > 0 || (strstr(logged, "torus replaces torus-put") && strstr(logged, causes[f])));
+        rank_assert(sl_allreduce_used(reduce, 1).algorithm == SL_ALLREDUCE_TORUS);
+        run_and_check(reduce, 10007);
+        sl_allreduce_free(reduce);
+        fault = SOUND;
+    }
 }
 END_TEST
 
@@ -159,6 +227,8 @@ int main(int argc, char **argv) {
     tcase_set_timeout(test, 120);
     tcase_add_test(test, sums_without_shape);
     tcase_add_test(test, sums_on_a_torus_of_any_shape);
+    tcase_add_test(test, sums_through_windows);
+    tcase_add_test(test, windows_that_fail_are_replaced);
     tcase_add_test(test, refuses_wrong_parameters);
     tcase_add_test(test, names_stand_for_algorithms);
     return ranks_main(argc, argv, "allreduce", &test, 1);
