@@ -43,20 +43,28 @@ static void check_sum(size_t i, double bound) {
 }
 
 /* Faults of MPI's calls for windows, which the tests replace by MPI's profiling interface. */
-static enum { SOUND, PUT_LOSES, PUT_FAILS, ALLOCATE_FAILS } fault;
-static uint64_t put_calls;
-
-int MPI_Put(const void *from, int count, MPI_Datatype type, int rank, MPI_Aint at, int there, MPI_Datatype there_type,
-            MPI_Win window) {
-    put_calls++;
-    if (fault == PUT_FAILS) return MPI_ERR_OTHER;
-    if (fault == PUT_LOSES && me == all - 1) return MPI_SUCCESS;
-    return PMPI_Put(from, count, type, rank, at, there, there_type, window);
-}
+static enum { SOUND, FENCE_LOSES, FENCE_FAILS, ALLOCATE_FAILS } fault;
+static uint64_t epochs;
+static float *window_memory;
 
 int MPI_Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *memory, MPI_Win *window) {
     if (fault == ALLOCATE_FAILS) return MPI_ERR_NO_MEM;
-    return PMPI_Win_allocate(size, unit, info, comm, memory, window);
+    int result = PMPI_Win_allocate(size, unit, info, comm, memory, window);
+    memcpy(&window_memory, memory, sizeof window_memory);
+    return result;
+}
+
+int MPI_Win_fence(int assertion, MPI_Win window) {
+    epochs++;
+    if (fault == FENCE_FAILS) return MPI_ERR_OTHER;
+    int result = PMPI_Win_fence(assertion, window);
+    if (fault == FENCE_LOSES && me == all - 1) window_memory[0] = window_memory[1] = 0;
+    return result;
+}
+
+int MPI_Win_complete(MPI_Win window) {
+    epochs++;
+    return PMPI_Win_complete(window);
 }
 
 static uint64_t hash_of(size_t count) {
@@ -68,7 +76,7 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     const sl_allreduce_cost cost = sl_allreduce_cost_of(reduce, count);
     for (size_t i = 0; i < count; i++)
         numbers[i] = number_of(me, i);
-    const uint64_t calls_before = put_calls;
+    const uint64_t epochs_before = epochs;
     const sl_comm_counts before = sl_comm_counted(&all_ranks);
     rank_assert_ok(sl_allreduce_run(reduce, numbers, count));
     const sl_comm_counts after = sl_comm_counted(&all_ranks);
@@ -77,7 +85,7 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     for (size_t i = 0; i < count; i += 1 + count / 512)
         check_sum(i, sl_allreduce_bound(reduce, count));
     const int by_puts = sl_allreduce_used(reduce, count).algorithm == SL_ALLREDUCE_TORUS_PUT;
-    rank_assert((put_calls > calls_before) == (by_puts && sl_allreduce_used(reduce, count).columns > 1 && count > 0));
+    rank_assert((epochs > epochs_before) == (by_puts && sl_allreduce_used(reduce, count).columns > 1 && count > 0));
     if (count) check_sum(count - 1, sl_allreduce_bound(reduce, count));
     uint64_t least = hash_of(count), most = least;
     rank_assert_ok(sl_comm_min(&all_ranks, &least));
@@ -172,8 +180,9 @@ static void keep_line(void *ctx, sl_log_level level, const char *line) {
 }
 
 START_TEST(windows_that_fail_are_replaced) {
-    const char *const causes[] = {[PUT_LOSES] = "is wrong", [PUT_FAILS] = "MPI_Put", [ALLOCATE_FAILS] = "allocate"};
-    for (int f = PUT_LOSES; f <= ALLOCATE_FAILS && all > 1; f++) {
+    const char *const causes[] = {
+        [FENCE_LOSES] = "is wrong", [FENCE_FAILS] = "MPI_Win_fence", [ALLOCATE_FAILS] = "allocate"};
+    for (int f = FENCE_LOSES; f <= ALLOCATE_FAILS && all > 1; f++) {
         const sl_allreduce_params params = {.algorithm = SL_ALLREDUCE_TORUS_PUT, .log = keep_line, .log_ctx = logged};
         sl_allreduce *reduce;
         fault = f;
