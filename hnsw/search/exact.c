@@ -1,3 +1,5 @@
+#include "hnsw/search/exact.h"
+
 #include "base/failure.h"
 #include "base/params.h"
 #include "distance/codec/encode.h"
@@ -6,7 +8,6 @@
 #include "hnsw/graph/index.h"
 #include "hnsw/graph/vectors.h"
 #include "hnsw/search/score_block.h"
-#include "hnsw/search/topk.h"
 
 #include <float.h>
 #include <math.h>
@@ -233,14 +234,25 @@ sl_status sl_exact_scan(sl_exact *exact, const void *rows, size_t n, size_t stri
     return sl_progress_end(&progress);
 }
 
-sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores) {
-    if (!exact || (exact->nq && !ids)) return sl_fail(SL_EINVAL, "exact or ids is NULL");
+const sl_top_entry *sl_exact_entries(const sl_exact *exact, size_t query, size_t *count) {
+    *count = exact->sizes[query];
+    return exact->entries + query * exact->params.k;
+}
+
+void sl_exact_take(sl_exact *exact, size_t query, const sl_top_entry *entries, size_t count) {
+    sl_top top = {exact->entries + query * exact->params.k, exact->sizes[query], exact->params.k};
+    for (size_t i = 0; i < count; i++)
+        sl_top_push(&top, entries[i].score, entries[i].id);
+    exact->sizes[query] = top.size;
+}
+
+sl_status sl_exact_results_of(const sl_exact *exact, size_t first, size_t count, uint64_t *ids, float *scores) {
     size_t k = exact->params.k;
     void *block;
     SL_TRY(sl_mem_alloc(&exact->allocator, k * sizeof(sl_top_entry), &block));
-    for (size_t q = 0; q < exact->nq; q++) {
-        sl_top top = {block, exact->sizes[q], k};
-        memcpy(block, exact->entries + q * k, exact->sizes[q] * sizeof(sl_top_entry));
+    for (size_t q = 0; q < count; q++) {
+        sl_top top = {block, exact->sizes[first + q], k};
+        memcpy(block, exact->entries + (first + q) * k, top.size * sizeof(sl_top_entry));
         sl_top_sort(&top);
         for (size_t i = 0; i < k; i++) {
             int found = i < top.size;
@@ -252,4 +264,9 @@ sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores) 
     }
     sl_mem_free(&exact->allocator, block, k * sizeof(sl_top_entry));
     return SL_OK;
+}
+
+sl_status sl_exact_results(const sl_exact *exact, uint64_t *ids, float *scores) {
+    if (!exact || (exact->nq && !ids)) return sl_fail(SL_EINVAL, "exact or ids is NULL");
+    return sl_exact_results_of(exact, 0, exact->nq, ids, scores);
 }

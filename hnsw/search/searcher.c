@@ -102,3 +102,16 @@ sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype 
     sl_results_write(searcher, k, 0, ids, scores);
     return SL_OK;
 }
+
+void sl_searcher_set_bound(sl_searcher *searcher, float bound, size_t after) {
+    searcher->walk.bound = bound;
+    searcher->walk.bound_after = after;
+}
+
+void sl_searcher_note_beam(sl_searcher *searcher) {
+    searcher->walk.notes_beam = 1;
+}
+
+float sl_searcher_beam_score(const sl_searcher *searcher) {
+    return searcher->walk.beam_score;
+}

@@ -8,6 +8,15 @@
 sl_status sl_searcher_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
                            sl_results *found, sl_search_stats *stats);
 
+/* Lets the searcher's next searches go on from a search of another index with the same codes. They end at a candidate
+ * below `bound`, once they have expanded `after` candidates. Under a filter, and among tombstones, the bound holds for
+ * each walk. -INFINITY: no bound (default). Scans of partitions have none. */
+void sl_searcher_set_bound(sl_searcher *searcher, float bound, size_t after);
+/* Returns the score of the last candidate of the last search's beam: the bound for a search of another index. Only
+ * after sl_searcher_note_beam. -INFINITY: the beam was not full, or the search had a filter or a scan. */
+void sl_searcher_note_beam(sl_searcher *searcher);
+float sl_searcher_beam_score(const sl_searcher *searcher);
+
 /* The same with parameters that are checked already. */
 sl_status sl_searcher_run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params);
 

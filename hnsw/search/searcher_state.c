@@ -9,6 +9,8 @@
 #include "hnsw/search/scan_query.h"
 #include "hnsw/search/start_nodes.h"
 
+#include <math.h>
+
 /* Replaces a block that is smaller than `size`. The content is lost. */
 static sl_status grow_scratch(const sl_searcher *searcher, size_t size, void **block, size_t *has) {
     const sl_allocator *allocator = &searcher->graph->allocator;
@@ -122,6 +124,7 @@ sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_se
     walk->evaluations = walk->expansions = 0;
     walk->max_evaluations = params->max_visits ? params->max_visits : SIZE_MAX;
     walk->pool.size = 0;
+    walk->beam_score = -INFINITY;
     searcher->strategy = SL_FILTER_AUTO;
     if (params->filter) SL_TRY(sl_filter_check(params->filter, searcher->index, graph));
     if (graph->n) sl_walk_set_query(walk, query, SL_ENCODE_BOTH);

@@ -45,7 +45,9 @@ sl_status sl_walk_init(sl_walk *walk, const sl_graph *graph, size_t max_ef) {
                       .allocator = graph->allocator,
                       .max_ef = max_ef,
                       .pool_ef = max_ef,
-                      .max_evaluations = SIZE_MAX};
+                      .max_evaluations = SIZE_MAX,
+                      .bound = -INFINITY,
+                      .beam_score = -INFINITY};
     const sl_allocator *allocator = &walk->allocator;
     sl_status status;
     void *block;
@@ -335,6 +337,13 @@ static int is_too_far(const sl_walk *walk) {
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
+/* Returns whether the walk ends at the popped candidate, by its stop or by its bound. */
+static int is_at_end(const sl_walk *walk) {
+    const sl_pool *pool = &walk->pool;
+    return (pool->popped_score < walk->bound && pool->expanded > walk->bound_after) ||
+           (walk->stop > 0 && is_too_far(walk));
+}
+
 /* Pipelines three steps, so that each reads memory that the last turn prefetched. The caller has chosen candidates and
  * prefetched their links. This turn reads the links of the candidates chosen before, and prefetches the rows they lead
  * to. It scores the rows that were prefetched before. */
@@ -356,6 +365,7 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
     sl_visited_clear(&walk->visited);
     sl_pool_start(&walk->pool, ef, walk->stop > 0 ? walk->stop_rank : 0);
     if (start.first >= layer.count) return;
+    const int ends_early = walk->stop > 0 || walk->bound > -INFINITY;
     score_start_nodes(walk, &layer, start);
     uint32_t next[SL_TURN_WIDTH];
     sl_walk_turn turn = {.waiting = no_ids(walk)};
@@ -364,7 +374,7 @@ void sl_walk_layer(sl_walk *walk, uint32_t level, sl_range start, size_t ef) {
         next_count = 0;
         while (next_count < SL_TURN_WIDTH && !sl_walk_is_over_budget(walk) &&
                (next[next_count] = sl_pool_pop(&walk->pool)) != SL_POOL_NONE) {
-            if (walk->stop > 0 && is_too_far(walk)) break;
+            if (ends_early && is_at_end(walk)) break;
             sl_walk_prefetch_links(&layer, next[next_count++]);
         }
     } while (step_walk(walk, &layer, &turn, next, next_count));

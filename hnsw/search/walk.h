@@ -47,6 +47,13 @@ typedef struct sl_walk {
      * stop_rank above SL_BEST_SCORES counts as SL_BEST_SCORES. stop 0: no early end. */
     float stop;
     size_t stop_rank;
+    /* The walk also ends at a candidate that scores below `bound`, once it has expanded `bound_after` candidates. The
+     * bound comes from a search of another index. -INFINITY: no bound. */
+    float bound;
+    size_t bound_after;
+    int notes_beam;   /* nonzero: sl_widen_beam sets beam_score */
+    float beam_score; /* of the last walk: the score of the last candidate of its beam; -INFINITY: its beam was not full
+                       */
     sl_range_hits *range_hits; /* gets the scored nodes above its threshold; NULL: no range search */
     size_t evaluations, expansions;
     size_t max_evaluations; /* after this many evaluations the walk expands nothing more; SIZE_MAX: no bound */

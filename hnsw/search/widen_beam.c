@@ -2,6 +2,8 @@
 
 #include "hnsw/graph/entry.h"
 
+#include <math.h>
+
 /* Returns the ef with which a walk keeps `wanted` allowed candidates, if `share` of its candidates are allowed. At
  * least `least`. */
 static size_t ef_for_share(const sl_walk *walk, double share, size_t wanted, size_t least) {
@@ -36,11 +38,21 @@ static int stop_was_sound(sl_walk *walk, const sl_beam_params *params, size_t ef
     return among_best >= needed && pool->size >= params->k;
 }
 
+/* Notes the score of the last candidate of a full beam. */
+static void note_beam(sl_walk *walk, size_t ef) {
+    const sl_candidates *candidates = &walk->pool.candidates;
+    sl_pool_finish(&walk->pool, ef);
+    walk->beam_score = candidates->count < ef ? -INFINITY : candidates->scores[0];
+    for (size_t i = 1; i < candidates->count; i++)
+        if (candidates->scores[i] < walk->beam_score) walk->beam_score = candidates->scores[i];
+}
+
 /* Walks an index whose nodes may all be returned. */
 static void walk_unfiltered(sl_walk *walk, const sl_beam_params *params, size_t ef) {
     walk->stop = (float)params->search->stop;
     walk->stop_rank = params->k;
     walk_layer_0(walk, params->start, ef);
+    if (walk->notes_beam) note_beam(walk, ef);
     sl_pool_finish(&walk->pool, params->rerank < ef ? params->rerank : ef);
 }
 
