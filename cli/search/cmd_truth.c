@@ -1,19 +1,15 @@
 #include "cli/common/clock.h"
 #include "cli/common/json_out.h"
 #include "cli/common/options.h"
-#include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/system.h"
 #include "cli/files/ids.h"
 #include "cli/files/results.h"
-#include "cli/files/vectors.h"
-#include "cli/index/description.h"
 #include "cli/search/commands.h"
+#include "cli/search/truth_scan.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define BLOCK_SIZE ((size_t)64 << 20)
 
 typedef struct truth_options {
     const char *output, *scores, *ids, *tags, *keys;
@@ -25,36 +21,17 @@ typedef struct truth_options {
 
 typedef struct truth_state {
     const truth_options *options;
-    const char *base_path, *queries_path;
-    vectors *base, *queries;
+    truth_inputs inputs;
     uint64_t *base_ids; /* one id per row of the base; NULL: row numbers */
     uint64_t *allowed;  /* the only ids to compare with, in rising order; NULL: all */
     size_t allowed_count;
     uint64_t *tags, *keys; /* one per row of the base; NULL: not used */
     uint64_t *rows;        /* with a filter: the compared rows of the base, in order; else NULL */
     size_t compared;
-    element type; /* type to read both files in */
     sl_exact *exact;
     progress progress;
     double scan_s;
 } truth_state;
-
-static int create_exact(truth_state *state) {
-    sl_exact_params params;
-    sl_exact_params_init(&params);
-    params.dim = state->base->dim;
-    params.metric = (sl_metric)state->options->metric;
-    params.dtype = element_dtype(state->type);
-    params.k = state->options->k;
-    params.threads = state->options->threads;
-    params.progress = progress_step;
-    params.progress_ctx = &state->progress;
-    void *rows = vectors_read_all(state->queries, state->type);
-    if (!rows) return EXIT_FAILED;
-    sl_status status = sl_exact_create(&params, rows, state->queries->n, 0, &state->exact);
-    free(rows);
-    return status == SL_OK ? EXIT_DONE : report_status(state->queries_path, status);
-}
 
 /* Returns whether the filter allows a row of the base. */
 static int is_allowed(const truth_state *state, size_t row) {
@@ -79,14 +56,16 @@ static size_t keep_allowed(truth_state *state, char *block, size_t first, size_t
 static int report_row(const truth_state *state, const char *block, size_t count, size_t row, sl_status failed) {
     sl_status status = failed;
     size_t i = 0;
-    if (!state->rows || failed != SL_EVALUE) return report_rows(state->base_path, state->compared, failed);
+    if (!state->rows || failed != SL_EVALUE) return report_rows(state->inputs.base_path, state->compared, failed);
     while (i < count && (status = sl_exact_scan(state->exact, block + i * row, 1, 0, 0)) == SL_OK)
         i++;
-    return report_rows(state->base_path, i < count ? state->rows[state->compared + i] : 0, status);
+    return report_rows(state->inputs.base_path, i < count ? state->rows[state->compared + i] : 0, status);
 }
 
-/* Compares the queries with the block's rows, or with the allowed ones. */
-static int scan_block(truth_state *state, char *block, size_t first, size_t count, size_t row) {
+/* Compares the queries with the block's rows, or with the allowed ones. A truth_block_fn. */
+static int scan_block(void *ctx, char *block, size_t first, size_t count) {
+    truth_state *state = ctx;
+    const size_t row = truth_row_size(&state->inputs);
     size_t kept = state->rows ? keep_allowed(state, block, first, count, row) : count;
     progress_part(&state->progress, first, count);
     sl_status status = kept ? sl_exact_scan(state->exact, block, kept, 0, state->compared) : SL_OK;
@@ -96,22 +75,12 @@ static int scan_block(truth_state *state, char *block, size_t first, size_t coun
 }
 
 static int scan_base(truth_state *state) {
-    size_t row = state->base->dim * element_size(state->type), n = state->base->n;
-    size_t block_rows = row < BLOCK_SIZE ? BLOCK_SIZE / row : 1;
-    if (block_rows > n) block_rows = n;
-    char *block = allocate(block_rows, row);
-    if (!block) return EXIT_FAILED;
-    int result = EXIT_DONE;
-    double start = now_seconds();
+    const size_t n = state->inputs.base->n;
+    const double start = now_seconds();
     progress_begin(&state->progress, "scanning", "vectors", n, state->options->progress);
-    for (size_t first = 0; result == EXIT_DONE && first < n; first += block_rows) {
-        size_t count = n - first < block_rows ? n - first : block_rows;
-        result = vectors_read(state->base, first, count, state->type, 0, block);
-        if (result == EXIT_DONE) result = scan_block(state, block, first, count, row);
-    }
+    int result = truth_read_blocks(&state->inputs, 0, n, TRUTH_BLOCK, scan_block, state);
     progress_end(&state->progress, result == EXIT_DONE);
     state->scan_s = now_seconds() - start;
-    free(block);
     return result;
 }
 
@@ -125,14 +94,14 @@ static void name_rows(const truth_state *state, uint64_t *found, size_t count) {
 }
 
 static int write_results(const truth_state *state) {
-    size_t k = state->options->k, nq = state->queries->n;
+    size_t k = state->options->k, nq = state->inputs.queries->n;
     uint64_t *ids = allocate(nq, k * sizeof *ids);
     float *scores = allocate(nq, k * sizeof *scores);
     results *results = NULL;
     int result = ids && scores ? EXIT_DONE : EXIT_FAILED;
     if (result == EXIT_DONE) {
         sl_status status = sl_exact_results(state->exact, ids, scores);
-        if (status != SL_OK) result = report_status(state->base_path, status);
+        if (status != SL_OK) result = report_status(state->inputs.base_path, status);
     }
     if (result == EXIT_DONE) name_rows(state, ids, nq * k);
     if (result == EXIT_DONE) result = results_create(state->options->output, state->options->scores, nq, k, &results);
@@ -148,16 +117,16 @@ static int write_results(const truth_state *state) {
 }
 
 static int print_result(const truth_state *state) {
-    double pairs = (double)state->compared * (double)state->queries->n;
+    double pairs = (double)state->compared * (double)state->inputs.queries->n;
     double rate = state->scan_s > 0 ? pairs / state->scan_s : 0;
     if (state->options->json) {
         json json;
         json_begin(&json, stdout);
-        json_count(&json, "n", state->base->n);
-        json_count(&json, "dim", state->base->dim);
+        json_count(&json, "n", state->inputs.base->n);
+        json_count(&json, "dim", state->inputs.base->dim);
         json_text(&json, "metric", sl_metric_name((sl_metric)state->options->metric));
-        json_text(&json, "input", element_name(state->type));
-        json_count(&json, "queries", state->queries->n);
+        json_text(&json, "input", element_name(state->inputs.type));
+        json_count(&json, "queries", state->inputs.queries->n);
         json_count(&json, "k", state->options->k);
         json_count(&json, "threads", thread_count(state->options->threads));
         json_real(&json, "scan_s", state->scan_s);
@@ -169,17 +138,17 @@ static int print_result(const truth_state *state) {
         json_end(&json);
     } else
         printf("%s: the %zu nearest of %zu vectors for %zu queries, %s; %.1f s, %.3g pairs/s\n", state->options->output,
-               state->options->k, state->compared, state->queries->n, sl_metric_name((sl_metric)state->options->metric),
-               state->scan_s, rate);
+               state->options->k, state->compared, state->inputs.queries->n,
+               sl_metric_name((sl_metric)state->options->metric), state->scan_s, rate);
     return report_stdout();
 }
 
 /* Loads the ids. Finds an id that outputs cannot hold, and ids that would make a wrong truth, before the scan. */
 static int load_ids(truth_state *state) {
     const truth_options *options = state->options;
-    size_t n = state->base->n;
+    size_t n = state->inputs.base->n;
     if (!options->ids) return EXIT_DONE;
-    int status = vectors_read_ids(options->ids, state->base_path, &n, &state->base_ids);
+    int status = vectors_read_ids(options->ids, state->inputs.base_path, &n, &state->base_ids);
     if (status == EXIT_DONE) status = ids_check_distinct(options->ids, state->base_ids, n);
     return status == EXIT_DONE ? results_check_ids(options->output, state->base_ids, n) : status;
 }
@@ -188,42 +157,36 @@ static int load_ids(truth_state *state) {
 static int load_filter(truth_state *state) {
     const truth_options *options = state->options;
     const char *path = options->filter.path;
-    size_t n = state->base->n;
+    size_t n = state->inputs.base->n;
     int status = EXIT_DONE;
     if (!filter_is_asked(&options->filter)) return EXIT_DONE;
     if (path) status = vectors_read_list(path, &state->allowed_count, &state->allowed);
     if (status == EXIT_DONE && options->tags)
-        status = vectors_read_column(options->tags, "tags", state->base_path, &n, &state->tags);
+        status = vectors_read_column(options->tags, "tags", state->inputs.base_path, &n, &state->tags);
     if (status == EXIT_DONE && options->keys)
-        status = vectors_read_column(options->keys, "keys", state->base_path, &n, &state->keys);
+        status = vectors_read_column(options->keys, "keys", state->inputs.base_path, &n, &state->keys);
     if (status != EXIT_DONE) return status;
     if (path) qsort(state->allowed, state->allowed_count, sizeof *state->allowed, compare_ids);
-    state->rows = allocate(state->base->n, sizeof *state->rows);
+    state->rows = allocate(state->inputs.base->n, sizeof *state->rows);
     return state->rows ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int find_truth(truth_state *state) {
     const truth_options *options = state->options;
-    element query_type;
-    const char *const inputs[] = {state->base_path, state->queries_path, options->ids, options->filter.path,
-                                  options->tags,    options->keys,       NULL};
+    const char *const inputs[] = {state->inputs.base_path,
+                                  state->inputs.queries_path,
+                                  options->ids,
+                                  options->filter.path,
+                                  options->tags,
+                                  options->keys,
+                                  NULL};
     int status = results_check(options->output, options->scores, inputs);
-    if (status == EXIT_DONE) status = vectors_open(state->base_path, VECTORS_BASE, &state->base);
-    if (status == EXIT_DONE) status = vectors_check_metric(state->base, (sl_metric)options->metric);
-    if (status == EXIT_DONE) status = vectors_open(state->queries_path, VECTORS_QUERIES, &state->queries);
-    if (status == EXIT_DONE && strcmp(state->queries_path, state->base_path) != 0)
-        status = vectors_check_metric(state->queries, (sl_metric)options->metric);
-    if (status == EXIT_DONE) status = check_depth("-k", options->k, state->base->n, state->base_path);
-    if (status == EXIT_DONE) status = vectors_match_dim(state->queries, state->base->dim, state->base_path);
-    if (status == EXIT_DONE)
-        status = vectors_match_type(state->queries, element_dtype(state->base->type), state->base_path, &query_type);
+    if (status == EXIT_DONE) status = truth_inputs_open(&state->inputs);
     if (status == EXIT_DONE) status = load_ids(state);
     if (status == EXIT_DONE) status = load_filter(state);
-    if (status != EXIT_DONE) return status;
-    /* Matching types that differ are both floating-point, and f32 holds either. */
-    state->type = element_of_dtype(element_dtype(state->base->type));
-    if (state->type != query_type) state->type = ELEMENT_F32;
-    status = create_exact(state);
+    if (status == EXIT_DONE)
+        status = truth_exact_create(&state->inputs, 0, state->inputs.queries->n, options->threads, &state->progress,
+                                    &state->exact);
     if (status == EXIT_DONE) status = scan_base(state);
     if (status == EXIT_DONE) status = write_results(state);
     return status == EXIT_DONE ? print_result(state) : status;
@@ -237,11 +200,13 @@ static int run_truth(const command *self, int argc, char **argv) {
     if (!options.tags != !filter_asks_tags(&options.filter)) return report_usage("--tags goes with masks of tags");
     if (!options.keys != !filter_asks_keys(&options.filter))
         return report_usage("--keys goes with --key-min and --key-max");
-    truth_state state = {.options = &options, .base_path = paths[0], .queries_path = paths[1]};
+    truth_state state = {
+        .options = &options,
+        .inputs = {
+            .base_path = paths[0], .queries_path = paths[1], .metric = (sl_metric)options.metric, .k = options.k}};
     int status = find_truth(&state);
     sl_exact_free(state.exact);
-    vectors_close(state.base);
-    vectors_close(state.queries);
+    truth_inputs_close(&state.inputs);
     free(state.base_ids);
     free(state.allowed);
     free(state.tags);

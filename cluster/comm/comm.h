@@ -42,6 +42,11 @@ void sl_comm_end(sl_comm *comm);
 /* Ends all ranks of the job at once, with this exit status. For a job that is broken. */
 void sl_comm_abort(const sl_comm *comm, int status);
 
+/* Returns the first of a rank's share of n items, which the ranks divide in order; for `rank` = ranks: n. */
+static inline size_t sl_comm_share(size_t n, size_t rank, size_t ranks) {
+    return n / ranks * rank + n % ranks * rank / ranks;
+}
+
 /* Makes a communicator of the ranks that give the same colour, in the order of `key`. */
 sl_status sl_comm_split(const sl_comm *comm, int colour, size_t key, sl_comm *out);
 /* Makes a communicator of the ranks on this rank's machine, which can share memory. */

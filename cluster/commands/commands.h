@@ -5,5 +5,6 @@
 #include "cli/common/options.h"
 
 extern const command command_ranks;
+extern const command command_cluster_truth;
 
 #endif

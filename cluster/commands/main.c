@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-static const command *const commands[] = {&command_ranks, NULL};
+static const command *const commands[] = {&command_ranks, &command_cluster_truth, NULL};
 
 static const page_entry entries[] = {
     {"ENVIRONMENT", "SHORTLIST_MPI_PATIENCE",
