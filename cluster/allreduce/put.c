@@ -82,7 +82,7 @@ sl_status sl_put_create(const sl_comm *comm, const sl_row *row, const sl_allredu
     *out = (sl_put){.allocator = *allocator, .wire = params->wire, .sync = params->sync, .window = MPI_WIN_NULL};
     chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     out->chunk = chunk < max_count ? chunk : max_count;
-    out->reduces = params->put_reduces;
+    out->reduces = params->put_reduces && row->layout.length > 1;
     SL_TRY(sl_comm_split(comm, (int)row->layout.first, row->layout.place, &out->comm));
     out->part = out->chunk / out->comm.ranks + 1;
     sl_status status = SL_OK;
