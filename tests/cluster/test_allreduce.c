@@ -45,12 +45,14 @@ static void check_sum(size_t i, double bound) {
 /* Faults of MPI's calls for windows, which the tests replace by MPI's profiling interface. */
 static enum { SOUND, FENCE_LOSES, FENCE_FAILS, ALLOCATE_FAILS } fault;
 static uint64_t epochs;
-static float *window_memory;
+static void *window_memory;
+static size_t window_bytes;
 
 int MPI_Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *memory, MPI_Win *window) {
     if (fault == ALLOCATE_FAILS) return MPI_ERR_NO_MEM;
     int result = PMPI_Win_allocate(size, unit, info, comm, memory, window);
     memcpy(&window_memory, memory, sizeof window_memory);
+    window_bytes = (size_t)size;
     return result;
 }
 
@@ -58,7 +60,7 @@ int MPI_Win_fence(int assertion, MPI_Win window) {
     epochs++;
     if (fault == FENCE_FAILS) return MPI_ERR_OTHER;
     int result = PMPI_Win_fence(assertion, window);
-    if (fault == FENCE_LOSES && me == all - 1) window_memory[0] = window_memory[1] = 0;
+    if (fault == FENCE_LOSES && me == all - 1) memset(window_memory, 0, window_bytes);
     return result;
 }
 
