@@ -69,9 +69,10 @@ static sl_status make_groups(sl_put *put, const sl_row *row) {
 
 static sl_status make_window(sl_put *put) {
     const size_t numbers = 2 * put->chunk + (put->reduces ? put->comm.ranks * put->part : 0);
+    /* MPICH 4.0 puts numbers at wrong addresses of other ranks if the sizes of windows are not aligned. */
+    const size_t bytes = sl_round_up(bytes_of(put, numbers), 4096);
     SL_TRY(sl_comm_barrier(&put->comm));
-    CALL(put, MPI_Win_allocate, (MPI_Aint)bytes_of(put, numbers), 1, MPI_INFO_NULL, put->comm.mpi, &put->memory,
-         &put->window);
+    CALL(put, MPI_Win_allocate, (MPI_Aint)bytes, 1, MPI_INFO_NULL, put->comm.mpi, &put->memory, &put->window);
     CALL(put, MPI_Win_set_errhandler, put->window, MPI_ERRORS_RETURN);
     return SL_OK;
 }
