@@ -55,7 +55,7 @@ static void read_csv(const char *path, size_t size) {
     if (csv) {
         demand(sl_csv_rows(csv, &rows) == SL_OK, "an open file has rows");
         demand(sl_spec_read(spec_text, NULL, &spec) == SL_OK, "the spec is one");
-        status = sl_features_fit(spec, &rows, NULL, NULL, &features);
+        status = sl_features_fit(spec, &rows, &(sl_fit_source){.lookup = NULL}, &features);
         demand(status == SL_OK || *sl_last_error(), "a failing fit says why");
         if (status == SL_OK) encode(features, &rows);
         sl_features_free(features);

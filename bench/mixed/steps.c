@@ -51,8 +51,8 @@ static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char 
     choose(way, &params);
     sl_features *features;
     sl_trainer *trainer;
-    must(sl_train_fit(spec, rows, &params, &features), "fit");
-    must(sl_trainer_create(features, rows, NULL, &params, &trainer), "trainer");
+    must(sl_train_fit(spec, rows, &params, NULL, &features), "fit");
+    must(sl_trainer_create(features, rows, NULL, &params, NULL, &trainer), "trainer");
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, 0);
     if (trainer->ranges) trainer->ranges->first_step = 0;
     must(sl_trainer_start_ranges(trainer), "ranges");
@@ -61,8 +61,7 @@ static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char 
 
 /* A step, and the next mini-batch after it. The last one of an epoch, which is smaller, is left out. */
 static void step(sl_trainer *trainer) {
-    double loss, weight;
-    must(sl_trainer_forward(trainer, &loss, &weight), "forward");
+    must(sl_trainer_forward(trainer), "forward");
     must(sl_trainer_collect(trainer), "backward");
     if (!trainer->overflowed) sl_trainer_apply(trainer);
     if (++trainer->position.minibatch + 1 >= sl_trainer_minibatches(trainer)) trainer->position.minibatch = 0;

@@ -43,25 +43,6 @@ sl_status sl_comm_gather(const sl_comm *comm, const void *mine, size_t bytes, vo
 
 /* ---- Parts ---- */
 
-sl_status sl_parts_create(const sl_allocator *allocator, size_t ranks, const size_t *sizes, sl_parts *out) {
-    sl_status status = SL_OK;
-    *out = (sl_parts){.allocator = *allocator, .ranks = ranks};
-    out->at = sl_mem_array(allocator, ranks + 1, sizeof *out->at, &status);
-    SL_TRY(status);
-    for (size_t r = 0; r < ranks; r++)
-        if (!sl_add(out->at[r], sizes[r], &out->at[r + 1])) return sl_fail(SL_ENOMEM, "the ranks' parts do not fit");
-    void *block;
-    SL_TRY(sl_mem_alloc_raw(allocator, out->at[ranks], &block));
-    out->data = block;
-    return SL_OK;
-}
-
-void sl_parts_free(sl_parts *parts) {
-    if (parts->data) sl_mem_free(&parts->allocator, parts->data, parts->at[parts->ranks]);
-    SL_FREE_ARRAY(&parts->allocator, parts->at, parts->ranks + 1);
-    *parts = (sl_parts){.data = NULL};
-}
-
 /* Makes parts of the sizes that the ranks give. All ranks fail if one has too little memory. */
 static sl_status create_agreed(const sl_comm *comm, const size_t *sizes, const sl_allocator *allocator, sl_parts *out) {
     return sl_comm_agree(comm, sl_parts_create(allocator, comm->ranks, sizes, out));

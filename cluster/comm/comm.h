@@ -10,8 +10,7 @@
 #ifndef SL_CLUSTER_COMM_COMM_H
 #define SL_CLUSTER_COMM_COMM_H
 
-#include "base/memory.h"
-#include "base/status.h"
+#include "base/ranks.h"
 
 #include <mpi.h>
 #include <stdint.h>
@@ -86,20 +85,6 @@ sl_status sl_comm_barrier(const sl_comm *comm);
 sl_status sl_comm_broadcast(const sl_comm *comm, void *data, size_t bytes, size_t root);
 /* Gathers `bytes` bytes of each rank, in the order of ranks. all: ranks * bytes. */
 sl_status sl_comm_gather(const sl_comm *comm, const void *mine, size_t bytes, void *all);
-
-/* One part of data for each rank. Part r lies from at[r] to at[r + 1]. */
-typedef struct sl_parts {
-    sl_allocator allocator;
-    size_t ranks;
-    size_t *at;
-    uint8_t *data;
-} sl_parts;
-/* Allocates parts of these sizes. The caller frees, also on failure. Errors: SL_ENOMEM. */
-sl_status sl_parts_create(const sl_allocator *allocator, size_t ranks, const size_t *sizes, sl_parts *out);
-void sl_parts_free(sl_parts *parts);
-static inline size_t sl_part_size(const sl_parts *parts, size_t rank) {
-    return parts->at[rank + 1] - parts->at[rank];
-}
 
 /* Gathers data of any size from each rank. Part r of *out is of rank r. The caller frees, also on failure. */
 sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t bytes, const sl_allocator *allocator,

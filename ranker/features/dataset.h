@@ -6,22 +6,27 @@
 #include "base/thread.h"
 #include "ranker/features/encode.h"
 
+/* The rows of a training. With several ranks, these are the rows of this rank; totals count those of all ranks. */
 typedef struct sl_dataset {
     const sl_features *features;
-    sl_rows_buffer rows; /* training rows, then validation rows if they have a source of their own */
-    uint32_t *train;     /* numbers of the training rows, rising */
-    uint32_t *valid;     /* numbers of the validation rows; in the same block as `train` */
-    uint32_t *order;     /* the training rows in this epoch's order; in the same block */
-    int unlabelled;      /* labels were not read; a teacher may have set them */
+    const sl_ranks *ranks; /* NULL: one */
+    sl_rows_buffer rows;   /* training rows, then validation rows if they have a source of their own */
+    uint32_t *train;       /* numbers of the training rows, rising */
+    uint32_t *valid;       /* numbers of the validation rows; in the same block as `train` */
+    uint32_t *order;       /* the training rows in this epoch's order; in the same block */
+    int unlabelled;        /* labels were not read; a teacher may have set them */
     size_t train_count, valid_count;
-    size_t block_size; /* bytes of the block at `train` */
+    uint64_t total_train, total_valid;
+    uint64_t *rank_train; /* training rows of each rank */
+    size_t block_size;    /* bytes of the block at `train` */
 } sl_dataset;
 
 /* How to read rows. */
 typedef struct sl_dataset_source {
     sl_lookup_fn lookup;
     void *lookup_ctx;
-    int unlabelled; /* labels and weights are not read; both arrays are NULL, and every weight is 1 */
+    int unlabelled;        /* labels and weights are not read; both arrays are NULL, and every weight is 1 */
+    const sl_ranks *ranks; /* each reads a part of the rows; NULL: this process reads all */
 } sl_dataset_source;
 
 /* Reads and encodes the rows, each source from its beginning. Scales the weights of the training rows to a mean of 1,
@@ -33,22 +38,34 @@ sl_status sl_dataset_read(const sl_features *features, const sl_rows *train, con
                           const sl_dataset_source *source, const sl_allocator *allocator, sl_dataset *out);
 void sl_dataset_free(sl_dataset *dataset);
 
-/* Returns the sum of the weights of some rows. */
-double sl_dataset_weight(const sl_dataset *dataset, const uint32_t *numbers, size_t count);
+/* Computes the sum of the weights of some rows of each rank, over all ranks. */
+sl_status sl_dataset_weight(const sl_dataset *dataset, const uint32_t *numbers, size_t count, double *out);
 
 /* Shuffles the training rows for an epoch. The order depends on the seed and the epoch alone. */
 void sl_dataset_shuffle(sl_dataset *dataset, uint64_t seed, uint64_t epoch);
 
-/* Returns a CRC of all encoded rows, labels and weights, and of the split. It leaves out labels that were not read. */
-uint32_t sl_dataset_crc(const sl_dataset *dataset);
+/* Computes a CRC of all encoded rows, labels and weights, and of the split. It leaves out labels that were not read.
+ * With several ranks it is a sum over the rows of all ranks, and does not depend on how they are divided. */
+sl_status sl_dataset_crc(const sl_dataset *dataset, uint32_t *crc);
 
-/* The mean label of the training rows, by weight. For a multi-class label: the share of each class. */
-double sl_dataset_label_mean(const sl_dataset *dataset);
-void sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
+/* The mean label of the training rows of all ranks, by weight. For a multi-class label: the share of each class. */
+sl_status sl_dataset_label_mean(const sl_dataset *dataset, double *mean);
+sl_status sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
 
-/* Returns whether all training rows with a weight above 0 have the same label. *label gets it. True if there is no such
- * row. */
-int sl_dataset_has_one_label(const sl_dataset *dataset, float *label);
+/* Finds whether all training rows with a weight above 0 have the same label. *label gets it. *one is true if there is
+ * no such row. */
+sl_status sl_dataset_has_one_label(const sl_dataset *dataset, int *one, float *label);
+
+/* Mini-batch `number` has rows of all ranks: each gives the same share of its rows. Its part of this rank: `count` rows
+ * of the epoch's order from `first` on. They lie behind `before` rows of lower ranks, in a mini-batch of `total`. */
+typedef struct sl_minibatch_part {
+    size_t first, count;
+    uint64_t before, total;
+} sl_minibatch_part;
+/* batch_rows: rows of a mini-batch of all ranks. */
+sl_minibatch_part sl_dataset_minibatch(const sl_dataset *dataset, uint64_t number, uint64_t batch_rows);
+/* The most rows of this rank in one mini-batch. */
+size_t sl_dataset_minibatch_most(const sl_dataset *dataset, uint64_t batch_rows);
 
 /* Copies of the rows of a mini-batch, side by side. */
 typedef struct sl_minibatch {

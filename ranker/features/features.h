@@ -3,6 +3,7 @@
 #ifndef SL_RANKER_FEATURES_FEATURES_H
 #define SL_RANKER_FEATURES_FEATURES_H
 
+#include "base/ranks.h"
 #include "ranker/features/spec.h"
 
 typedef struct sl_vocabulary sl_vocabulary; /* vocabulary.h: text -> id */
@@ -74,12 +75,20 @@ static inline int sl_feature_is_fitted(const sl_feature_spec *spec) {
     return coded && spec->coding == SL_CODING_FITTED && spec->shared == SIZE_MAX;
 }
 
-/* fit.c: fits the spec's features in one pass over the rows. Takes over the spec, also on failure. */
-sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx, sl_features **out);
-/* The same for rows without labels: reads neither label nor weight. Classes that rows would give come from
- * `classes_of`, which has the spec's loss. */
-sl_status sl_features_fit_unlabelled(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup,
-                                     const sl_features *classes_of, sl_features **out);
+/* How to fit features to rows. */
+typedef struct sl_fit_source {
+    sl_lookup_fn lookup;
+    /* Not NULL: the rows have no labels, and neither label nor weight is read. Classes that rows would give come from
+     * these features, which have the spec's loss. */
+    const sl_features *classes_of;
+    const sl_ranks *ranks;    /* each has a part of the rows; NULL: this process has all */
+    const uint64_t *position; /* added to the lines of the present block, so that several files have other positions;
+                                 NULL: nothing */
+} sl_fit_source;
+
+/* fit.c: fits the spec's features in one pass over the rows. Takes over the spec, also on failure. Ranks get the
+ * features that one process with all rows would get. */
+sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, const sl_fit_source *source, sl_features **out);
 void sl_features_free(sl_features *features);
 /* Make and free the lists of features. Every feature must have its offsets. */
 sl_status sl_features_list(sl_features *features);

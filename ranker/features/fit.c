@@ -10,6 +10,8 @@ typedef struct fit {
     const sl_features *classes_of; /* not NULL: rows have no labels, and these features give the classes */
     sl_collector *collectors;      /* one for each feature, and one for the label */
     sl_column_source *sources;     /* one for each feature, one for the label, one for the weight */
+    const sl_ranks *ranks;         /* NULL: this process has all rows */
+    const uint64_t *position;      /* added to the positions of the rows of the block; NULL: nothing */
     uint64_t rows;
 } fit;
 
@@ -58,14 +60,20 @@ static sl_status collect_number(sl_collector *c, const sl_feature_spec *spec, co
     /* A larger number would hide the spread, and later rows would be refused for it. */
     if (spec->scale != SL_SCALE_NONE && fabs(fitted) > MAX_SCALED)
         return sl_fail(SL_EVALUE, "%g is too large to be scaled together with others", value);
-    sl_collect_number(c, fitted);
+    sl_collect_number(c, fitted, spec->scale == SL_SCALE_STANDARD);
     return SL_OK;
 }
 
-static sl_status collect_quantile(sl_collector *c, uint64_t seed, const sl_column *column, size_t row) {
+static sl_status collect_quantile(sl_collector *c, uint64_t seed, const sl_column *column, size_t row,
+                                  uint64_t position) {
     double value;
     SL_TRY(sl_cell_number(column, row, &value));
-    return isnan(value) ? SL_OK : sl_collect_quantile(c, seed, value);
+    return isnan(value) ? SL_OK : sl_collect_quantile(c, seed, position, value);
+}
+
+/* Returns a number of the row that no other row has: its line, or its place among all rows. */
+static uint64_t position_of(const fit *f, const sl_table *block, size_t row) {
+    return (f->position ? *f->position : 0) + (block->lines ? block->lines[row] : f->rows + row);
 }
 
 static sl_status collect_keys(sl_collector *c, const sl_feature_spec *spec, const sl_column *column, size_t row) {
@@ -88,7 +96,7 @@ static sl_status collect_feature(fit *f, size_t number, const sl_table *block, c
     if (!numeric && !spec->quantiles && !sl_feature_is_fitted(spec)) return SL_OK;
     for (size_t row = 0; row < block->rows; row++) {
         sl_status status = numeric           ? collect_number(c, spec, column, row)
-                           : spec->quantiles ? collect_quantile(c, seed, column, row)
+                           : spec->quantiles ? collect_quantile(c, seed, column, row, position_of(f, block, row))
                                              : collect_keys(c, spec, column, row);
         if (status != SL_OK) return sl_fail_at(status, block, row, column->name);
     }
@@ -133,8 +141,8 @@ static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
     const sl_feature_spec *spec = feature->spec;
     double spread = 1;
     if (spec->scale == SL_SCALE_STANDARD) {
-        feature->mean = c->mean;
-        spread = c->count ? sqrt(c->deviation / (double)c->count) : 1;
+        feature->mean = sl_collector_mean(c);
+        spread = sl_collector_spread(c);
     } else if (spec->scale == SL_SCALE_MINMAX) {
         feature->mean = c->low;
         spread = c->high - c->low;
@@ -142,7 +150,7 @@ static sl_status fit_number(sl_feature *feature, const sl_collector *c) {
     /* A column of one value has no spread to divide by. Numbers near the largest double overflow it. */
     feature->factor = isnormal(spread) && isnormal(1 / spread) ? 1 / spread : 1;
     if (!isfinite(feature->mean)) feature->mean = 0;
-    double missing = spec->missing_is_mean ? c->mean : sl_feature_transform(spec, spec->missing);
+    double missing = spec->missing_is_mean ? sl_collector_mean(c) : sl_feature_transform(spec, spec->missing);
     float encoded = (float)((missing - feature->mean) * feature->factor);
     feature->missing = isfinite(encoded) ? encoded : 0;
     /* A mean that overflows counts as none. A number that the user gave is refused. */
@@ -210,15 +218,21 @@ static sl_status copy_classes(fit *f) {
     return SL_OK;
 }
 
-static sl_status fit_rows(fit *f, const sl_rows *rows) {
+static sl_status collect_rows(fit *f, const sl_rows *rows) {
     sl_table block;
     SL_TRY(make_collectors(f));
     for (;;) {
         SL_TRY(sl_rows_next(rows, SL_BLOCK_ROWS, &block));
-        if (block.rows == 0) break;
+        if (block.rows == 0) return SL_OK;
         SL_TRY(collect_block(f, &block));
         f->rows += block.rows;
     }
+}
+
+static sl_status fit_rows(fit *f, const sl_rows *rows) {
+    SL_TRY(sl_ranks_agree(f->ranks, collect_rows(f, rows)));
+    SL_TRY(sl_collectors_merge(f->collectors, f->features->count + 1, f->ranks));
+    SL_TRY(sl_ranks_sum_counts(f->ranks, &f->rows, 1));
     if (f->rows == 0) return sl_fail(SL_EVALUE, "there are no rows to fit the features to");
     for (size_t i = 0; i < f->features->count; i++)
         SL_TRY(fit_feature(f, i));
@@ -241,13 +255,11 @@ static sl_status fit_spec(sl_spec *spec, const sl_rows *rows, fit *f, sl_feature
     return status;
 }
 
-sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup, void *lookup_ctx,
-                          sl_features **out) {
-    (void)lookup_ctx;
-    return fit_spec(spec, rows, &(fit){.lookup = lookup}, out);
-}
-
-sl_status sl_features_fit_unlabelled(sl_spec *spec, const sl_rows *rows, sl_lookup_fn lookup,
-                                     const sl_features *classes_of, sl_features **out) {
-    return fit_spec(spec, rows, &(fit){.lookup = lookup, .classes_of = classes_of}, out);
+sl_status sl_features_fit(sl_spec *spec, const sl_rows *rows, const sl_fit_source *source, sl_features **out) {
+    return fit_spec(spec, rows,
+                    &(fit){.lookup = source->lookup,
+                           .classes_of = source->classes_of,
+                           .ranks = source->ranks,
+                           .position = source->position},
+                    out);
 }

@@ -15,41 +15,84 @@ void sl_collector_free(sl_collector *c) {
 
 /* ---- During the pass ---- */
 
-void sl_collect_number(sl_collector *c, double value) {
+void sl_collect_number(sl_collector *c, double value, int is_squared) {
     if (c->count == 0 || value < c->low) c->low = value;
     if (c->count == 0 || value > c->high) c->high = value;
     c->count++;
-    double off = value - c->mean;
-    c->mean += off / (double)c->count;
-    c->deviation += off * (value - c->mean);
+    sl_exact_add(&c->sum, value);
+    if (is_squared) sl_exact_add_product(&c->squares, value, value);
 }
 
-sl_status sl_collect_quantile(sl_collector *c, uint64_t seed, double value) {
-    uint64_t seen = c->count++;
-    if (seen < SL_QUANTILE_SAMPLE) {
-        sl_status status = SL_OK;
-        c->sample =
-            sl_mem_grow(c->allocator, c->sample, &c->sample_room, c->sample_count + 1, sizeof *c->sample, &status);
-        if (status == SL_OK) c->sample[c->sample_count++] = value;
-        return status;
+static int is_before(const sl_sampled_value *a, const sl_sampled_value *b) {
+    return a->draw != b->draw ? a->draw < b->draw : a->value < b->value;
+}
+
+/* Moves the `keep` values of the smallest draws to the front (Hoare 1961, FIND). 0 < keep < n. */
+static void keep_smallest(sl_sampled_value *values, size_t n, size_t keep) {
+    size_t left = 0, right = n - 1;
+    while (left < right) {
+        sl_sampled_value pivot = values[left + (right - left) / 2];
+        size_t i = left, j = right;
+        for (;; i++, j--) {
+            while (is_before(&values[i], &pivot))
+                i++;
+            while (is_before(&pivot, &values[j]))
+                j--;
+            if (i >= j) break;
+            sl_sampled_value held = values[i];
+            values[i] = values[j];
+            values[j] = held;
+        }
+        if (keep <= j + 1)
+            right = j;
+        else
+            left = j + 1;
+        if (left == right || keep == j + 1) return;
     }
-    uint64_t place = sl_random_at(seed, seen) % c->count;
-    if (place < c->sample_count) c->sample[place] = value;
+}
+
+/* Cuts the sample down to SL_QUANTILE_SAMPLE values. */
+static void cut_sample(sl_collector *c) {
+    if (c->sample_count <= SL_QUANTILE_SAMPLE) return;
+    keep_smallest(c->sample, c->sample_count, SL_QUANTILE_SAMPLE);
+    c->sample_count = SL_QUANTILE_SAMPLE;
+    c->largest_draw = 0;
+    for (size_t i = 0; i < c->sample_count; i++)
+        if (c->sample[i].draw > c->largest_draw) c->largest_draw = c->sample[i].draw;
+}
+
+static sl_status add_sampled(sl_collector *c, sl_sampled_value value) {
+    sl_status status = SL_OK;
+    if (c->largest_draw && value.draw > c->largest_draw) return SL_OK;
+    if (c->sample_count == 2 * SL_QUANTILE_SAMPLE) cut_sample(c);
+    c->sample = sl_mem_grow(c->allocator, c->sample, &c->sample_room, c->sample_count + 1, sizeof *c->sample, &status);
+    if (status == SL_OK) c->sample[c->sample_count++] = value;
+    return status;
+}
+
+sl_status sl_collect_quantile(sl_collector *c, uint64_t seed, uint64_t position, double value) {
+    return add_sampled(c, (sl_sampled_value){sl_random_at(seed, position), value});
+}
+
+/* Adds `more` to the count of a text. Sets *number to its number; SIZE_MAX: the vocabulary is full. */
+static sl_status count_text(sl_collector *c, const char *text, size_t size, uint64_t more, size_t *number) {
+    sl_status status = SL_OK;
+    if (!c->texts) SL_TRY(sl_vocabulary_create(c->allocator, &c->texts));
+    c->counts = sl_mem_grow(c->allocator, c->counts, &c->count_room, sl_vocabulary_count(c->texts) + 1,
+                            sizeof *c->counts, &status);
+    SL_TRY(status);
+    SL_TRY(sl_vocabulary_add(c->texts, text, size, c->limit, number));
+    if (*number == SIZE_MAX) return sl_fail(SL_ELIMIT, "more than %zu distinct values", c->limit);
+    c->counts[*number] += more;
     return SL_OK;
 }
 
 sl_status sl_collect_key(sl_collector *c, sl_key *key) {
     size_t number = SIZE_MAX;
-    if (!c->texts) SL_TRY(sl_vocabulary_create(c->allocator, &c->texts));
-    if (key->kind == SL_KEY_INTEGER) number = sl_vocabulary_find_integer(c->texts, key->integer);
+    if (c->texts && key->kind == SL_KEY_INTEGER) number = sl_vocabulary_find_integer(c->texts, key->integer);
     if (number == SIZE_MAX) {
         sl_key_text(key);
-        sl_status status = SL_OK;
-        c->counts = sl_mem_grow(c->allocator, c->counts, &c->count_room, sl_vocabulary_count(c->texts) + 1,
-                                sizeof *c->counts, &status);
-        SL_TRY(status);
-        SL_TRY(sl_vocabulary_add(c->texts, key->text, key->size, c->limit, &number));
-        if (number == SIZE_MAX) return sl_fail(SL_ELIMIT, "more than %zu distinct values", c->limit);
+        return count_text(c, key->text, key->size, 1, &number);
     }
     c->counts[number]++;
     return SL_OK;
@@ -57,8 +100,16 @@ sl_status sl_collect_key(sl_collector *c, sl_key *key) {
 
 /* ---- After the pass ---- */
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
+double sl_collector_mean(const sl_collector *c) {
+    return c->count ? sl_exact_mean(&c->sum, c->count) : 0;
+}
+
+double sl_collector_spread(const sl_collector *c) {
+    return c->count ? sqrt(sl_exact_deviation(&c->sum, &c->squares, c->count) / (double)c->count) : 1;
+}
+
+static int compare_values(const void *a, const void *b) {
+    double x = ((const sl_sampled_value *)a)->value, y = ((const sl_sampled_value *)b)->value;
     return (x > y) - (x < y);
 }
 
@@ -67,15 +118,16 @@ sl_status sl_collector_boundaries(sl_collector *c, size_t quantiles, double **ou
     *out = NULL;
     *count = 0;
     if (c->sample_count == 0) return SL_OK;
-    qsort(c->sample, c->sample_count, sizeof *c->sample, compare_doubles);
+    cut_sample(c);
+    qsort(c->sample, c->sample_count, sizeof *c->sample, compare_values);
     SL_TRY(sl_mem_alloc(c->allocator, quantiles * sizeof **out, &block));
     double *found = block;
     /* A boundary at the least value would leave the first bucket empty. A repeated boundary would leave its bucket
      * empty. */
-    double last = c->sample[0];
+    double last = c->sample[0].value;
     size_t kept = 0;
     for (size_t k = 1; k < quantiles; k++) {
-        double value = c->sample[k * c->sample_count / quantiles];
+        double value = c->sample[k * c->sample_count / quantiles].value;
         if (value > last) last = found[kept++] = value;
     }
     sl_status status =
@@ -148,4 +200,111 @@ sl_status sl_collector_texts_by_value(const sl_collector *c, uint32_t **out) {
         numbers &= !isnan(number_of(c->texts, (uint32_t)i));
     qsort_r(*out, all, sizeof **out, numbers ? compare_as_numbers : compare_as_texts, c->texts);
     return SL_OK;
+}
+
+/* ---- Merging the collectors of several ranks ---- */
+
+/* Bytes that grow. */
+typedef struct bytes {
+    const sl_allocator *allocator;
+    uint8_t *data;
+    size_t size, room;
+} bytes;
+
+static sl_status put(bytes *to, const void *data, size_t size) {
+    sl_status status = SL_OK;
+    to->data = sl_mem_grow(to->allocator, to->data, &to->room, to->size + size, 1, &status);
+    SL_TRY(status);
+    if (size) memcpy(to->data + to->size, data, size);
+    to->size += size;
+    return SL_OK;
+}
+
+/* What a collector writes first. Then come the sample, then for each text its count, its size and its bytes. */
+typedef struct collected {
+    uint64_t count;
+    sl_exact_sum sum, squares;
+    double low, high;
+    uint64_t sample_count, text_count;
+} collected;
+
+static sl_status write_collector(sl_collector *c, bytes *to) {
+    cut_sample(c);
+    const collected head = {.count = c->count,
+                            .sum = c->sum,
+                            .squares = c->squares,
+                            .low = c->low,
+                            .high = c->high,
+                            .sample_count = c->sample_count,
+                            .text_count = c->texts ? sl_vocabulary_count(c->texts) : 0};
+    SL_TRY(put(to, &head, sizeof head));
+    SL_TRY(put(to, c->sample, c->sample_count * sizeof *c->sample));
+    for (size_t i = 0; i < head.text_count; i++) {
+        size_t size;
+        const char *text = sl_vocabulary_text(c->texts, i, &size);
+        const uint64_t counted[2] = {c->counts[i], size};
+        SL_TRY(put(to, counted, sizeof counted));
+        SL_TRY(put(to, text, size));
+    }
+    return SL_OK;
+}
+
+static void get(const uint8_t **from, void *to, size_t size) {
+    memcpy(to, *from, size);
+    *from += size;
+}
+
+/* Adds what a rank wrote. The ranks run one program, so its bytes are trusted. */
+static sl_status add_collected(sl_collector *c, const uint8_t **from) {
+    collected head;
+    get(from, &head, sizeof head);
+    if (head.count && (c->count == 0 || head.low < c->low)) c->low = head.low;
+    if (head.count && (c->count == 0 || head.high > c->high)) c->high = head.high;
+    c->count += head.count;
+    sl_exact_merge(&c->sum, &head.sum);
+    sl_exact_merge(&c->squares, &head.squares);
+    for (uint64_t i = 0; i < head.sample_count; i++) {
+        sl_sampled_value value;
+        get(from, &value, sizeof value);
+        SL_TRY(add_sampled(c, value));
+    }
+    for (uint64_t i = 0; i < head.text_count; i++) {
+        uint64_t counted[2];
+        size_t number;
+        get(from, counted, sizeof counted);
+        SL_TRY(count_text(c, (const char *)*from, counted[1], counted[0], &number));
+        *from += counted[1];
+    }
+    return SL_OK;
+}
+
+static sl_status add_parts(sl_collector *collectors, size_t count, const sl_parts *parts) {
+    for (size_t r = 0; r < parts->ranks; r++) {
+        const uint8_t *from = parts->data + parts->at[r];
+        for (size_t i = 0; i < count; i++)
+            SL_TRY(add_collected(&collectors[i], &from));
+    }
+    return SL_OK;
+}
+
+sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_ranks *ranks) {
+    bytes mine = {.allocator = collectors->allocator};
+    sl_parts parts = {.data = NULL};
+    sl_status status = SL_OK;
+    if (!ranks) return SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++)
+        status = write_collector(&collectors[i], &mine);
+    status = ranks->agree(ranks->ctx, status);
+    if (status == SL_OK) status = ranks->gather(ranks->ctx, mine.data, mine.size, collectors->allocator, &parts);
+    if (status == SL_OK) {
+        for (size_t i = 0; i < count; i++) {
+            sl_collector empty = {.allocator = collectors[i].allocator, .limit = collectors[i].limit};
+            sl_collector_free(&collectors[i]);
+            collectors[i] = empty;
+        }
+        status = ranks->agree(ranks->ctx, add_parts(collectors, count, &parts));
+    }
+    SL_FREE_ARRAY(collectors->allocator, mine.data, mine.room);
+    sl_parts_free(&parts);
+    return status;
 }

@@ -132,14 +132,20 @@ sl_status sl_net_trainer_forward(sl_net_trainer *trainer, const float *weights, 
 /* Computes the logits as serving does, without dropout: in F32, or in INT8 for layers that are. Do not call backward
  * after it. */
 sl_status sl_net_trainer_evaluate(sl_net_trainer *trainer, const float *weights, size_t rows, float *logits);
+/* Sets the place of the first row in a mini-batch that several trainers share. Dropout goes by a row's place in it. */
+void sl_net_trainer_set_first_row(sl_net_trainer *trainer, size_t row);
+/* Sets a call for later backward passes: for each layer, from the last one down, once the gradient by its weights and
+ * biases is complete. NULL: none. */
+typedef void (*sl_net_layer_fn)(void *ctx, size_t layer);
+void sl_net_trainer_on_layer(sl_net_trainer *trainer, sl_net_layer_fn call, void *ctx);
 /* Computes the gradient by the weights for the rows of the last forward.
  * Parameters: `gradient` has the layout of the weights' block and is overwritten. `output_gradient` is (rows,
  * outputs). */
 sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights, const float *output_gradient,
                                   float *gradient);
 
-/* Multiplies the gradients of the last backward, by weights (`gradient`) and by inputs, by `factor`, at most 1.
- * Returns: whether all are finite. */
+/* Multiplies the gradients of the last backward, by weights (`gradient`; NULL: not these) and by inputs, by `factor`,
+ * at most 1. Returns whether all are finite. */
 int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor);
 
 /* Returns whether oneDNN multiplies matrices of the type, F32, BF16 or F16, by instructions of this machine. */

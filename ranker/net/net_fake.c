@@ -184,3 +184,8 @@ sl_fake_seen sl_net_fake_seen(const sl_net_fake *fake, size_t layer) {
     }
     return all;
 }
+
+void sl_net_fake_set_seen(sl_net_fake *fake, size_t layer, const sl_fake_seen *seen) {
+    for (size_t t = 0; t < fake->threads; t++)
+        fake->seen[t * fake->shape.layers + layer] = t ? (sl_fake_seen){.low = 0} : *seen;
+}

@@ -49,9 +49,11 @@ void sl_net_fake_weight_gradient(sl_net_fake *fake, size_t layer, const float *w
 
 /* Returns a layer's statistics over all threads. */
 sl_fake_seen sl_net_fake_seen(const sl_net_fake *fake, size_t layer);
+/* Replaces a layer's statistics, those of all threads together. */
+void sl_net_fake_set_seen(sl_net_fake *fake, size_t layer, const sl_fake_seen *seen);
 
 /* net_train.c: a trainer's fake quantisation; NULL if it is off. */
-const sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer);
+sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer);
 /* net_train.c: a layer's inputs (rows, width) in the last evaluate, before quantisation. */
 const float *sl_net_trainer_layer_inputs(const sl_net_trainer *trainer, size_t layer);
 

@@ -43,6 +43,9 @@ struct sl_net_trainer {
     float *gradients[SL_MAX_LAYERS]; /* gradients of the loss by each layer's inputs */
     float *bias_parts;               /* column sums of each thread's rows, part_stride floats apart */
     size_t part_stride;
+    size_t first_row; /* place of row 0 in a mini-batch that trainers share */
+    sl_net_layer_fn on_layer;
+    void *on_layer_ctx;
 };
 
 static size_t row_bytes(const sl_net_trainer *trainer, size_t layer) {
@@ -160,7 +163,7 @@ sl_status sl_net_trainer_set_fake(sl_net_trainer *trainer, const sl_fake_layer *
     return replace_operands(trainer, SL_F32, fake);
 }
 
-const sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer) {
+sl_net_fake *sl_net_trainer_get_fake(const sl_net_trainer *trainer) {
     return trainer->rounded.fake;
 }
 
@@ -222,6 +225,15 @@ float *sl_net_trainer_input(sl_net_trainer *trainer) {
     return trainer->values[0];
 }
 
+void sl_net_trainer_set_first_row(sl_net_trainer *trainer, size_t row) {
+    trainer->first_row = row;
+}
+
+void sl_net_trainer_on_layer(sl_net_trainer *trainer, sl_net_layer_fn call, void *ctx) {
+    trainer->on_layer = call;
+    trainer->on_layer_ctx = ctx;
+}
+
 const float *sl_net_trainer_layer_inputs(const sl_net_trainer *trainer, size_t layer) {
     return trainer->values[layer];
 }
@@ -249,7 +261,7 @@ static sl_dropout dropout_of(const sl_net_trainer *trainer, size_t layer, size_t
     double kept = 1 - trainer->dropout;
     uint64_t seed = sl_random_at(sl_random_at(trainer->seed, trainer->step), layer);
     return (sl_dropout){.seed = seed,
-                        .first_row = first,
+                        .first_row = trainer->first_row + first,
                         .threshold = (uint32_t)(trainer->dropout * DROPOUT_STEPS + 0.5),
                         .scale = (float)(1 / kept)};
 }
@@ -477,15 +489,18 @@ sl_status sl_net_trainer_backward(sl_net_trainer *trainer, const float *weights,
         const void *matrix = trainer->rounds ? rounded_at(trainer, rounded->weights, at) : weights + at;
         SL_TRY(backward_products(trainer, l, matrix, by_outputs, gradient + at));
         if (fake) sl_net_fake_weight_gradient(fake, l, weights + at, gradient + at);
+        if (trainer->on_layer) trainer->on_layer(trainer->on_layer_ctx, l);
         if (l > 0) backward_layer(trainer, l, threads_for(trainer, l), gradient + sl_net_bias_at(shape, l - 1));
         if (!trainer->rounds) by_outputs = trainer->gradients[l];
     }
+    for (size_t l = shape->layers; l-- > 0 && !trainer->rows && trainer->on_layer;)
+        trainer->on_layer(trainer->on_layer_ctx, l);
     if (fake) fake_first_layer(trainer, 1);
     return SL_OK;
 }
 
 int sl_net_trainer_unscale(sl_net_trainer *trainer, float *gradient, float factor) {
     const sl_net_shape *shape = &trainer->shape;
-    int finite = trainer->loops->unscale(gradient, sl_net_size(shape), factor);
+    int finite = !gradient || trainer->loops->unscale(gradient, sl_net_size(shape), factor);
     return trainer->loops->unscale(trainer->gradients[0], trainer->rows * shape->width[0], factor) && finite;
 }

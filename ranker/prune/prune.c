@@ -101,7 +101,7 @@ static sl_status measure_original(pruning *p) {
     double begin = sl_now_s();
     params.init = p->ranker;
     SL_TRY(sl_warm_start_features(NULL, p->ranker->features, &params, &features));
-    SL_TRY(sl_trainer_create(features, p->train, p->valid, &params, &trainer));
+    SL_TRY(sl_trainer_create(features, p->train, p->valid, &params, NULL, &trainer));
     sl_status status = sl_train_validate(trainer, &epoch);
     if (status == SL_OK && cuts_units(&p->params) && p->params.criterion == SL_PRUNE_TAYLOR)
         status = sl_unit_taylor(trainer, p->params.rows, p->importance);
@@ -165,7 +165,7 @@ static sl_status train_on(pruning *p, sl_features *features, const sl_weights *w
     sl_epoch epoch = {0};
     sl_train_report trained = {.struct_size = sizeof trained};
     double begin = sl_now_s();
-    SL_TRY(sl_trainer_create(features, p->train, p->valid, &p->training, &trainer));
+    SL_TRY(sl_trainer_create(features, p->train, p->valid, &p->training, NULL, &trainer));
     sl_trainer_set_weights(trainer, weights);
     sl_status status = SL_OK;
     if (p->params.weights > 0)

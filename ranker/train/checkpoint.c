@@ -4,6 +4,7 @@
 
 #include "base/crc32c.h"
 #include "ranker/model/model_file.h"
+#include "ranker/train/train_reduce.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -105,7 +106,7 @@ static sl_status prepare_sections(sl_checkpoint *checkpoint, const sl_trainer *t
         checkpoint->ranges_size = bytes;
     }
     checkpoint->spec_crc = spec_crc(trainer);
-    checkpoint->rows_crc = sl_dataset_crc(&trainer->data);
+    SL_TRY(sl_dataset_crc(&trainer->data, &checkpoint->rows_crc));
     return sl_features_write(trainer->features, allocator, &checkpoint->features_data, &checkpoint->features_size);
 }
 
@@ -188,7 +189,7 @@ static sl_status fill_ranges(sl_checkpoint *checkpoint, const sl_ranges *ranges)
     return sl_fail(SL_EVALUE, "a range of the layers in INT8 is not finite any more: lower deep.rate");
 }
 
-sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+static sl_status write_checkpoint(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     sl_weights_layout layout;
     sl_section_source sections[SL_MODEL_SECTIONS + 2];
     SL_TRY(sl_weights_layout_of(trainer->features, &trainer->shape, &layout));
@@ -208,6 +209,12 @@ sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *train
         (sl_section_source){.kind = SL_SECTION_TRAINER, .data = checkpoint->record, .size = checkpoint->record_size};
     return sl_store_save(checkpoint->path, &(sl_file_content){&sl_ranker_file, NULL, sections, count}, NULL, NULL,
                          NULL);
+}
+
+sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+    const sl_ranks *ranks = trainer->on.ranks;
+    const int writes = !ranks || ranks->rank == 0;
+    return sl_ranks_agree(ranks, writes ? write_checkpoint(checkpoint, trainer) : SL_OK);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -392,7 +399,7 @@ static sl_status read_store(sl_checkpoint *checkpoint, sl_trainer *trainer, cons
     return read_best(trainer, store);
 }
 
-sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int *found) {
+static sl_status read_checkpoint(sl_checkpoint *checkpoint, sl_trainer *trainer, int *found) {
     sl_store *store;
     *found = access(checkpoint->path, F_OK) == 0 || errno != ENOENT;
     if (!*found) return SL_OK;
@@ -402,4 +409,13 @@ sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int
     if (status == SL_OK) status = sl_store_verify_gaps(store, NULL);
     sl_store_close(store, &checkpoint->allocator);
     return status;
+}
+
+sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int *found) {
+    const sl_ranks *ranks = trainer->on.ranks;
+    *found = 0;
+    if (!ranks) return read_checkpoint(checkpoint, trainer, found);
+    SL_TRY(ranks->agree(ranks->ctx, ranks->rank == 0 ? read_checkpoint(checkpoint, trainer, found) : SL_OK));
+    SL_TRY(ranks->broadcast(ranks->ctx, found, sizeof *found));
+    return *found ? sl_trainer_broadcast(trainer) : SL_OK;
 }

@@ -18,7 +18,22 @@ static void count_row(sl_embedding_usage *usage, const sl_rows_buffer *rows, siz
     }
 }
 
-sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *data, const sl_allocator *allocator) {
+/* Adds up the counts of all ranks, a piece at a time. A count stays below 2^32: then it is as good as full. */
+static sl_status sum_counts(const sl_ranks *ranks, uint32_t *counts, size_t size) {
+    uint64_t piece[4096];
+    for (size_t at = 0; at < size; at += sizeof piece / sizeof *piece) {
+        size_t count = size - at < sizeof piece / sizeof *piece ? size - at : sizeof piece / sizeof *piece;
+        for (size_t i = 0; i < count; i++)
+            piece[i] = counts[at + i];
+        SL_TRY(ranks->sum_counts(ranks->ctx, piece, count));
+        for (size_t i = 0; i < count; i++)
+            counts[at + i] = piece[i] < UINT32_MAX ? (uint32_t)piece[i] : UINT32_MAX;
+    }
+    return SL_OK;
+}
+
+sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *data, const sl_ranks *ranks,
+                                  const sl_allocator *allocator) {
     const sl_features *features = data->features;
     void *block;
     *usage = (sl_embedding_usage){.allocator = *allocator, .features = features};
@@ -30,6 +45,8 @@ sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *d
     }
     for (size_t i = 0; i < data->train_count; i++)
         count_row(usage, &data->rows, data->train[i]);
+    for (size_t t = 0; t < features->table_count && ranks; t++)
+        SL_TRY(sum_counts(ranks, usage->counts[t], features->tables[t].size));
     return SL_OK;
 }
 

@@ -11,8 +11,9 @@ typedef struct sl_embedding_usage {
     uint32_t **counts; /* for each table: uses per row; NULL: not made yet */
 } sl_embedding_usage;
 
-/* Counts the uses by the training rows. The caller frees it on failure too. Errors: SL_ENOMEM. */
-sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *dataset, const sl_allocator *allocator);
+/* Counts the uses by the training rows of all ranks. The caller frees it on failure too. Errors: SL_ENOMEM. */
+sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *dataset, const sl_ranks *ranks,
+                                  const sl_allocator *allocator);
 void sl_embedding_usage_free(sl_embedding_usage *usage);
 
 /* Sets embeddings that no row uses and no step changed, such as a hash's empty buckets. They become the mean of the

@@ -145,10 +145,11 @@ static void cross_again(const sl_features *features, uint32_t *ids) {
     }
 }
 
-static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, size_t from, size_t to) {
+static void forget_rows(const sl_forgetter *forgetter, sl_minibatch *minibatch, const sl_forget_step *at, size_t from,
+                        size_t to) {
     const sl_features *features = forgetter->features;
     for (size_t r = from; r < to; r++) {
-        draws d = draws_of(forgetter, seed, r);
+        draws d = draws_of(forgetter, at->seed, at->first_row + r);
         forgotten_sides sides = draw_forgotten_sides(forgetter, &d);
         float *dense = minibatch->dense + r * features->dense_width;
         uint32_t *ids = minibatch->ids + r * features->id_count;
@@ -201,12 +202,12 @@ static size_t forget_bag(const bag_packing *p, size_t row, size_t bag, forgotten
     return move_bag(feature, minibatch->bag_ids, p->used, p->from, p->end - p->from, how, bucket);
 }
 
-static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed) {
+static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, const sl_forget_step *at) {
     size_t bags = forgetter->features->bag_count;
     uint32_t *start = minibatch->bag_start;
     bag_packing p = {.forgetter = forgetter, .minibatch = minibatch, .from = start[0]};
     for (size_t r = 0; r < minibatch->rows.rows; r++, start += bags) {
-        draws d = draws_of(forgetter, seed, r);
+        draws d = draws_of(forgetter, at->seed, at->first_row + r);
         forgotten_sides sides = draw_forgotten_sides(forgetter, &d);
         for (size_t b = 0; b < bags; b++) {
             p.end = start[b + 1];
@@ -219,17 +220,17 @@ static void forget_bags(const sl_forgetter *forgetter, sl_minibatch *minibatch, 
     }
 }
 
-void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step,
-                      size_t threads) {
-    size_t count = minibatch->rows.rows;
+void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, const sl_forget_step *at) {
+    size_t count = minibatch->rows.rows, threads = at->threads;
     if (!forgetter->share) return;
-    uint64_t own = sl_random_at(sl_random_at(seed, STREAM_FORGET), step);
+    sl_forget_step own = *at;
+    own.seed = sl_random_at(sl_random_at(at->seed, STREAM_FORGET), at->step);
     if (threads == 1 || count < ROWS_FOR_THREADS) {
-        forget_rows(forgetter, minibatch, own, 0, count);
+        forget_rows(forgetter, minibatch, &own, 0, count);
     } else {
 #pragma omp parallel for schedule(static) num_threads((int)threads)
         for (size_t t = 0; t < threads; t++)
-            forget_rows(forgetter, minibatch, own, count * t / threads, count * (t + 1) / threads);
+            forget_rows(forgetter, minibatch, &own, count * t / threads, count * (t + 1) / threads);
     }
-    if (forgetter->features->bag_count) forget_bags(forgetter, minibatch, own);
+    if (forgetter->features->bag_count) forget_bags(forgetter, minibatch, &own);
 }

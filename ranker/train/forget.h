@@ -18,8 +18,14 @@ sl_status sl_forgetter_init(sl_forgetter *forgetter, const sl_features *features
                             const sl_allocator *allocator);
 void sl_forgetter_free(sl_forgetter *forgetter);
 
+/* A step of a training, for draws. */
+typedef struct sl_forget_step {
+    uint64_t seed, step;
+    size_t first_row; /* place of row 0 in the mini-batch of all ranks */
+    size_t threads;
+} sl_forget_step;
+
 /* Forgets values of the mini-batch. Only seed, step and a row's place in the mini-batch decide which. */
-void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, uint64_t seed, uint64_t step,
-                      size_t threads);
+void sl_forget_values(const sl_forgetter *forgetter, sl_minibatch *minibatch, const sl_forget_step *at);
 
 #endif

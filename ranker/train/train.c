@@ -47,8 +47,8 @@ static void write_report(const sl_train_loop *loop, double read_s, sl_train_repo
     const sl_train_position *position = &trainer->position;
     const sl_features *features = trainer->features;
     sl_train_report report = {.struct_size = sizeof report,
-                              .rows = trainer->data.train_count,
-                              .valid_rows = trainer->data.valid_count,
+                              .rows = (size_t)trainer->data.total_train,
+                              .valid_rows = (size_t)trainer->data.total_valid,
                               .epochs = (size_t)position->epoch,
                               .best_epoch = (size_t)position->best_epoch,
                               .train_loss = position->best_train_loss,
@@ -140,8 +140,8 @@ sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows 
     if (report) SL_TRY(sl_params_check_out(report, "sl_train_report"));
     if (valid) SL_TRY(sl_rows_check(valid));
     double begin = sl_now_s();
-    SL_TRY(sl_train_fit(spec, train, &mine, &features));
-    SL_TRY(sl_trainer_create(features, train, valid, &mine, &trainer));
+    SL_TRY(sl_train_fit(spec, train, &mine, NULL, &features));
+    SL_TRY(sl_trainer_create(features, train, valid, &mine, NULL, &trainer));
     return sl_train_to_ranker(trainer, &mine, sl_now_s() - begin, out, report);
 }
 
@@ -155,11 +155,11 @@ sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train
     sl_dataset data;
     SL_TRY(read_params(spec, rows, params, &mine));
     mine.init = mine.teacher = NULL;
-    SL_TRY(sl_train_fit(spec, rows, &mine, &features));
+    SL_TRY(sl_train_fit(spec, rows, &mine, NULL, &features));
     sl_allocator allocator = sl_allocator_of(mine.allocator);
     sl_shape_of(features, &shape);
-    sl_status status =
-        sl_dataset_read(features, rows, NULL, &(sl_dataset_source){mine.lookup, mine.lookup_ctx, 0}, &allocator, &data);
+    sl_status status = sl_dataset_read(features, rows, NULL,
+                                       &(sl_dataset_source){mine.lookup, mine.lookup_ctx, 0, NULL}, &allocator, &data);
     if (status != SL_OK) {
         sl_features_free(features);
         return status;

@@ -5,6 +5,7 @@
 #include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
 #include "ranker/net/loss.h"
+#include "ranker/train/train_reduce.h"
 #include "storage/replace.h"
 
 #include <math.h>
@@ -58,24 +59,42 @@ static int checkpoint_due(const sl_train_loop *loop) {
     return loop->checkpoint && steps && minibatch && minibatch % steps == 0;
 }
 
+/* Fails if the loss is not finite. Several ranks must agree on that, so they check it with the gradients, unless it is
+ * needed `now`. */
+static sl_status check_loss(const sl_trainer *trainer, int now) {
+    if (!now) return SL_OK;
+    return sl_ranks_agree(trainer->on.ranks, trainer->not_finite ? fail_not_finite(trainer, "training") : SL_OK);
+}
+
+/* Ends the training if it was asked to. Of several ranks, each learns it with the gradients of a step. */
+static sl_status end_if_cancelled(sl_train_loop *loop) {
+    if (!loop->trainer->on.ranks) {
+        if (!sl_progress_cancelled(&loop->progress)) return SL_OK;
+    } else {
+        if (!loop->trainer->cancelled) return SL_OK;
+        loop->progress.cancelled = 1;
+    }
+    return sl_progress_end(&loop->progress);
+}
+
 /* Trains on one mini-batch. Writes a due checkpoint only after the loss, because a finite loss shows that the weights
  * are still good. */
 static sl_status train_minibatch(sl_train_loop *loop) {
     sl_trainer *trainer = loop->trainer;
-    double loss, weight;
     SL_TRY(sl_trainer_start_ranges(trainer));
-    SL_TRY(sl_trainer_forward(trainer, &loss, &weight));
-    if (!isfinite(loss)) return fail_not_finite(trainer, "training");
+    SL_TRY(sl_trainer_forward(trainer));
+    SL_TRY(check_loss(trainer, !trainer->on.ranks || checkpoint_due(loop)));
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
+    trainer->cancelled = sl_progress_cancelled(&loop->progress);
     SL_TRY(sl_trainer_collect(trainer));
+    if (trainer->not_finite) return fail_not_finite(trainer, "training");
     SL_TRY(step_or_skip(loop));
-    trainer->position.loss_sum += loss;
-    trainer->position.weight_sum += weight;
+    trainer->position.loss_sum += trainer->loss_sum;
+    trainer->position.weight_sum += trainer->weight_sum;
     trainer->position.minibatch++;
-    loop->rows_done += trainer->minibatch.rows.rows;
-    sl_progress_step(&loop->progress, trainer->minibatch.rows.rows);
-    if (sl_progress_cancelled(&loop->progress)) return sl_progress_end(&loop->progress);
-    return SL_OK;
+    loop->rows_done += trainer->part.total;
+    sl_progress_step(&loop->progress, trainer->part.total);
+    return end_if_cancelled(loop);
 }
 
 static sl_status train_epoch(sl_train_loop *loop) {
@@ -88,13 +107,58 @@ static sl_status train_epoch(sl_train_loop *loop) {
     return SL_OK;
 }
 
+/* A validation row, as the ranks hand it on. */
+typedef struct judged_row {
+    float logit, label, weight;
+} judged_row;
+
+/* Computes the AUC of the validation rows of all ranks, in the order of ranks. */
+static sl_status auc_of(const sl_allocator *allocator, const judged_row *rows, size_t count, double *auc) {
+    sl_status status = SL_OK;
+    float *logits = sl_mem_array(allocator, 3 * count, sizeof *logits, &status);
+    uint32_t *numbers = sl_mem_array(allocator, count, sizeof *numbers, &status);
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        logits[i] = rows[i].logit;
+        logits[count + i] = rows[i].label;
+        logits[2 * count + i] = rows[i].weight;
+        numbers[i] = (uint32_t)i;
+    }
+    if (status == SL_OK) status = sl_auc(logits, logits + count, logits + 2 * count, numbers, count, allocator, auc);
+    SL_FREE_ARRAY(allocator, logits, 3 * count);
+    SL_FREE_ARRAY(allocator, numbers, count);
+    return status;
+}
+
+/* Measures the AUC of the validation rows of all ranks. */
+static sl_status measure_auc(const sl_trainer *trainer, double *auc) {
+    const sl_dataset *data = &trainer->data;
+    const sl_ranks *ranks = trainer->on.ranks;
+    const sl_allocator *allocator = &trainer->allocator;
+    const size_t count = data->valid_count;
+    sl_parts parts = {.data = NULL};
+    sl_status status = SL_OK;
+    judged_row *mine = sl_mem_array(allocator, count, sizeof *mine, &status);
+    for (size_t i = 0; i < count && status == SL_OK; i++) {
+        const uint32_t row = data->valid[i];
+        mine[i] = (judged_row){trainer->valid_logits[i], data->rows.labels[row],
+                               data->rows.weights ? data->rows.weights[row] : 1};
+    }
+    status = ranks->agree(ranks->ctx, status);
+    if (status == SL_OK) status = ranks->gather(ranks->ctx, mine, count * sizeof *mine, allocator, &parts);
+    if (status == SL_OK)
+        status = auc_of(allocator, (const judged_row *)(const void *)parts.data, (size_t)data->total_valid, auc);
+    SL_FREE_ARRAY(allocator, mine, count);
+    sl_parts_free(&parts);
+    return ranks->agree(ranks->ctx, status);
+}
+
 sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
     const sl_dataset *data = &trainer->data;
     sl_loss loss = trainer->spec->loss;
     size_t outputs = trainer->features->outputs, count = data->valid_count;
     double loss_sum = 0, weight_sum = 0;
     epoch->valid_loss = epoch->valid_auc = (double)NAN;
-    if (!count) return SL_OK;
+    if (!data->total_valid) return SL_OK;
     for (size_t at = 0; at < count; at += trainer->minibatch_rows) {
         size_t rows = count - at < trainer->minibatch_rows ? count - at : trainer->minibatch_rows;
         float *logits = trainer->valid_logits + at * outputs;
@@ -108,9 +172,12 @@ sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
         for (size_t r = 0; r < rows; r++)
             weight_sum += (double)trainer->minibatch.weights[r];
     }
-    if (!isfinite(loss_sum)) return fail_not_finite(trainer, "validation");
-    epoch->valid_loss = weight_sum > 0 ? loss_sum / weight_sum : 0;
+    double sums[2] = {loss_sum, weight_sum};
+    SL_TRY(sl_ranks_sum_doubles(trainer->on.ranks, sums, 2));
+    if (!isfinite(sums[0])) return fail_not_finite(trainer, "validation");
+    epoch->valid_loss = sums[1] > 0 ? sums[0] / sums[1] : 0;
     if (loss != SL_LOSS_LOGISTIC || data->unlabelled) return SL_OK;
+    if (trainer->on.ranks) return measure_auc(trainer, &epoch->valid_auc);
     return sl_auc(trainer->valid_logits, data->rows.labels, data->rows.weights, data->valid, count, &trainer->allocator,
                   &epoch->valid_auc);
 }
@@ -160,6 +227,7 @@ static sl_status run_epoch(sl_train_loop *loop) {
     loop->epochs_done++;
     sl_embedding_usage_fill_unused(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
     SL_TRY(sl_train_validate(trainer, &epoch));
+    SL_TRY(sl_trainer_check_same(trainer));
     keep_best(trainer, &epoch);
     position->epoch++;
     position->minibatch = 0;
@@ -172,11 +240,14 @@ static sl_status run_epoch(sl_train_loop *loop) {
 
 sl_status sl_train_loop_run(sl_train_loop *loop) {
     const sl_trainer *trainer = loop->trainer;
-    uint64_t rows = trainer->data.train_count;
+    const uint64_t rows = trainer->data.total_train;
+    const sl_ranks *ranks = trainer->on.ranks;
+    const int writes = loop->checkpoint && (!ranks || ranks->rank == 0);
     sl_progress_start(&loop->progress, loop->params->progress, loop->params->progress_ctx, trainer->epochs * rows);
     sl_progress_step(&loop->progress,
-                     trainer->position.epoch * rows + trainer->position.minibatch * trainer->minibatch_rows);
-    if (loop->checkpoint && !is_training_over(trainer)) SL_TRY(sl_replace_try(loop->params->checkpoint, NULL));
+                     trainer->position.epoch * rows + trainer->position.minibatch * trainer->batch_rows);
+    if (!is_training_over(trainer))
+        SL_TRY(sl_ranks_agree(ranks, writes ? sl_replace_try(loop->params->checkpoint, NULL) : SL_OK));
     while (!is_training_over(trainer))
         SL_TRY(run_epoch(loop));
     if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size))

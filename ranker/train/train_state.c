@@ -14,7 +14,8 @@
  * Features and first weights
  * ------------------------------------------------------------------------------------------------------------- */
 
-sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_params *params, sl_features **out) {
+sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_params *params, const sl_train_ranks *on,
+                       sl_features **out) {
     sl_allocator allocator = sl_allocator_of(params->allocator);
     sl_spec *spec;
     *out = NULL;
@@ -35,9 +36,11 @@ sl_status sl_train_fit(const char *text, const sl_rows *train, const sl_train_pa
         sl_spec_free(spec);
         return status;
     }
-    if (sl_distils_alone(params))
-        return sl_features_fit_unlabelled(spec, train, params->lookup, params->teacher->features, out);
-    return sl_features_fit(spec, train, params->lookup, params->lookup_ctx, out);
+    const sl_fit_source source = {.lookup = params->lookup,
+                                  .classes_of = sl_distils_alone(params) ? params->teacher->features : NULL,
+                                  .ranks = on ? on->ranks : NULL,
+                                  .position = on ? on->position : NULL};
+    return sl_features_fit(spec, train, &source, out);
 }
 
 /* Sets the biases to the logarithms of the classes' shares. */
@@ -47,20 +50,21 @@ static sl_status set_class_biases(const sl_dataset *data, double least, const sl
     sl_status status = SL_OK;
     double *shares = sl_mem_array(allocator, outputs, sizeof *shares, &status);
     SL_TRY(status);
-    sl_dataset_class_shares(data, shares);
+    status = sl_dataset_class_shares(data, shares);
     for (size_t o = 0; o < outputs; o++)
         weights->bias[o] = (float)log(fmax(shares[o], least));
     SL_FREE_ARRAY(allocator, shares, outputs);
-    return SL_OK;
+    return status;
 }
 
 /* Sets the biases to the prediction of a model without features: the mean of a value, the logit of the rate, the
  * logarithms of the classes' shares. A label that never occurs counts as half a row. */
 static sl_status set_biases(const sl_dataset *data, const sl_allocator *allocator, sl_weights *weights) {
     const sl_features *features = data->features;
-    const double least = 0.5 / (double)data->train_count;
+    const double least = 0.5 / (double)data->total_train;
+    double mean;
     if (features->spec->loss == SL_LOSS_MULTICLASS) return set_class_biases(data, least, allocator, weights);
-    double mean = sl_dataset_label_mean(data);
+    SL_TRY(sl_dataset_label_mean(data, &mean));
     if (features->spec->loss == SL_LOSS_LOGISTIC) {
         double rate = fmin(fmax(mean, least), 1 - least);
         mean = log(rate / (1 - rate));
@@ -110,43 +114,56 @@ static sl_status create_net(sl_trainer *trainer) {
     return alloc_floats(trainer, trainer->dense_size, trainer->dense_states, &trainer->dense_state);
 }
 
-/* Sets the rows of a mini-batch: the spec's number, or all rows if there are fewer. */
+/* Sets the rows of a mini-batch: the spec's number, or all rows if there are fewer. A rank also validates in parts of
+ * minibatch_rows. */
 static void size_minibatch(sl_trainer *trainer) {
-    size_t most =
-        trainer->data.train_count > trainer->data.valid_count ? trainer->data.train_count : trainer->data.valid_count;
-    trainer->minibatch_rows = trainer->spec->minibatch_rows < most ? trainer->spec->minibatch_rows : most;
+    const sl_dataset *data = &trainer->data;
+    const size_t asked = trainer->on.batch_rows ? trainer->on.batch_rows : trainer->spec->minibatch_rows;
+    const uint64_t most = data->total_train > data->total_valid ? data->total_train : data->total_valid;
+    trainer->batch_rows = asked < most ? asked : most;
+    const size_t validated = data->valid_count < asked ? data->valid_count : asked;
+    trainer->minibatch_rows = sl_larger(sl_dataset_minibatch_most(data, trainer->batch_rows), validated);
+    if (!trainer->minibatch_rows) trainer->minibatch_rows = 1;
 }
 
-/* Checks that some rows have a weight above 0. `what` names the rows in the message. */
-static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, size_t count, const char *what) {
-    if (count == 0 || sl_dataset_weight(data, numbers, count) > 0) return SL_OK;
+/* Checks that some of the ranks' `total` rows have a weight above 0. `what` names the rows in the message. */
+static sl_status check_weights(const sl_dataset *data, const uint32_t *numbers, size_t count, uint64_t total,
+                               const char *what) {
+    double weight;
+    if (total == 0) return SL_OK;
+    SL_TRY(sl_dataset_weight(data, numbers, count, &weight));
+    if (weight > 0) return SL_OK;
     return sl_fail(
         SL_EVALUE,
-        "all %zu rows %s have the weight 0 in column '%s', as any number below 7e-46 has; give some a weight "
+        "all %llu rows %s have the weight 0 in column '%s', as any number below 7e-46 has; give some a weight "
         "above 0, or leave \"weight\" out of the spec",
-        count, what, data->features->spec->weight);
+        (unsigned long long)total, what, data->features->spec->weight);
 }
 
 /* Checks that the rows can teach something: weights above 0, more than one row, and for classes more than one label. */
 static sl_status check_rows(const sl_trainer *trainer) {
     const sl_features *features = trainer->features;
     const sl_dataset *data = &trainer->data;
+    const unsigned long long rows = data->total_train;
+    int one = 0;
     float label;
-    if (data->train_count < 2)
-        return sl_fail(SL_EINVAL, "1 row is left to train on, of %zu; give more rows", data->rows.rows);
-    SL_TRY(check_weights(data, data->train, data->train_count, "to train on"));
-    SL_TRY(check_weights(data, data->valid, data->valid_count, "of validation"));
-    if (features->spec->loss == SL_LOSS_SQUARED || data->unlabelled || !sl_dataset_has_one_label(data, &label))
-        return SL_OK;
+    if (rows < 2)
+        return sl_fail(SL_EINVAL, "1 row is left to train on, of %llu; give more rows",
+                       rows + (unsigned long long)data->total_valid);
+    SL_TRY(check_weights(data, data->train, data->train_count, data->total_train, "to train on"));
+    SL_TRY(check_weights(data, data->valid, data->valid_count, data->total_valid, "of validation"));
+    if (features->spec->loss == SL_LOSS_SQUARED || data->unlabelled) return SL_OK;
+    SL_TRY(sl_dataset_has_one_label(data, &one, &label));
+    if (!one) return SL_OK;
     if (features->spec->loss == SL_LOSS_MULTICLASS)
         return sl_fail(SL_EVALUE,
-                       "all %zu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
+                       "all %llu rows to train on are of class '%s', which leaves nothing to tell apart; give rows of "
                        "other classes too",
-                       data->train_count, features->classes[(size_t)label]);
+                       rows, features->classes[(size_t)label]);
     return sl_fail(SL_EVALUE,
-                   "all %zu rows to train on have the label %g, which leaves nothing to tell apart; give rows of both "
+                   "all %llu rows to train on have the label %g, which leaves nothing to tell apart; give rows of both "
                    "labels, or look at the spec's \"positive\" or \"at_least\"",
-                   data->train_count, (double)label);
+                   rows, (double)label);
 }
 
 /* Adds a setting that changes the resulting weights to the fingerprint. Spec, seed and rows have fingerprints of their
@@ -224,7 +241,7 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     if (trainer->shape.layers && !sl_net_has_onednn())
         return sl_fail(SL_EUNSUPPORTED, "this build has no oneDNN, which trains the deep part; build with it, or set "
                                         "\"deep\": null");
-    const sl_dataset_source source = {params->lookup, params->lookup_ctx, sl_distils_alone(params)};
+    const sl_dataset_source source = {params->lookup, params->lookup_ctx, sl_distils_alone(params), trainer->on.ranks};
     SL_TRY(sl_dataset_read(features, train, valid, &source, allocator, &trainer->data));
     size_minibatch(trainer);
     if (params->teacher)
@@ -234,13 +251,15 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
     SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
-    SL_TRY(sl_embedding_usage_init(&trainer->usage, &trainer->data, allocator));
+    SL_TRY(sl_embedding_usage_init(&trainer->usage, &trainer->data, trainer->on.ranks, allocator));
     SL_TRY(create_net(trainer));
     /* Layers in INT8 have operand types of their own. */
     int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
     const sl_precision_state precision = sl_precision_start(params, may_round);
     SL_TRY(sl_trainer_use_precision(trainer, &precision));
-    SL_TRY(sl_sparse_trainer_create(features, trainer->minibatch_rows, trainer->threads, allocator, &trainer->sparse));
+    /* Sums over all ranks touch as many rows as the whole mini-batch. */
+    SL_TRY(sl_sparse_trainer_create(features, sl_larger(trainer->batch_rows, trainer->minibatch_rows), trainer->threads,
+                                    allocator, &trainer->sparse));
     SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
     SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
     SL_TRY(alloc_floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
@@ -251,7 +270,7 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
 }
 
 sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const sl_rows *valid,
-                            const sl_train_params *params, sl_trainer **out) {
+                            const sl_train_params *params, const sl_train_ranks *on, sl_trainer **out) {
     sl_allocator allocator = sl_allocator_of(params->allocator);
     void *block;
     *out = NULL;
@@ -268,8 +287,9 @@ sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const s
     trainer->epochs = features->spec->epochs;
     trainer->loops = sl_loops_get();
     trainer->rate_scale = params->rate_scale;
+    if (on) trainer->on = *on;
     trainer->data.rows.allocator = allocator;
-    status = set_up_trainer(trainer, train, valid, params);
+    status = sl_ranks_agree(trainer->on.ranks, set_up_trainer(trainer, train, valid, params));
     if (status == SL_OK)
         *out = trainer;
     else
@@ -285,6 +305,7 @@ static void free_parts(sl_trainer *trainer) {
     sl_mem_free(allocator, trainer->logits, logits);
     sl_mem_free(allocator, trainer->logit_gradient, logits);
     sl_mem_free(allocator, trainer->valid_logits, valid);
+    SL_FREE_ARRAY(allocator, trainer->table_sum, trainer->table_sum_room);
     SL_FREE_ARRAY(allocator, trainer->dense_gradient, trainer->dense_size);
     SL_FREE_ARRAY(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states);
     sl_sparse_trainer_free(trainer->sparse);
@@ -323,7 +344,7 @@ const sl_weights *sl_trainer_best(const sl_trainer *trainer) {
 }
 
 size_t sl_trainer_minibatches(const sl_trainer *trainer) {
-    return (trainer->data.train_count + trainer->minibatch_rows - 1) / trainer->minibatch_rows;
+    return (size_t)((trainer->data.total_train + trainer->batch_rows - 1) / trainer->batch_rows);
 }
 
 uint64_t sl_trainer_step_number(const sl_trainer *trainer) {

@@ -30,6 +30,20 @@ typedef struct sl_train_position {
     double best_train_loss, best_valid_loss, best_valid_auc;
 } sl_train_position;
 
+/* A training on several ranks, each with a part of the rows. All ranks have the same weights after each step. */
+typedef struct sl_train_ranks {
+    const sl_ranks *ranks;
+    const uint64_t *position; /* of the rows' source: see sl_fit_source */
+    size_t batch_rows;        /* rows of a mini-batch of all ranks; 0: the spec's */
+    double warm_up_from;      /* factor of the rates at the first step; it rises to 1 over warm_up_steps */
+    uint64_t warm_up_steps;
+    size_t bucket;  /* floats of gradients that are summed at once; 0: SL_TRAIN_BUCKET */
+    int no_overlap; /* the sums begin after the backward pass, not during it */
+} sl_train_ranks;
+
+/* Floats of a bucket: 1 MB. */
+#define SL_TRAIN_BUCKET ((size_t)1 << 18)
+
 /* The trainer owns everything below except `spec`, which belongs to the features. */
 typedef struct sl_trainer {
     /* Changes from step to step. A checkpoint holds these fields, and the states in `sparse`. */
@@ -46,7 +60,10 @@ typedef struct sl_trainer {
     sl_features *features;
     const sl_spec *spec;
     sl_net_shape shape;
-    size_t threads, minibatch_rows, epochs;
+    sl_train_ranks on; /* ranks NULL: this process trains alone */
+    size_t threads, epochs;
+    size_t minibatch_rows;           /* the most rows of this rank in a mini-batch */
+    uint64_t batch_rows;             /* rows of a mini-batch of all ranks */
     size_t dense_size, dense_states; /* weights of all layers; floats of optimiser state per weight */
     sl_dataset data;
     sl_embedding_usage usage;
@@ -59,16 +76,26 @@ typedef struct sl_trainer {
 
     /* Scratch memory for a step. */
     sl_minibatch minibatch;
+    sl_minibatch_part part;         /* of the mini-batch at the trainer's position, on this rank */
+    double loss_sum, weight_sum;    /* of the mini-batch: sums of weight * loss, and of weights */
     sl_net_trainer *net;            /* NULL without a deep part */
     float *dense_gradient;          /* gradient by the layers' weights: dense_size floats */
     float *logits, *logit_gradient; /* (minibatch_rows, outputs) */
     int overflowed;                 /* the last collected gradients overflowed, so the step is skipped */
-    float *valid_logits;            /* (valid_count, outputs) */
+    int not_finite;                 /* the last loss was not finite, on one rank or more */
+    int cancelled;                  /* a rank was asked to stop */
+    sl_status push_status;          /* the first failure to begin a sum over ranks */
+    size_t pushed;                  /* floats at the end of dense_gradient whose sum over ranks has begun */
+    float *table_sum;               /* several ranks: a whole table of gradients */
+    size_t table_sum_room;
+    float *valid_logits; /* (valid_count, outputs) */
 } sl_trainer;
 
 /* Reads the spec and fits its features to `train`.
- * Parameters: params comes from sl_train_read_params. Nonzero epochs and seed replace the spec's. */
-sl_status sl_train_fit(const char *spec, const sl_rows *train, const sl_train_params *params, sl_features **out);
+ * Parameters: params comes from sl_train_read_params. Nonzero epochs and seed replace the spec's. on NULL: this process
+ * trains alone. */
+sl_status sl_train_fit(const char *spec, const sl_rows *train, const sl_train_params *params, const sl_train_ranks *on,
+                       sl_features **out);
 
 /* Sets the initial weights, in the trainer's layout. */
 void sl_trainer_set_weights(sl_trainer *trainer, const sl_weights *weights);
@@ -92,7 +119,7 @@ sl_status sl_train_first_weights(const sl_dataset *data, const sl_net_shape *sha
  * Errors: SL_EUNSUPPORTED (a deep part in a build without oneDNN), SL_EINVAL and SL_EVALUE (rows that teach nothing),
  * errors of sl_dataset_read. */
 sl_status sl_trainer_create(sl_features *features, const sl_rows *train, const sl_rows *valid,
-                            const sl_train_params *params, sl_trainer **out);
+                            const sl_train_params *params, const sl_train_ranks *on, sl_trainer **out);
 void sl_trainer_free(sl_trainer *trainer);
 /* Frees the trainer except its features and its best weights. The caller owns both from now on. */
 void sl_trainer_release(sl_trainer *trainer, sl_features **features, sl_weights *best);

@@ -1,6 +1,7 @@
 #include "ranker/train/train_step.h"
 
 #include "ranker/net/loss.h"
+#include "ranker/train/train_reduce.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,6 +16,14 @@
 #define LINE (SL_CACHE_LINE / sizeof(float))
 
 static const double pi = 3.14159265358979323846;
+
+/* Factor of the rates while the training warms up (Goyal et al. 2017, arXiv 1706.02677). */
+static double warm_up_factor(const sl_trainer *trainer) {
+    const sl_train_ranks *on = &trainer->on;
+    const uint64_t step = sl_trainer_step_number(trainer);
+    if (step >= on->warm_up_steps) return 1;
+    return on->warm_up_from + (1 - on->warm_up_from) * (double)step / (double)on->warm_up_steps;
+}
 
 /* Factor of the rates by the schedule, from 1 to 0. */
 static double rate_factor(const sl_trainer *trainer) {
@@ -64,6 +73,7 @@ static sl_status deep_logits(sl_trainer *trainer, int in_step, float *logits) {
     if (!in_step) return sl_net_trainer_evaluate(trainer->net, weights, count, logits);
     /* Seed 0 would mean no dropout. */
     uint64_t seed = trainer->spec->dropout > 0 ? trainer->spec->seed | (uint64_t)1 << 63 : 0;
+    sl_net_trainer_set_first_row(trainer->net, (size_t)trainer->part.before);
     return sl_net_trainer_forward(trainer->net, weights, count, seed, sl_trainer_step_number(trainer), logits);
 }
 
@@ -83,33 +93,34 @@ static sl_status minibatch_logits(sl_trainer *trainer, int in_step, float *logit
     return SL_OK;
 }
 
-/* Computes the gradient of the rows' mean loss by their logits. Returns the sum of their losses. */
-static double loss_gradient(sl_trainer *trainer, const sl_loss_rows *rows, const uint32_t *numbers) {
+/* Computes the gradient of the mean loss of `total` rows by the logits of some. Returns the sum of their losses. */
+static double loss_gradient(sl_trainer *trainer, const sl_loss_rows *rows, const uint32_t *numbers, uint64_t total) {
     sl_loss loss = trainer->spec->loss;
-    float scale = 1.0f / (float)rows->rows;
+    float scale = 1.0f / (float)total;
     if (trainer->distil) return sl_distil_sum(trainer->distil, loss, rows, numbers, scale, trainer->logit_gradient);
     return sl_loss_sum(loss, rows, scale, trainer->logit_gradient);
 }
 
-sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum) {
+sl_status sl_trainer_forward(sl_trainer *trainer) {
     const sl_dataset *data = &trainer->data;
     sl_minibatch *minibatch = &trainer->minibatch;
-    size_t first = (size_t)trainer->position.minibatch * trainer->minibatch_rows;
-    size_t count =
-        data->train_count - first < trainer->minibatch_rows ? data->train_count - first : trainer->minibatch_rows;
-    SL_TRY(sl_minibatch_gather(minibatch, data, data->order + first, count, trainer->threads));
-    sl_forget_values(&trainer->forgetter, minibatch, trainer->spec->seed, sl_trainer_step_number(trainer),
-                     trainer->threads);
+    trainer->part = sl_dataset_minibatch(data, trainer->position.minibatch, trainer->batch_rows);
+    const sl_minibatch_part part = trainer->part;
+    const sl_forget_step at = {trainer->spec->seed, sl_trainer_step_number(trainer), (size_t)part.before,
+                               trainer->threads};
+    SL_TRY(sl_minibatch_gather(minibatch, data, data->order + part.first, part.count, trainer->threads));
+    sl_forget_values(&trainer->forgetter, minibatch, &at);
     SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
-    const sl_loss_rows rows = {.rows = count,
+    const sl_loss_rows rows = {.rows = part.count,
                                .outputs = trainer->features->outputs,
                                .logits = trainer->logits,
                                .labels = minibatch->labels,
                                .weights = minibatch->weights};
-    *loss_sum = loss_gradient(trainer, &rows, data->order + first);
-    *weight_sum = 0;
-    for (size_t r = 0; r < count; r++)
-        *weight_sum += (double)minibatch->weights[r];
+    trainer->loss_sum = loss_gradient(trainer, &rows, data->order + part.first, part.total);
+    trainer->not_finite = !isfinite(trainer->loss_sum);
+    trainer->weight_sum = 0;
+    for (size_t r = 0; r < part.count; r++)
+        trainer->weight_sum += (double)minibatch->weights[r];
     return SL_OK;
 }
 
@@ -125,7 +136,7 @@ sl_status sl_trainer_gradient(sl_trainer *trainer, const uint32_t *numbers, size
                                .logits = trainer->logits,
                                .labels = trainer->minibatch.labels,
                                .weights = trainer->minibatch.weights};
-    if (!isfinite(loss_gradient(trainer, &rows, numbers)))
+    if (!isfinite(loss_gradient(trainer, &rows, numbers, count)))
         return sl_fail(SL_EVALUE, "the loss of the training rows is not finite; look for huge values in the columns");
     return sl_net_trainer_backward(trainer->net, trainer->weights.dense, trainer->logit_gradient,
                                    trainer->dense_gradient);
@@ -155,9 +166,9 @@ sl_status sl_trainer_start_ranges(sl_trainer *trainer) {
     for (size_t l = 0; l < trainer->shape.layers; l++)
         SL_TRY_GOTO(sl_observer_create(&trainer->allocator, &observers[l]), done);
     SL_TRY_GOTO(observe_inputs(trainer, observers), done);
-    for (size_t l = 0; l < trainer->shape.layers; l++)
-        if (ranges->layers[l].is_int8)
-            SL_TRY_GOTO(sl_ranges_calibrate(ranges, l, observers[l], trainer->weights.dense), done);
+    for (size_t l = 0; l < trainer->shape.layers && status == SL_OK; l++)
+        if (ranges->layers[l].is_int8) status = sl_ranges_calibrate(ranges, l, observers[l], trainer->weights.dense);
+    SL_TRY_GOTO(sl_trainer_share_ranges(trainer, status), done);
     ranges->started = 1;
     status = sl_trainer_use_ranges(trainer);
 done:
@@ -215,19 +226,34 @@ static sl_status collect_dense(sl_trainer *trainer) {
     int scaled = trainer->precision.precision == SL_TRAIN_FP16;
     for (size_t i = 0; scaled && i < count; i++)
         by_logits[i] *= scale;
+    sl_trainer_reduce_begin(trainer);
     SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, by_logits, trainer->dense_gradient));
-    trainer->overflowed = scaled && !sl_net_trainer_unscale(trainer->net, trainer->dense_gradient, 1 / scale);
+    /* The sums of several ranks are not complete yet. */
+    float *summed = trainer->on.ranks ? NULL : trainer->dense_gradient;
+    trainer->overflowed = scaled && !sl_net_trainer_unscale(trainer->net, summed, 1 / scale);
     return SL_OK;
+}
+
+/* Divides the loss scale out of the sums of several ranks. An overflow shows in them on every rank. */
+static void unscale_sums(sl_trainer *trainer) {
+    const float scale = (float)trainer->precision.loss_scale;
+    if (trainer->precision.precision != SL_TRAIN_FP16 || !trainer->net) return;
+    trainer->overflowed |= !trainer->loops->unscale(trainer->dense_gradient, trainer->dense_size, 1 / scale);
 }
 
 sl_status sl_trainer_collect(sl_trainer *trainer) {
     const sl_encoded *rows = &trainer->minibatch.rows;
     const float *const *embeddings = (const float *const *)trainer->weights.embeddings;
+    trainer->overflowed = 0;
     sl_wide_collect(trainer->sparse, rows, trainer->logit_gradient);
-    if (!trainer->net) return SL_OK;
-    SL_TRY(collect_dense(trainer));
-    if (trainer->overflowed) return SL_OK;
-    sl_embedding_collect(trainer->sparse, embeddings, rows, sl_net_trainer_input_gradient(trainer->net));
+    if (trainer->net) {
+        SL_TRY(collect_dense(trainer));
+        if (!trainer->overflowed)
+            sl_embedding_collect(trainer->sparse, embeddings, rows, sl_net_trainer_input_gradient(trainer->net));
+    }
+    if (!trainer->on.ranks) return SL_OK;
+    SL_TRY(sl_trainer_reduce(trainer));
+    unscale_sums(trainer);
     return SL_OK;
 }
 
@@ -254,7 +280,7 @@ static void step_ranges(sl_trainer *trainer, double factor) {
 void sl_trainer_apply(sl_trainer *trainer) {
     const sl_spec *spec = trainer->spec;
     /* Adam's moments do not see skipped steps. */
-    double factor = rate_factor(trainer) * trainer->rate_scale;
+    double factor = rate_factor(trainer) * warm_up_factor(trainer) * trainer->rate_scale;
     double number = (double)(sl_trainer_step_number(trainer) - trainer->precision.skipped) + 1;
     const sl_step step = step_of(spec, factor, number);
     sl_wide_apply(trainer->sparse, trainer->weights.wide, trainer->weights.bias, spec->wide_rate * factor);

@@ -1,7 +1,7 @@
 /* A training step has three parts: forward, collect, apply. Each works on the trainer's current mini-batch.
  *
  * sl_trainer_collect sums every weight's gradient over the mini-batch and changes no weight. sl_trainer_apply changes
- * the weights by those sums. A reducer that adds up the sums of several machines belongs between the two. */
+ * the weights by those sums. train_reduce.h adds up the sums of several ranks at the end of the collecting. */
 #ifndef SL_RANKER_TRAIN_TRAIN_STEP_H
 #define SL_RANKER_TRAIN_TRAIN_STEP_H
 
@@ -11,12 +11,14 @@
  * epoch's order. Does nothing at other steps. Errors: see sl_ranges_calibrate. */
 sl_status sl_trainer_start_ranges(sl_trainer *trainer);
 /* Gathers the mini-batch at the trainer's position, and computes its logits with dropout. The caller has set the
- * epoch's order. Changes nothing that a checkpoint holds.
- * Returns: the sum over the rows of weight * loss, and the sum of the weights. */
-sl_status sl_trainer_forward(sl_trainer *trainer, double *loss_sum, double *weight_sum);
+ * epoch's order. Changes nothing that a checkpoint holds. Sets loss_sum, weight_sum, and not_finite if loss_sum is not
+ * finite. */
+sl_status sl_trainer_forward(sl_trainer *trainer);
 /* Sums the gradients of the last forward: dense_gradient for the layers, sparse->gradients for the rest. Under FP16 it
  * divides the loss scale out again. `overflowed` says whether a gradient is not finite. The caller then skips the
- * step. */
+ * step.
+ * With several ranks all of this, and loss_sum and weight_sum, becomes the sum over the ranks. not_finite and cancelled
+ * become true if they are for one rank. */
 sl_status sl_trainer_collect(sl_trainer *trainer);
 /* Steps every optimiser by the collected gradients. */
 void sl_trainer_apply(sl_trainer *trainer);

@@ -99,7 +99,7 @@ sl_features *columns_fit(const char *given, const columns *c, size_t block) {
     ck_ok(sl_table_rows(&with_label.table, cursor, &p.whole));
     sl_rows rows = {sizeof rows, &p, piece_next, piece_rewind};
     sl_features *features;
-    ck_ok(sl_features_fit(columns_spec(given, NULL), &rows, NULL, NULL, &features));
+    ck_ok(sl_features_fit(columns_spec(given, NULL), &rows, &(sl_fit_source){.lookup = NULL}, &features));
     free(cursor);
     return features;
 }

@@ -78,12 +78,13 @@ START_TEST(columns_without_spread) {
         ck_ok(sl_table_rows(&c.table, cursor, &source));
         sl_spec *large = columns_spec(
             minmax ? "{'name': 'c', 'type': 'numeric', 'scale': 'minmax'}" : "{'name': 'c', 'type': 'numeric'}", NULL);
-        ck_fails(sl_features_fit(large, &source, NULL, NULL, &features), SL_EVALUE,
+        ck_fails(sl_features_fit(large, &source, &(sl_fit_source){.lookup = NULL}, &features), SL_EVALUE,
                  "rows.csv: row 1: column 'c': 1e+300 is too large to be scaled");
     }
     ck_ok(sl_table_rows(&c.table, cursor, &source));
     sl_spec *spec = columns_spec("{'name': 'a', 'type': 'numeric', 'scale': 'none', 'missing': 1e300}", NULL);
-    ck_fails(sl_features_fit(spec, &source, NULL, NULL, &features), SL_EVALUE, "feature 'a': missing, 1e+300");
+    ck_fails(sl_features_fit(spec, &source, &(sl_fit_source){.lookup = NULL}, &features), SL_EVALUE,
+             "feature 'a': missing, 1e+300");
     free(cursor);
 }
 END_TEST

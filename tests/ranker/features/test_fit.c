@@ -182,7 +182,7 @@ static sl_status labels_of(const char *label, const char *more, sl_rows_buffer *
     *rows = (sl_rows_buffer){.allocator = sl_allocator_of(NULL)};
     ck_ok(sl_table_rows(&c.table, cursor, &source));
     ck_ok(sl_spec_read(text, NULL, &spec));
-    sl_status status = sl_features_fit(spec, &source, NULL, NULL, features);
+    sl_status status = sl_features_fit(spec, &source, &(sl_fit_source){.lookup = NULL}, features);
     free(cursor);
     if (status != SL_OK) return status;
     sl_encoder *encoder;
@@ -300,7 +300,8 @@ static void check_fit_refused(const char *given, sl_status wanted, const char *m
     sl_features *features;
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(c.table.column_count));
     ck_ok(sl_table_rows(&c.table, cursor, &source));
-    ck_fails(sl_features_fit(columns_spec(given, NULL), &source, NULL, NULL, &features), wanted, message);
+    ck_fails(sl_features_fit(columns_spec(given, NULL), &source, &(sl_fit_source){.lookup = NULL}, &features), wanted,
+             message);
     ck_assert_ptr_null(features);
     free(cursor);
 }
@@ -371,8 +372,8 @@ START_TEST(quantiles_of_many_values) {
     sl_collector collector = {.allocator = &allocator};
     const size_t count = 3 * SL_QUANTILE_SAMPLE;
     for (size_t i = 0; i < count; i++)
-        ck_ok(sl_collect_quantile(&collector, 1, (double)i / (double)count));
-    ck_assert_uint_eq(collector.sample_count, SL_QUANTILE_SAMPLE);
+        ck_ok(sl_collect_quantile(&collector, 1, i, (double)i / (double)count));
+    ck_assert_uint_le(collector.sample_count, 2 * SL_QUANTILE_SAMPLE);
     double *boundaries;
     size_t found;
     ck_ok(sl_collector_boundaries(&collector, 10, &boundaries, &found));
@@ -400,7 +401,7 @@ static sl_status whole_way(const sl_allocator *allocator, const sl_table *table,
         "{\"label\": {\"column\": \"a\", \"loss\": \"multiclass\"}, \"features\": ["
         "{\"name\": \"g\", \"type\": \"multi\"}, {\"name\": \"n\", \"type\": \"bucket\", \"quantiles\": 3}]}";
     SL_TRY_GOTO(sl_spec_read(text, allocator, &spec), done);
-    SL_TRY_GOTO(sl_features_fit(spec, &source, NULL, NULL, &features), done);
+    SL_TRY_GOTO(sl_features_fit(spec, &source, &(sl_fit_source){.lookup = NULL}, &features), done);
     SL_TRY_GOTO(sl_features_write(features, allocator, &bytes, &size), done);
     SL_TRY_GOTO(sl_spec_read(text, allocator, &spec), done);
     SL_TRY_GOTO(sl_features_read(spec, bytes, size, &back), done);

@@ -149,8 +149,8 @@ START_TEST(taylor_is_the_change_of_the_loss) {
     sl_train_params params = planted_one_thread();
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [7, 5], \"dropout\": 0.3, \"activation\": \"tanh\"",
                  "\"batch\": 300, \"validation\": 0", "");
-    ck_ok(sl_train_fit(spec, &few.source, &params, &features));
-    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, &trainer));
+    ck_ok(sl_train_fit(spec, &few.source, &params, NULL, &features));
+    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, NULL, &trainer));
     const sl_net_shape *shape = &trainer->shape;
     double importance[12];
     ck_assert_uint_eq(sl_unit_count(shape), 12);

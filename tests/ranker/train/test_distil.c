@@ -125,8 +125,8 @@ static void check_loss(sl_ranker *teacher, const char *label, double temperature
     sl_trainer *trainer;
     sl_predictor *predictor;
     planted_spec(spec, label, WIDE, SMALL, SHORT, "");
-    ck_ok(sl_train_fit(spec, &few.source, &params, &features));
-    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, &trainer));
+    ck_ok(sl_train_fit(spec, &few.source, &params, NULL, &features));
+    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, NULL, &trainer));
     ck_ok(sl_predictor_create(teacher, NULL, &predictor));
     size_t outputs = features->outputs;
     sl_loss loss = features->spec->loss;
@@ -325,15 +325,14 @@ START_TEST(the_rate_is_scaled) {
     sl_train_params params = planted_one_thread();
     sl_features *features;
     sl_trainer *trainer;
-    double loss, weight;
     planted_spec(spec, CLICK, WIDE, "\"hidden\": [8], \"rate\": 0.0625", SHORT, "");
     params.rate_scale = 0.5;
-    ck_ok(sl_train_fit(spec, &few.source, &params, &features));
-    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, &trainer));
+    ck_ok(sl_train_fit(spec, &few.source, &params, NULL, &features));
+    ck_ok(sl_trainer_create(features, &few.source, NULL, &params, NULL, &trainer));
     float *before = malloc(trainer->dense_size * sizeof *before), most = 0;
     memcpy(before, trainer->weights.dense, trainer->dense_size * sizeof *before);
     sl_dataset_shuffle(&trainer->data, 1, 0);
-    ck_ok(sl_trainer_forward(trainer, &loss, &weight));
+    ck_ok(sl_trainer_forward(trainer));
     ck_ok(sl_trainer_collect(trainer));
     sl_trainer_apply(trainer);
     for (size_t i = 0; i < trainer->dense_size; i++)

@@ -43,8 +43,9 @@ static sl_trainer *trainer_of(const char *forget) {
     sl_train_params_init(&params);
     params.threads = 1;
     snprintf(spec, sizeof spec, MIXED, forget);
-    ck_assert_msg(sl_train_fit(spec, &rows.source, &params, &features) == SL_OK, "%s", sl_last_error());
-    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, &params, &trainer) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_train_fit(spec, &rows.source, &params, NULL, &features) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, &params, NULL, &trainer) == SL_OK, "%s",
+                  sl_last_error());
     return trainer;
 }
 
@@ -52,7 +53,7 @@ static sl_trainer *trainer_of(const char *forget) {
 static void forget(sl_trainer *trainer, uint64_t seed, uint64_t step, size_t threads) {
     const sl_dataset *data = &trainer->data;
     ck_assert_int_eq(sl_minibatch_gather(&trainer->minibatch, data, data->train, data->train_count, threads), SL_OK);
-    sl_forget_values(&trainer->forgetter, &trainer->minibatch, seed, step, threads);
+    sl_forget_values(&trainer->forgetter, &trainer->minibatch, &(sl_forget_step){seed, step, 0, threads});
 }
 
 static const sl_feature *feature_of(const sl_trainer *trainer, size_t number) {
@@ -196,15 +197,14 @@ START_TEST(seed_and_step_decide) {
     forget(other, 4, 11, 1);
     ck_assert(!same_batch(one, other));
     /* Steps count since the training began, so each epoch forgets other values. */
-    double loss, weight;
     sl_trainer *trainers[] = {one, other};
     for (size_t t = 0; t < 2; t++) {
         sl_dataset_shuffle(&trainers[t]->data, 1, 0);
-        ck_assert_int_eq(sl_trainer_forward(trainers[t], &loss, &weight), SL_OK);
+        ck_assert_int_eq(sl_trainer_forward(trainers[t]), SL_OK);
     }
     ck_assert(same_batch(one, other));
     other->position.epoch = 1;
-    ck_assert_int_eq(sl_trainer_forward(other, &loss, &weight), SL_OK);
+    ck_assert_int_eq(sl_trainer_forward(other), SL_OK);
     ck_assert(!same_batch(one, other));
     sl_trainer_free(one);
     sl_trainer_free(other);
@@ -320,8 +320,9 @@ START_TEST(unused_embeddings_are_the_mean) {
     params.threads = 1;
     params.epochs = 2;
     snprintf(spec, sizeof spec, UNBALANCED, "\"oov\": 3", "\"hash\": 50", "{\"hidden\": [8], \"embedding_init\": 0.5}");
-    ck_assert_msg(sl_train_fit(spec, &rows.source, &params, &features) == SL_OK, "%s", sl_last_error());
-    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, &params, &trainer) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_train_fit(spec, &rows.source, &params, NULL, &features) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, &params, NULL, &trainer) == SL_OK, "%s",
+                  sl_last_error());
     sl_train_loop loop = {.trainer = trainer, .params = &params};
     ck_assert_msg(sl_train_loop_run(&loop) == SL_OK, "%s", sl_last_error());
     const sl_feature *feature = &trainer->features->features[2];

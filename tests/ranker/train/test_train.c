@@ -254,16 +254,16 @@ END_TEST
 static sl_trainer *trainer_of(const char *spec, const sl_train_params *params) {
     sl_features *features;
     sl_trainer *trainer;
-    ck_assert_msg(sl_train_fit(spec, &rows.source, params, &features) == SL_OK, "%s", sl_last_error());
-    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, params, &trainer) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_train_fit(spec, &rows.source, params, NULL, &features) == SL_OK, "%s", sl_last_error());
+    ck_assert_msg(sl_trainer_create(features, &rows.source, NULL, params, NULL, &trainer) == SL_OK, "%s",
+                  sl_last_error());
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, 0);
     return trainer;
 }
 
 static double batch_loss(sl_trainer *trainer) {
-    double loss, weight;
-    ck_assert_int_eq(sl_trainer_forward(trainer, &loss, &weight), SL_OK);
-    return loss / (double)trainer->minibatch.rows.rows;
+    ck_assert_int_eq(sl_trainer_forward(trainer), SL_OK);
+    return trainer->loss_sum / (double)trainer->minibatch.rows.rows;
 }
 
 /* The first step of AdaGrad and FTRL leaves the square of each weight's gradient in the optimiser's state, and the
