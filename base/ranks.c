@@ -23,32 +23,28 @@ void sl_parts_free(sl_parts *parts) {
 
 sl_status sl_ranks_sum_exact(const sl_ranks *ranks, sl_exact_sum *sums, size_t count) {
     const sl_allocator allocator = sl_allocator_of(NULL);
-    sl_parts all;
+    sl_status status = SL_OK;
     if (!ranks) return SL_OK;
-    sl_status status = ranks->gather(ranks->ctx, sums, count * sizeof *sums, &allocator, &all);
-    if (status == SL_OK) memset(sums, 0, count * sizeof *sums);
-    for (size_t r = 0; r < ranks->ranks && status == SL_OK; r++)
-        for (size_t i = 0; i < count; i++) {
-            sl_exact_sum one;
-            memcpy(&one, all.data + all.at[r] + i * sizeof one, sizeof one);
-            sl_exact_merge(&sums[i], &one);
-        }
-    sl_parts_free(&all);
+    sl_exact_sum *all = sl_mem_array(&allocator, ranks->ranks * count, sizeof *all, &status);
+    SL_TRY(ranks->agree(ranks->ctx, status));
+    status = ranks->gather_same(ranks->ctx, sums, count * sizeof *sums, all);
+    memset(sums, 0, count * sizeof *sums);
+    for (size_t i = 0; i < ranks->ranks * count && status == SL_OK; i++)
+        sl_exact_merge(&sums[i % count], &all[i]);
+    SL_FREE_ARRAY(&allocator, all, ranks->ranks * count);
     return status;
 }
 
 sl_status sl_ranks_sum_doubles(const sl_ranks *ranks, double *numbers, size_t count) {
     const sl_allocator allocator = sl_allocator_of(NULL);
-    sl_parts all;
+    sl_status status = SL_OK;
     if (!ranks) return SL_OK;
-    sl_status status = ranks->gather(ranks->ctx, numbers, count * sizeof *numbers, &allocator, &all);
-    if (status == SL_OK) memset(numbers, 0, count * sizeof *numbers);
-    for (size_t r = 0; r < ranks->ranks && status == SL_OK; r++)
-        for (size_t i = 0; i < count; i++) {
-            double one;
-            memcpy(&one, all.data + all.at[r] + i * sizeof one, sizeof one);
-            numbers[i] += one;
-        }
-    sl_parts_free(&all);
+    double *all = sl_mem_array(&allocator, ranks->ranks * count, sizeof *all, &status);
+    SL_TRY(ranks->agree(ranks->ctx, status));
+    status = ranks->gather_same(ranks->ctx, numbers, count * sizeof *numbers, all);
+    memset(numbers, 0, count * sizeof *numbers);
+    for (size_t i = 0; i < ranks->ranks * count && status == SL_OK; i++)
+        numbers[i % count] += all[i];
+    SL_FREE_ARRAY(&allocator, all, ranks->ranks * count);
     return status;
 }

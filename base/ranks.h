@@ -30,6 +30,10 @@ typedef struct sl_ranks {
     sl_status (*agree)(void *ctx, sl_status mine);
     /* Gathers data of any size from each rank. Part r of *out is of rank r. The caller frees, also on failure. */
     sl_status (*gather)(void *ctx, const void *mine, size_t size, const sl_allocator *allocator, sl_parts *out);
+    /* Gathers `size` bytes of each rank into `all`, in the order of ranks. */
+    sl_status (*gather_same)(void *ctx, const void *mine, size_t size, void *all);
+    /* Gathers sizes[r] bytes of each rank r into `all`. Every rank gives the same sizes. */
+    sl_status (*gather_sizes)(void *ctx, const void *mine, const size_t *sizes, void *all);
     /* Copies the data of rank 0 to all ranks. */
     sl_status (*broadcast)(void *ctx, void *data, size_t size);
     /* Sums over the ranks, in place, with the same bits on every rank. */

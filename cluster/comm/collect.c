@@ -48,6 +48,40 @@ static sl_status create_agreed(const sl_comm *comm, const size_t *sizes, const s
     return sl_comm_agree(comm, sl_parts_create(allocator, comm->ranks, sizes, out));
 }
 
+/* Gathers data that MPI can count by int. */
+static sl_status gather_counted(const sl_comm *comm, const void *mine, const size_t *sizes, void *all) {
+    sl_status status = SL_OK;
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    int *counts = sl_mem_array(&allocator, 2 * comm->ranks, sizeof *counts, &status), *at = counts + comm->ranks;
+    SL_TRY(status);
+    for (size_t r = 0, sum = 0; r < comm->ranks; sum += sizes[r++]) {
+        counts[r] = (int)sizes[r];
+        at[r] = (int)sum;
+    }
+    MPI_Request request;
+    sl_comm_lock(comm);
+    int result = MPI_Iallgatherv(mine, counts[comm->rank], MPI_BYTE, all, counts, at, MPI_BYTE, comm->mpi, &request);
+    sl_comm_unlock(comm);
+    status = sl_comm_check(comm, result, "MPI_Iallgatherv");
+    if (status == SL_OK) status = sl_comm_wait(comm, &request, 1);
+    sl_comm_count(comm, 1, sizes[comm->rank]);
+    SL_FREE_ARRAY(&allocator, counts, 2 * comm->ranks);
+    return status;
+}
+
+sl_status sl_comm_gather_sizes(const sl_comm *comm, const void *mine, const size_t *sizes, void *all) {
+    size_t total = 0;
+    for (size_t r = 0; r < comm->ranks; r++)
+        total += sizes[r];
+    if (total <= INT_MAX) return gather_counted(comm, mine, sizes, all);
+    char *to = all;
+    for (size_t r = 0; r < comm->ranks; to += sizes[r++]) {
+        if (r == comm->rank && sizes[r]) memcpy(to, mine, sizes[r]);
+        SL_TRY(sl_comm_broadcast(comm, to, sizes[r], r));
+    }
+    return SL_OK;
+}
+
 sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t bytes, const sl_allocator *allocator,
                                sl_parts *out) {
     sl_status status = SL_OK;
@@ -56,10 +90,7 @@ sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t byt
     SL_TRY(sl_comm_agree(comm, status));
     status = sl_comm_gather(comm, &bytes, sizeof bytes, sizes);
     if (status == SL_OK) status = create_agreed(comm, sizes, allocator, out);
-    for (size_t r = 0; r < comm->ranks && status == SL_OK; r++) {
-        if (r == comm->rank && bytes) memcpy(out->data + out->at[r], mine, bytes);
-        status = sl_comm_broadcast(comm, out->data + out->at[r], sl_part_size(out, r), r);
-    }
+    if (status == SL_OK) status = sl_comm_gather_sizes(comm, mine, sizes, out->data);
     SL_FREE_ARRAY(allocator, sizes, comm->ranks);
     return status;
 }

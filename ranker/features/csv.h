@@ -39,8 +39,19 @@ struct sl_csv {
     size_t buffer_room, at, end;
     int at_end;    /* whether the file has ended */
     uint64_t line; /* of buffer[at] */
+    uint64_t read; /* bytes of the file up to buffer[end] */
+    /* A part of the file: the rows that begin from byte first_byte on, which is in line first_line, and before end_byte.
+     * first_byte 0: from the beginning; end_byte UINT64_MAX: to the end. */
+    uint64_t first_byte, first_line, end_byte;
 };
 
+/* Returns the place in the file of the next byte to parse. */
+static inline uint64_t csv_place(const sl_csv *csv) {
+    return csv->read - (csv->end - csv->at);
+}
+
+/* csv_open.c. Limits an open file to a part. Then its rows begin anew. */
+sl_status csv_set_part(sl_csv *csv, uint64_t first_byte, uint64_t first_line, uint64_t end_byte);
 /* csv_read.c. Begins at the file's first byte: empties the buffer and skips a byte order mark. */
 sl_status csv_start(sl_csv *csv);
 /* Gets the fields of the first line. *count is 0 in an empty file. The csv owns the fields. */

@@ -100,6 +100,7 @@ static sl_status open_csv(const char *path, const sl_csv_params *params, const s
     csv->delimiter = params->delimiter;
     csv->has_header = params->header != 0;
     csv->fd = -1;
+    csv->end_byte = UINT64_MAX;
     SL_TRY_GOTO(open_file(csv, path), fail);
     SL_TRY_GOTO(csv_start(csv), fail);
     int named = params->names && params->name_count;
@@ -198,9 +199,23 @@ static sl_status next_block(void *ctx, size_t max_rows, sl_table *block) {
 
 static sl_status rewind_file(void *ctx) {
     sl_csv *csv = ctx;
-    if (lseek(csv->fd, 0, SEEK_SET) < 0) return sl_fail_errno("cannot read again", csv->path);
+    if (lseek(csv->fd, (off_t)csv->first_byte, SEEK_SET) < 0) return sl_fail_errno("cannot read again", csv->path);
+    if (csv->first_byte) {
+        csv->at = csv->end = 0;
+        csv->at_end = 0;
+        csv->read = csv->first_byte;
+        csv->line = csv->first_line;
+        return SL_OK;
+    }
     SL_TRY(csv_start(csv));
     return csv->has_header ? csv_skip_header(csv) : SL_OK;
+}
+
+sl_status csv_set_part(sl_csv *csv, uint64_t first_byte, uint64_t first_line, uint64_t end_byte) {
+    csv->first_byte = first_byte;
+    csv->first_line = first_line;
+    csv->end_byte = end_byte;
+    return rewind_file(csv);
 }
 
 sl_status sl_csv_rows(sl_csv *csv, sl_rows *out) {

@@ -52,6 +52,7 @@ static sl_status fill_buffer(sl_csv *csv) {
     if (got < 0) return sl_fail_errno("cannot read", csv->path);
     csv->at_end = got == 0;
     csv->end += (size_t)got;
+    csv->read += (uint64_t)got;
     /* This line break stops every search at the buffer's end. */
     csv->buffer[csv->end] = '\n';
     return SL_OK;
@@ -78,6 +79,7 @@ sl_status csv_start(sl_csv *csv) {
     static const char mark[] = "\xef\xbb\xbf";
     csv->at = csv->end = 0;
     csv->at_end = 0;
+    csv->read = 0;
     csv->line = 1;
     while (csv->end < sizeof mark - 1 && !csv->at_end)
         SL_TRY(fill_buffer(csv));
@@ -253,6 +255,7 @@ static sl_status read_row(sl_csv *csv, size_t row, size_t *names, size_t *size) 
             SL_TRY(fill_buffer(csv));
             continue;
         }
+        if (csv_place(csv) >= csv->end_byte) return SL_OK;
         row_state state = {.at = csv->buffer + csv->at, .end = csv->buffer + csv->end};
         row_end ended = names ? read_header_fields(csv, names, &state) : read_fields(csv, row, &state);
         if (ended == ROW_BAD) return fail_row(csv, &state);

@@ -41,16 +41,130 @@ void sl_trainer_reduce_begin(sl_trainer *trainer) {
 /* Bytes of a row's number beside its sums. */
 #define ROW_NUMBER sizeof(uint32_t)
 
-/* Returns whether the rows of all ranks are fewer bytes than the whole table. An all-reduce of the table sends each
- * float twice, less what a rank has itself; a gather sends each rank's rows to all others. */
-static int rows_are_fewer(const sl_row_sums *sums, uint64_t rows_of_all) {
-    const double row = (double)(ROW_NUMBER + sums->width * sizeof(float));
-    return (double)rows_of_all * row <= 2.0 * (double)sums->size * (double)sums->width * sizeof(float);
+/* What a rank tells the others of its step. Then come the gradients by the biases, and the numbers of rows that it
+ * touched: of the wide part, of each table. */
+typedef struct step_record {
+    double loss_sum, weight_sum;
+    uint32_t overflowed, not_finite, cancelled, reserved;
+} step_record;
+
+/* The step of all ranks. */
+typedef struct step {
+    sl_trainer *trainer;
+    const sl_ranks *ranks;
+    size_t tables;    /* of sparse gradients: the wide part, and embeddings if there is a net */
+    uint64_t *counts; /* (ranks, tables): touched rows */
+    uint64_t *total;  /* of each table: touched rows, counted once for each rank */
+    int *as_rows;     /* of each table: the ranks exchange rows, not the whole table */
+    size_t *sizes;    /* bytes of each rank's rows */
+    size_t *at;       /* where the next table's rows begin, in the bytes of each rank */
+} step;
+
+static sl_row_sums *sums_of(const step *s, size_t table) {
+    sl_sparse_gradients *gradients = &s->trainer->sparse->gradients;
+    return table == 0 ? &gradients->wide : &gradients->tables[table - 1];
 }
 
+static size_t row_bytes(const sl_row_sums *sums) {
+    return ROW_NUMBER + sums->width * sizeof(float);
+}
+
+/* Returns whether the rows of all ranks are fewer bytes than the whole table. An all-reduce of the table sends each
+ * float twice, less what a rank has itself. A gather sends each rank's rows to all others. */
+static int rows_are_fewer(const sl_row_sums *sums, uint64_t rows) {
+    return (double)rows * (double)row_bytes(sums) <= 2.0 * (double)sums->size * (double)sums->width * sizeof(float);
+}
+
+static sl_status step_alloc(step *s, sl_trainer *trainer) {
+    const sl_allocator *allocator = &trainer->allocator;
+    sl_status status = SL_OK;
+    *s = (step){.trainer = trainer,
+                .ranks = trainer->on.ranks,
+                .tables = 1 + (trainer->net ? trainer->features->table_count : 0)};
+    s->counts = sl_mem_array(allocator, s->ranks->ranks * s->tables, sizeof *s->counts, &status);
+    s->total = sl_mem_array(allocator, s->tables, sizeof *s->total, &status);
+    s->as_rows = sl_mem_array(allocator, s->tables, sizeof *s->as_rows, &status);
+    s->sizes = sl_mem_array(allocator, s->ranks->ranks, sizeof *s->sizes, &status);
+    s->at = sl_mem_array(allocator, s->ranks->ranks, sizeof *s->at, &status);
+    return status;
+}
+
+static void step_free(step *s) {
+    const sl_allocator *allocator = &s->trainer->allocator;
+    SL_FREE_ARRAY(allocator, s->counts, s->ranks->ranks * s->tables);
+    SL_FREE_ARRAY(allocator, s->total, s->tables);
+    SL_FREE_ARRAY(allocator, s->as_rows, s->tables);
+    SL_FREE_ARRAY(allocator, s->sizes, s->ranks->ranks);
+    SL_FREE_ARRAY(allocator, s->at, s->ranks->ranks);
+}
+
+/* Returns scratch memory of the trainer, of this many bytes at least. */
+static uint8_t *room_for(sl_trainer *trainer, size_t bytes, sl_status *status) {
+    trainer->reduce_room = sl_mem_grow(&trainer->allocator, trainer->reduce_room, &trainer->reduce_size, bytes, 1, status);
+    return trainer->reduce_room;
+}
+
+/* ---- Records ---- */
+
+static void write_record(const step *s, uint8_t *to) {
+    const sl_trainer *trainer = s->trainer;
+    const size_t bias = trainer->features->outputs * sizeof(float);
+    const step_record record = {.loss_sum = trainer->loss_sum,
+                                .weight_sum = trainer->weight_sum,
+                                .overflowed = (uint32_t)trainer->overflowed,
+                                .not_finite = (uint32_t)trainer->not_finite,
+                                .cancelled = (uint32_t)trainer->cancelled};
+    memcpy(to, &record, sizeof record);
+    memcpy(to + sizeof record, trainer->sparse->gradients.bias, bias);
+    for (size_t t = 0; t < s->tables; t++) {
+        const uint64_t count = trainer->overflowed && t > 0 ? 0 : sums_of(s, t)->count;
+        memcpy(to + sizeof record + bias + t * sizeof count, &count, sizeof count);
+    }
+}
+
+static void add_record(step *s, size_t rank, const uint8_t *from) {
+    sl_trainer *trainer = s->trainer;
+    float *bias = trainer->sparse->gradients.bias;
+    step_record record;
+    memcpy(&record, from, sizeof record);
+    trainer->loss_sum += record.loss_sum;
+    trainer->weight_sum += record.weight_sum;
+    trainer->overflowed |= (int)record.overflowed;
+    trainer->not_finite |= (int)record.not_finite;
+    trainer->cancelled |= (int)record.cancelled;
+    from += sizeof record;
+    for (size_t o = 0; o < trainer->features->outputs; o++, from += sizeof(float)) {
+        float more;
+        memcpy(&more, from, sizeof more);
+        bias[o] = rank ? bias[o] + more : more;
+    }
+    memcpy(s->counts + rank * s->tables, from, s->tables * sizeof *s->counts);
+    for (size_t t = 0; t < s->tables; t++)
+        s->total[t] += s->counts[rank * s->tables + t];
+}
+
+/* Exchanges the records of a step. */
+static sl_status exchange_records(step *s) {
+    sl_trainer *trainer = s->trainer;
+    const size_t ranks = s->ranks->ranks;
+    const size_t size =
+        sizeof(step_record) + trainer->features->outputs * sizeof(float) + s->tables * sizeof(uint64_t);
+    sl_status status = SL_OK;
+    uint8_t *mine = room_for(trainer, (ranks + 1) * size, &status), *all = mine + size;
+    SL_TRY(status);
+    write_record(s, mine);
+    SL_TRY(s->ranks->gather_same(s->ranks->ctx, mine, size, all));
+    trainer->loss_sum = trainer->weight_sum = 0;
+    for (size_t r = 0; r < ranks; r++)
+        add_record(s, r, all + r * size);
+    return SL_OK;
+}
+
+/* ---- Rows ---- */
+
 /* Adds the rows that a rank touched. The bytes are their numbers, then their sums. */
-static void add_rows(sl_row_sums *sums, const uint8_t *part, size_t bytes) {
-    const size_t width = sums->width, count = bytes / (ROW_NUMBER + width * sizeof(float));
+static void add_rows(sl_row_sums *sums, const uint8_t *part, size_t count) {
+    const size_t width = sums->width;
     const uint8_t *from = part + count * ROW_NUMBER;
     for (size_t i = 0; i < count; i++, from += width * sizeof(float)) {
         uint32_t row;
@@ -69,36 +183,64 @@ static void add_rows(sl_row_sums *sums, const uint8_t *part, size_t bytes) {
     }
 }
 
-/* Gathers the touched rows of all ranks, and adds them up in the order of ranks. */
-static sl_status reduce_rows(sl_trainer *trainer, sl_row_sums *sums) {
-    const sl_ranks *ranks = trainer->on.ranks;
-    const sl_allocator *allocator = &trainer->allocator;
-    const size_t numbers = sums->count * ROW_NUMBER, floats = sums->count * sums->width * sizeof(float);
-    sl_parts parts = {.data = NULL};
-    sl_status status = SL_OK;
-    uint8_t *mine = sl_mem_array(allocator, numbers + floats, 1, &status);
-    if (status == SL_OK) {
-        memcpy(mine, sums->rows, numbers);
-        memcpy(mine + numbers, sums->sums, floats);
-        status = ranks->gather(ranks->ctx, mine, numbers + floats, allocator, &parts);
+/* Writes the rows that this rank touched, of the tables that go as rows. */
+static void pack_rows(const step *s, uint8_t *to) {
+    for (size_t t = 0; t < s->tables; t++) {
+        const sl_row_sums *sums = sums_of(s, t);
+        if (!s->as_rows[t]) continue;
+        const size_t count = s->counts[s->ranks->rank * s->tables + t], floats = count * sums->width * sizeof(float);
+        memcpy(to, sums->rows, count * ROW_NUMBER);
+        memcpy(to + count * ROW_NUMBER, sums->sums, floats);
+        to += count * ROW_NUMBER + floats;
     }
-    if (status == SL_OK) sl_row_sums_clear(sums);
-    for (size_t r = 0; r < ranks->ranks && status == SL_OK; r++)
-        add_rows(sums, parts.data + parts.at[r], sl_part_size(&parts, r));
-    sl_mem_free(allocator, mine, numbers + floats);
-    sl_parts_free(&parts);
-    return status;
 }
 
-/* Sums the whole table over the ranks. Then every row of it counts as touched if one of its sums is not 0. */
+/* Adds up the rows of all ranks, in the order of ranks. */
+static void unpack_rows(step *s, const uint8_t *all) {
+    for (size_t r = 0, at = 0; r < s->ranks->ranks; at += s->sizes[r++])
+        s->at[r] = at;
+    for (size_t t = 0; t < s->tables; t++) {
+        sl_row_sums *sums = sums_of(s, t);
+        if (!s->as_rows[t]) continue;
+        sl_row_sums_clear(sums);
+        for (size_t r = 0; r < s->ranks->ranks; r++) {
+            const size_t count = s->counts[r * s->tables + t];
+            add_rows(sums, all + s->at[r], count);
+            s->at[r] += count * row_bytes(sums);
+        }
+    }
+}
+
+/* Gathers the touched rows of all ranks, of all tables at once. */
+static sl_status reduce_rows(step *s) {
+    const size_t ranks = s->ranks->ranks;
+    size_t all = 0;
+    sl_status status = SL_OK;
+    for (size_t r = 0; r < ranks; r++) {
+        s->sizes[r] = 0;
+        for (size_t t = 0; t < s->tables; t++)
+            if (s->as_rows[t]) s->sizes[r] += s->counts[r * s->tables + t] * row_bytes(sums_of(s, t));
+        all += s->sizes[r];
+    }
+    if (all == 0) return SL_OK;
+    const size_t own = s->sizes[s->ranks->rank];
+    uint8_t *mine = room_for(s->trainer, own + all, &status);
+    SL_TRY(status);
+    pack_rows(s, mine);
+    SL_TRY(s->ranks->gather_sizes(s->ranks->ctx, mine, s->sizes, mine + own));
+    unpack_rows(s, mine + own);
+    return SL_OK;
+}
+
+/* ---- Tables ---- */
+
+/* Sums a whole table over the ranks. Then a row of it counts as touched if one of its sums is not 0. */
 static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
     const sl_ranks *ranks = trainer->on.ranks;
     const size_t floats = sums->size * sums->width;
     sl_status status = SL_OK;
-    trainer->table_sum = sl_mem_grow(&trainer->allocator, trainer->table_sum, &trainer->table_sum_room, floats,
-                                     sizeof *trainer->table_sum, &status);
+    float *table = (float *)(void *)room_for(trainer, floats * sizeof *table, &status);
     SL_TRY(status);
-    float *table = trainer->table_sum;
     memset(table, 0, floats * sizeof *table);
     for (size_t i = 0; i < sums->count; i++)
         memcpy(table + sums->rows[i] * sums->width, sums->sums + i * sums->width, sums->width * sizeof *table);
@@ -114,95 +256,35 @@ static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
     return SL_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * A step
- * ------------------------------------------------------------------------------------------------------------- */
-
-/* What a rank tells the others of its step. Then come the numbers of rows that it touched: of the wide part, of each
- * table. */
-typedef struct step_record {
-    double loss_sum, weight_sum;
-    uint32_t overflowed, not_finite, cancelled, reserved;
-} step_record;
-
-static sl_row_sums *sums_of(sl_trainer *trainer, size_t number) {
-    sl_sparse_gradients *gradients = &trainer->sparse->gradients;
-    return number == 0 ? &gradients->wide : &gradients->tables[number - 1];
-}
-
-/* Tables of sparse gradients: the wide part, and embeddings if there is a net. */
-static size_t sparse_count(const sl_trainer *trainer) {
-    return 1 + (trainer->net ? trainer->features->table_count : 0);
-}
-
-/* Exchanges the records of a step. rows[i]: rows of all ranks that touched table i, counted once for each rank. */
-static sl_status exchange_records(sl_trainer *trainer, uint64_t *rows, size_t tables) {
-    const sl_ranks *ranks = trainer->on.ranks;
-    const sl_allocator *allocator = &trainer->allocator;
-    const size_t size = sizeof(step_record) + tables * sizeof(uint64_t);
-    sl_parts parts = {.data = NULL};
-    sl_status status = SL_OK;
-    uint8_t *mine = sl_mem_array(allocator, size, 1, &status);
-    SL_TRY(status);
-    step_record record = {trainer->loss_sum,
-                          trainer->weight_sum,
-                          (uint32_t)trainer->overflowed,
-                          (uint32_t)trainer->not_finite,
-                          (uint32_t)trainer->cancelled,
-                          0};
-    memcpy(mine, &record, sizeof record);
-    for (size_t i = 0; i < tables; i++) {
-        uint64_t count = trainer->overflowed && i > 0 ? 0 : sums_of(trainer, i)->count;
-        memcpy(mine + sizeof record + i * sizeof count, &count, sizeof count);
-    }
-    status = ranks->gather(ranks->ctx, mine, size, allocator, &parts);
-    trainer->loss_sum = trainer->weight_sum = 0;
-    for (size_t r = 0; r < ranks->ranks && status == SL_OK; r++) {
-        const uint8_t *from = parts.data + parts.at[r];
-        memcpy(&record, from, sizeof record);
-        trainer->loss_sum += record.loss_sum;
-        trainer->weight_sum += record.weight_sum;
-        trainer->overflowed |= (int)record.overflowed;
-        trainer->not_finite |= (int)record.not_finite;
-        trainer->cancelled |= (int)record.cancelled;
-        for (size_t i = 0; i < tables; i++) {
-            uint64_t count;
-            memcpy(&count, from + sizeof record + i * sizeof count, sizeof count);
-            rows[i] += count;
-        }
-    }
-    sl_mem_free(allocator, mine, size);
-    sl_parts_free(&parts);
-    return status;
-}
-
 /* Sums the sparse gradients, each table in the way that takes fewer bytes. */
-static sl_status reduce_sparse(sl_trainer *trainer, const uint64_t *rows, size_t tables) {
-    const sl_ranks *ranks = trainer->on.ranks;
-    for (size_t i = 0; i < tables; i++) {
-        sl_row_sums *sums = sums_of(trainer, i);
-        if (rows[i] == 0)
-            sl_row_sums_clear(sums);
-        else
-            SL_TRY(rows_are_fewer(sums, rows[i]) ? reduce_rows(trainer, sums) : reduce_table(trainer, sums));
+static sl_status reduce_sparse(step *s) {
+    for (size_t t = 0; t < s->tables; t++) {
+        s->as_rows[t] = rows_are_fewer(sums_of(s, t), s->total[t]);
+        if (s->total[t] == 0) sl_row_sums_clear(sums_of(s, t));
     }
-    return ranks->sum_floats(ranks->ctx, trainer->sparse->gradients.bias, trainer->features->outputs);
+    SL_TRY(reduce_rows(s));
+    for (size_t t = 0; t < s->tables; t++)
+        if (!s->as_rows[t]) SL_TRY(reduce_table(s->trainer, sums_of(s, t)));
+    return SL_OK;
+}
+
+static sl_status reduce_step(step *s) {
+    sl_trainer *trainer = s->trainer;
+    SL_TRY(exchange_records(s));
+    if (trainer->overflowed || trainer->not_finite) return SL_OK;
+    SL_TRY(reduce_sparse(s));
+    return trainer->net ? sl_trainer_reduce_seen(trainer) : SL_OK;
 }
 
 sl_status sl_trainer_reduce(sl_trainer *trainer) {
     const sl_ranks *ranks = trainer->on.ranks;
-    const size_t tables = sparse_count(trainer);
-    sl_status status = SL_OK;
-    uint64_t *rows = sl_mem_array(&trainer->allocator, tables, sizeof *rows, &status);
-    SL_TRY(status);
+    step s;
+    sl_status status = step_alloc(&s, trainer), waited = SL_OK;
     if (trainer->net) push_from(trainer, 0);
-    status = exchange_records(trainer, rows, tables);
-    const int skips = trainer->overflowed || trainer->not_finite;
-    if (status == SL_OK && !skips) status = reduce_sparse(trainer, rows, tables);
-    if (status == SL_OK && !skips && trainer->net) status = sl_trainer_reduce_seen(trainer);
-    /* The dense sums go on beside all this. Wait for them after a failure too: they use the gradients. */
-    sl_status waited = trainer->net ? ranks->sum_wait(ranks->ctx) : SL_OK;
-    SL_FREE_ARRAY(&trainer->allocator, rows, tables);
+    if (status == SL_OK) status = reduce_step(&s);
+    /* The dense sums go on beside all this. They use the gradients, so wait for them after a failure too. */
+    if (trainer->net) waited = ranks->sum_wait(ranks->ctx);
+    step_free(&s);
     SL_TRY(status);
     SL_TRY(waited);
     return trainer->net ? trainer->push_status : SL_OK;

@@ -305,7 +305,7 @@ static void free_parts(sl_trainer *trainer) {
     sl_mem_free(allocator, trainer->logits, logits);
     sl_mem_free(allocator, trainer->logit_gradient, logits);
     sl_mem_free(allocator, trainer->valid_logits, valid);
-    SL_FREE_ARRAY(allocator, trainer->table_sum, trainer->table_sum_room);
+    SL_FREE_ARRAY(allocator, trainer->reduce_room, trainer->reduce_size);
     SL_FREE_ARRAY(allocator, trainer->dense_gradient, trainer->dense_size);
     SL_FREE_ARRAY(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states);
     sl_sparse_trainer_free(trainer->sparse);

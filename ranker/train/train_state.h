@@ -86,8 +86,8 @@ typedef struct sl_trainer {
     int cancelled;                  /* a rank was asked to stop */
     sl_status push_status;          /* the first failure to begin a sum over ranks */
     size_t pushed;                  /* floats at the end of dense_gradient whose sum over ranks has begun */
-    float *table_sum;               /* several ranks: a whole table of gradients */
-    size_t table_sum_room;
+    uint8_t *reduce_room;           /* several ranks: scratch memory for sparse gradients */
+    size_t reduce_size;
     float *valid_logits; /* (valid_count, outputs) */
 } sl_trainer;
 
