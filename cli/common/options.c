@@ -27,16 +27,39 @@ static const char *option_text(const option *option) {
     return text;
 }
 
+/* Returns option i of the command, of its own table or of the shared one; NULL behind the last. */
+static const option *option_at(const command *command, size_t i) {
+    const option *option = command->options;
+    while (i && !is_last(option)) {
+        option++;
+        i--;
+    }
+    if (!is_last(option)) return option;
+    if (!command->shared) return NULL;
+    for (option = command->shared; i && !is_last(option); i--)
+        option++;
+    return is_last(option) ? NULL : option;
+}
+
 static const option *find_name(const command *command, const char *name, size_t length) {
-    for (const option *option = command->options; !is_last(option); option++)
+    const option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++)
         if (option->name && strlen(option->name) == length && memcmp(option->name, name, length) == 0) return option;
     return NULL;
 }
 
 static const option *find_letter(const command *command, char letter) {
-    for (const option *option = command->options; !is_last(option); option++)
+    const option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++)
         if (option->letter && option->letter == letter) return option;
     return NULL;
+}
+
+static size_t number_of(const command *command, const option *option) {
+    size_t number = 0;
+    while (option_at(command, number) != option)
+        number++;
+    return number;
 }
 
 /* Reads a decimal number up to `stop`. Returns 0 if there is none, or it does not fit. */
@@ -279,8 +302,8 @@ static int takes_operand(const command *command, size_t count) {
 }
 
 static options_result check_complete(const command *command, const int *given, size_t operands) {
-    for (size_t i = 0; !is_last(&command->options[i]); i++) {
-        const option *option = &command->options[i];
+    const option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++) {
         if (!option->required || given[i]) continue;
         (void)report_usage("%s %s is missing", option_text(option), option->argument);
         return OPTIONS_WRONG;
@@ -319,7 +342,7 @@ options_result options_parse(const command *command, int argc, char **argv, void
             const char *value;
             const option *option = match_option(command, argc, argv, &at, &value);
             if (!option || !store_value(option, value, values)) return OPTIONS_WRONG;
-            given[option - command->options] = 1;
+            given[number_of(command, option)] = 1;
         }
     }
     return check_complete(command, given, operand_count);
@@ -370,7 +393,8 @@ void options_help(const command *command) {
     printf("\nDESCRIPTION\n");
     options_wrap(command->description, 7);
     printf("\nOPTIONS\n");
-    for (const option *option = command->options; !is_last(option); option++)
+    const option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++)
         print_option(option);
     printf("       -h, --help\n");
     options_wrap("Print this page.", 15);

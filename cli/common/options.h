@@ -118,6 +118,7 @@ struct command {
     /* Names, ended by NULL. All are required except "[LAST]". "[LAST...]" may come several times. */
     const char *const *operands;
     const option *options;
+    const option *shared; /* more options, which another command has too; NULL: none. Offsets are of the same struct */
     /* Parses the arguments (argv[0] is the command's name) and works. Returns the exit status. */
     int (*run)(const command *self, int argc, char **argv);
 };

@@ -5,6 +5,7 @@
 #include "cli/common/options.h"
 
 extern const command command_ranks;
+extern const command command_cluster_train;
 extern const command command_cluster_truth;
 
 #endif

@@ -3,13 +3,21 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/program.h"
 #include "cli/common/report.h"
+#include "cli/common/system.h"
 #include "cluster/comm/watch.h"
 #include "cluster/commands/commands.h"
 #include "cluster/commands/ranks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const command *const commands[] = {&command_ranks, &command_cluster_truth, NULL};
+static const command *const commands[] = {
+    &command_ranks,
+    &command_cluster_train,
+    &command_cluster_truth,
+    NULL,
+};
 
 static const page_entry entries[] = {
     {"ENVIRONMENT", "SHORTLIST_MPI_PATIENCE",
@@ -33,9 +41,26 @@ static const program shortlist_mpi = {
     .examples = "       mpirun -np 4 --hostfile hosts shortlist-mpi ranks\n",
 };
 
+/* Checks that all ranks have the same command line. Their paths to the program may differ. */
+static int check_arguments(int argc, char **argv) {
+    size_t size = 0;
+    for (int i = 1; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char *joined = allocate(size + 1, 1), *to = joined;
+    for (int i = 1; i < argc && joined; i++, to += strlen(to) + 1)
+        strcpy(to, argv[i]);
+    int status = ranks_agree(joined ? EXIT_DONE : EXIT_FAILED);
+    if (status == EXIT_DONE) status = ranks_check_same("command line", joined, size);
+    free(joined);
+    return status;
+}
+
 /* Runs the command, and makes all ranks end alike. */
 static int run_on_ranks(int argc, char **argv) {
     if (ranks()->rank != 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILED;
+    int status = ranks_check_same("version", sl_version(), strlen(sl_version()));
+    if (status == EXIT_DONE) status = check_arguments(argc, argv);
+    if (status != EXIT_DONE) return status;
     return ranks_agree(program_run(&shortlist_mpi, argc, argv));
 }
 

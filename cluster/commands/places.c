@@ -42,6 +42,21 @@ sl_status places_gather(size_t threads, place **out) {
     return sl_comm_gather(comm, &mine, sizeof mine, *out);
 }
 
+sl_status places_threads(size_t asked, size_t *out) {
+    const sl_comm *comm = ranks();
+    place *all;
+    *out = asked;
+    if (asked || getenv("OMP_NUM_THREADS")) return SL_OK;
+    SL_TRY(places_gather(0, &all));
+    const place *mine = &all[comm->rank];
+    size_t sharing = 0;
+    for (size_t r = 0; r < comm->ranks; r++)
+        sharing += strcmp(all[r].host, mine->host) == 0 && strcmp(all[r].cpus, mine->cpus) == 0;
+    *out = mine->cpu_count > sharing ? (size_t)mine->cpu_count / sharing : 1;
+    free(all);
+    return SL_OK;
+}
+
 void places_print(FILE *file, const place *places) {
     for (size_t r = 0; r < ranks()->ranks; r++)
         fprintf(file, "rank %zu: %s, CPUs %s, %llu threads\n", r, places[r].host, places[r].cpus,

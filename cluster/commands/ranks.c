@@ -1,5 +1,6 @@
 #include "cluster/commands/ranks.h"
 
+#include "base/crc32c.h"
 #include "cli/common/report.h"
 
 #include <stdio.h>
@@ -33,6 +34,21 @@ int ranks_agree(int status) {
     else
         snprintf(message, sizeof message, "rank %zu (%s): %s", (size_t)first, mine.host, mine.message);
     return mine.status;
+}
+
+int ranks_check_same(const char *what, const void *data, size_t size) {
+    const uint32_t mine = sl_crc32c(0, data, size);
+    uint32_t first = mine;
+    int status = EXIT_DONE;
+    if (sl_comm_broadcast(&world, &first, sizeof first, 0) != SL_OK) return ranks_report(SL_EIO);
+    if (mine != first) status = report_failure("its %s is not that of rank 0; give all ranks the same", what);
+    return ranks_agree(status);
+}
+
+void ranks_fail_alone(const char *text) {
+    report_keep(NULL, 0);
+    (void)report_failure("rank %zu (%s): %s", world.rank, sl_comm_host(&world), text);
+    sl_comm_abort(&world, EXIT_FAILED);
 }
 
 int ranks_report(sl_status status) {

@@ -16,6 +16,8 @@ struct sl_reducer {
     sl_ranks table;
     sl_comm comm; /* of the main thread */
     sl_comm sums; /* of the courier */
+    sl_allreduce *reduce;
+    size_t bucket;
     int has_agreed;
     pthread_t courier;
     pthread_mutex_t lock;
@@ -38,7 +40,7 @@ static void *run_courier(void *ctx) {
         if (reducer->begun == reducer->done) break;
         const sum_job job = reducer->jobs[reducer->done % QUEUE];
         pthread_mutex_unlock(&reducer->lock);
-        sl_status status = sl_comm_sum_floats(&reducer->sums, job.numbers, job.count);
+        sl_status status = sl_allreduce_run(reducer->reduce, job.numbers, job.count);
         pthread_mutex_lock(&reducer->lock);
         if (status != SL_OK && reducer->status == SL_OK) {
             reducer->status = status;
@@ -107,18 +109,20 @@ static sl_status sum_floats(void *ctx, float *numbers, size_t count) {
 
 /* ---- Life ---- */
 
-static sl_status start_courier(sl_reducer *reducer, const sl_comm *comm) {
+static sl_status start_courier(sl_reducer *reducer, const sl_comm *comm, const sl_allreduce_params *params) {
+    sl_status status = SL_OK;
     SL_TRY(sl_comm_split(comm, 0, comm->rank, &reducer->comm));
     SL_TRY(sl_comm_split(comm, 0, comm->rank, &reducer->sums));
+    SL_TRY(sl_allreduce_create(&reducer->sums, params, reducer->bucket, &reducer->reduce));
     pthread_mutex_init(&reducer->lock, NULL);
     pthread_cond_init(&reducer->changed, NULL);
-    sl_status status = SL_OK;
     if (pthread_create(&reducer->courier, NULL, run_courier, reducer) != 0)
         status = sl_fail(SL_ENOMEM, "no thread for the sums; raise the limit of processes (ulimit -u)");
     return sl_comm_agree(comm, status);
 }
 
-sl_status sl_reducer_create(const sl_comm *comm, sl_reducer **out, const sl_ranks **table) {
+sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *params, size_t bucket, sl_reducer **out,
+                            const sl_ranks **table) {
     *out = NULL;
     *table = NULL;
     sl_reducer *reducer = calloc(1, sizeof *reducer);
@@ -135,8 +139,12 @@ sl_status sl_reducer_create(const sl_comm *comm, sl_reducer **out, const sl_rank
                                 .sum_floats = sum_floats,
                                 .sum_begin = sum_begin,
                                 .sum_wait = sum_wait};
-    sl_status status = start_courier(reducer, comm);
+    reducer->bucket = bucket;
+    sl_status status = start_courier(reducer, comm, params);
     if (status != SL_OK) {
+        sl_allreduce_free(reducer->reduce);
+        sl_comm_free(&reducer->sums);
+        sl_comm_free(&reducer->comm);
         free(reducer);
         return status;
     }
@@ -152,11 +160,16 @@ void sl_reducer_free(sl_reducer *reducer) {
     pthread_cond_broadcast(&reducer->changed);
     pthread_mutex_unlock(&reducer->lock);
     pthread_join(reducer->courier, NULL);
+    sl_allreduce_free(reducer->reduce);
     sl_comm_free(&reducer->sums);
     sl_comm_free(&reducer->comm);
     pthread_mutex_destroy(&reducer->lock);
     pthread_cond_destroy(&reducer->changed);
     free(reducer);
+}
+
+sl_allreduce_algorithm sl_reducer_algorithm(const sl_reducer *reducer) {
+    return sl_allreduce_used(reducer->reduce, reducer->bucket).algorithm;
 }
 
 int sl_reducer_has_agreed(const sl_reducer *reducer) {

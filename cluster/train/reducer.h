@@ -8,17 +8,23 @@
 #ifndef SL_CLUSTER_TRAIN_REDUCER_H
 #define SL_CLUSTER_TRAIN_REDUCER_H
 
-#include "cluster/comm/comm.h"
+#include "cluster/allreduce/allreduce.h"
 
 typedef struct sl_reducer sl_reducer;
 
-/* Makes the table of calls. *table points into the reducer. Errors: SL_ENOMEM, SL_EIO. */
-sl_status sl_reducer_create(const sl_comm *comm, sl_reducer **out, const sl_ranks **table);
+/* Makes the table of calls. *table points into the reducer.
+ * Parameters: `params` of the all-reduce of dense gradients, in buckets of at most `bucket` floats.
+ * Errors: SL_EINVAL, SL_ENOMEM, SL_EIO. */
+sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *params, size_t bucket, sl_reducer **out,
+                            const sl_ranks **table);
 /* Every rank calls it. NULL is allowed. */
 void sl_reducer_free(sl_reducer *reducer);
 
 /* Returns whether the ranks have agreed on a failure. If a call of the library fails otherwise, this rank failed alone,
  * and the others still wait for it. */
 int sl_reducer_has_agreed(const sl_reducer *reducer);
+
+/* The algorithm that sums whole buckets. */
+sl_allreduce_algorithm sl_reducer_algorithm(const sl_reducer *reducer);
 
 #endif

@@ -40,8 +40,8 @@ struct sl_csv {
     int at_end;    /* whether the file has ended */
     uint64_t line; /* of buffer[at] */
     uint64_t read; /* bytes of the file up to buffer[end] */
-    /* A part of the file: the rows that begin from byte first_byte on, which is in line first_line, and before end_byte.
-     * first_byte 0: from the beginning; end_byte UINT64_MAX: to the end. */
+    /* A part of the file: the rows that begin from byte first_byte on, which is in line first_line, and before
+     * end_byte. first_byte 0: from the beginning; end_byte UINT64_MAX: to the end. */
     uint64_t first_byte, first_line, end_byte;
 };
 

@@ -98,8 +98,8 @@ static int follow_block(const scan *s, const char *bytes, size_t size, char befo
     return state;
 }
 
-/* What a range of bytes does to a parser: the state in which it ends, for each state in which it may begin; and its line
- * breaks. */
+/* What a range of bytes does to a parser: the state in which it ends, for each state in which it may begin; and its
+ * line breaks. */
 typedef struct passage {
     uint8_t ends[STATES];
     uint64_t breaks;
@@ -123,15 +123,15 @@ static sl_status scan_range(const scan *s, uint64_t from, uint64_t to, passage *
         size_t got, skip = 0;
         const size_t size = to - at < BLOCK ? (size_t)(to - at) : BLOCK;
         SL_TRY(read_at(s, at, size, &got));
-        if (got < size) return sl_fail(SL_EIO, "%s became shorter while it was read; put whole files in place", s->path);
+        if (got < size)
+            return sl_fail(SL_EIO, "%s became shorter while it was read; put whole files in place", s->path);
         if (at < from) {
             before = s->block[0];
             skip = 1;
         }
         if (at == 0) skip = mark_size(s->block, got);
         for (int state = 0; state < STATES; state++)
-            out->ends[state] =
-                (uint8_t)follow_block(s, s->block + skip, got - skip, before, out->ends[state], NULL);
+            out->ends[state] = (uint8_t)follow_block(s, s->block + skip, got - skip, before, out->ends[state], NULL);
         out->breaks += count_breaks(s->block + skip, got - skip);
         before = s->block[got - 1];
         at += got;

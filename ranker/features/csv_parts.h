@@ -1,5 +1,5 @@
-/* The rows of CSV files, divided among ranks by bytes. Each rank reads whole rows alone: those that begin in its part of
- * the bytes. Line breaks within quotes begin no row.
+/* The rows of CSV files, divided among ranks by bytes. Each rank reads whole rows alone: those that begin in its part
+ * of the bytes. Line breaks within quotes begin no row.
  *
  *     bytes    |------ rank 0 ------|------ rank 1 ------|
  *     rows     ......\n.....\n......\n.."...\n..."\n.....\n
@@ -25,7 +25,8 @@ sl_status sl_csv_parts_open(const char *const *paths, size_t count, const sl_csv
 void sl_csv_parts_free(sl_csv_parts *parts);
 /* The rows of the part. Their tables name the file that they come from, and its lines. */
 sl_status sl_csv_parts_rows(sl_csv_parts *parts, sl_rows *out);
-/* A number that tells the lines of the present table's file from those of the other files. It changes with each file. */
+/* A number that tells the lines of the present table's file from those of the other files. It changes with each file.
+ */
 const uint64_t *sl_csv_parts_position(const sl_csv_parts *parts);
 
 #endif

@@ -129,8 +129,8 @@ sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params,
     return sl_ranker_make(features, &weights, &coded, &allocator, out);
 }
 
-sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,
-                          sl_ranker **out, sl_train_report *report) {
+sl_status sl_train_on_ranks(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,
+                            const sl_train_ranks *on, sl_ranker **out, sl_train_report *report) {
     if (!out) return sl_fail(SL_EINVAL, "out is NULL; give the address of a handle");
     *out = NULL;
     sl_train_params mine;
@@ -140,9 +140,14 @@ sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows 
     if (report) SL_TRY(sl_params_check_out(report, "sl_train_report"));
     if (valid) SL_TRY(sl_rows_check(valid));
     double begin = sl_now_s();
-    SL_TRY(sl_train_fit(spec, train, &mine, NULL, &features));
-    SL_TRY(sl_trainer_create(features, train, valid, &mine, NULL, &trainer));
+    SL_TRY(sl_train_fit(spec, train, &mine, on, &features));
+    SL_TRY(sl_trainer_create(features, train, valid, &mine, on, &trainer));
     return sl_train_to_ranker(trainer, &mine, sl_now_s() - begin, out, report);
+}
+
+sl_status sl_ranker_train(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,
+                          sl_ranker **out, sl_train_report *report) {
+    return sl_train_on_ranks(spec, train, valid, params, NULL, out, report);
 }
 
 sl_status sl_ranker_create(const char *spec, const sl_rows *rows, const sl_train_params *params, sl_ranker **out) {

@@ -12,4 +12,9 @@ sl_status sl_train_read_params(const sl_train_params *params, sl_train_params *m
 sl_status sl_train_to_ranker(sl_trainer *trainer, const sl_train_params *params, double read_s, sl_ranker **out,
                              sl_train_report *report);
 
+/* sl_ranker_train on several ranks. Every rank calls it with its part of the rows, and gets the same model. Rank 0
+ * writes and reads the checkpoint. on NULL: this process trains alone. */
+sl_status sl_train_on_ranks(const char *spec, const sl_rows *train, const sl_rows *valid, const sl_train_params *params,
+                            const sl_train_ranks *on, sl_ranker **out, sl_train_report *report);
+
 #endif

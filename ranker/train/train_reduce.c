@@ -8,13 +8,19 @@
  * Dense gradients
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Begins the sums of the gradients from float `from` on that were not handed over yet. */
+static size_t bucket_floats(const sl_trainer *trainer) {
+    return trainer->on.bucket ? trainer->on.bucket : SL_TRAIN_BUCKET;
+}
+
+/* Begins the sums of the gradients from float `from` on that were not handed over yet, a bucket at a time. */
 static void push_from(sl_trainer *trainer, size_t from) {
     const sl_ranks *ranks = trainer->on.ranks;
-    const size_t end = trainer->dense_size - trainer->pushed;
-    if (trainer->push_status == SL_OK && end > from)
-        trainer->push_status = ranks->sum_begin(ranks->ctx, trainer->dense_gradient + from, end - from);
-    trainer->pushed = trainer->dense_size - from;
+    while (trainer->push_status == SL_OK && trainer->dense_size - trainer->pushed > from) {
+        const size_t end = trainer->dense_size - trainer->pushed, bucket = bucket_floats(trainer);
+        const size_t size = end - from < bucket ? end - from : bucket;
+        trainer->push_status = ranks->sum_begin(ranks->ctx, trainer->dense_gradient + end - size, size);
+        trainer->pushed += size;
+    }
 }
 
 /* Begins a sum once enough layers are complete. The layers of a block lie in rising order, and are completed from the
@@ -22,8 +28,8 @@ static void push_from(sl_trainer *trainer, size_t from) {
 static void on_layer(void *ctx, size_t layer) {
     sl_trainer *trainer = ctx;
     const size_t from = sl_net_weight_at(&trainer->shape, layer);
-    const size_t bucket = trainer->on.bucket ? trainer->on.bucket : SL_TRAIN_BUCKET;
-    if (!trainer->on.no_overlap && (trainer->dense_size - trainer->pushed - from >= bucket || layer == 0))
+    if (!trainer->on.no_overlap &&
+        (trainer->dense_size - trainer->pushed - from >= bucket_floats(trainer) || layer == 0))
         push_from(trainer, from);
 }
 
@@ -100,7 +106,8 @@ static void step_free(step *s) {
 
 /* Returns scratch memory of the trainer, of this many bytes at least. */
 static uint8_t *room_for(sl_trainer *trainer, size_t bytes, sl_status *status) {
-    trainer->reduce_room = sl_mem_grow(&trainer->allocator, trainer->reduce_room, &trainer->reduce_size, bytes, 1, status);
+    trainer->reduce_room =
+        sl_mem_grow(&trainer->allocator, trainer->reduce_room, &trainer->reduce_size, bytes, 1, status);
     return trainer->reduce_room;
 }
 
@@ -147,8 +154,7 @@ static void add_record(step *s, size_t rank, const uint8_t *from) {
 static sl_status exchange_records(step *s) {
     sl_trainer *trainer = s->trainer;
     const size_t ranks = s->ranks->ranks;
-    const size_t size =
-        sizeof(step_record) + trainer->features->outputs * sizeof(float) + s->tables * sizeof(uint64_t);
+    const size_t size = sizeof(step_record) + trainer->features->outputs * sizeof(float) + s->tables * sizeof(uint64_t);
     sl_status status = SL_OK;
     uint8_t *mine = room_for(trainer, (ranks + 1) * size, &status), *all = mine + size;
     SL_TRY(status);

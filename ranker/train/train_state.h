@@ -37,7 +37,7 @@ typedef struct sl_train_ranks {
     size_t batch_rows;        /* rows of a mini-batch of all ranks; 0: the spec's */
     double warm_up_from;      /* factor of the rates at the first step; it rises to 1 over warm_up_steps */
     uint64_t warm_up_steps;
-    size_t bucket;  /* floats of gradients that are summed at once; 0: SL_TRAIN_BUCKET */
+    size_t bucket;  /* floats of gradients that are summed at once, at most; 0: SL_TRAIN_BUCKET */
     int no_overlap; /* the sums begin after the backward pass, not during it */
 } sl_train_ranks;
 

@@ -1,0 +1,78 @@
+#include "cluster/train/train.h"
+
+#include "base/crc32c.h"
+#include "cluster/train/reducer.h"
+#include "ranker/features/csv_parts.h"
+#include "ranker/train/train.h"
+
+/* The rows of this rank. */
+typedef struct own_rows {
+    sl_csv_parts *train_parts, *valid_parts;
+    sl_rows train, valid;
+} own_rows;
+
+static void rows_close(own_rows *rows) {
+    sl_csv_parts_free(rows->train_parts);
+    sl_csv_parts_free(rows->valid_parts);
+}
+
+static sl_status rows_open(const sl_cluster_training *training, const sl_ranks *ranks, own_rows *rows) {
+    sl_csv_params params;
+    sl_csv_params_init(&params);
+    params.spec = training->spec;
+    *rows = (own_rows){.train_parts = NULL};
+    SL_TRY(sl_csv_parts_open(training->paths, training->path_count, &params, ranks, &rows->train_parts));
+    SL_TRY(sl_csv_parts_rows(rows->train_parts, &rows->train));
+    if (!training->valid) return SL_OK;
+    SL_TRY(sl_csv_parts_open(&training->valid, 1, &params, ranks, &rows->valid_parts));
+    return sl_csv_parts_rows(rows->valid_parts, &rows->valid);
+}
+
+/* Checks that all ranks have the same model. */
+static sl_status check_model(const sl_comm *comm, const sl_ranker *ranker, uint32_t *crc) {
+    const sl_weights *weights = &ranker->weights;
+    uint32_t first;
+    *crc = sl_crc32c(0, weights->block, weights->block_size * sizeof(float));
+    first = *crc;
+    SL_TRY(sl_comm_broadcast(comm, &first, sizeof first, 0));
+    return sl_comm_agree(comm, *crc == first ? SL_OK : sl_fail(SL_EVALUE, "its model is not that of rank 0"));
+}
+
+static sl_status train_rows(const sl_comm *comm, const sl_cluster_training *training, const sl_ranks *ranks,
+                            sl_ranker **out, sl_train_report *report, sl_cluster_report *exchanged) {
+    own_rows rows;
+    sl_train_ranks on = training->on;
+    sl_status status = rows_open(training, ranks, &rows);
+    if (status == SL_OK) {
+        on.ranks = ranks;
+        on.position = sl_csv_parts_position(rows.train_parts);
+        status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, training->params,
+                                   &on, out, report);
+    }
+    rows_close(&rows);
+    return status == SL_OK ? check_model(comm, *out, &exchanged->weights_crc) : status;
+}
+
+sl_status sl_cluster_train(const sl_comm *comm, const sl_cluster_training *training, sl_ranker **out,
+                           sl_train_report *report, sl_cluster_report *exchanged, int *alone) {
+    const sl_comm_counts before = sl_comm_counted(comm);
+    const size_t bucket = training->on.bucket ? training->on.bucket : SL_TRAIN_BUCKET;
+    const sl_ranks *ranks;
+    sl_reducer *reducer;
+    *out = NULL;
+    *alone = 0;
+    SL_TRY(sl_reducer_create(comm, &training->reduce, bucket, &reducer, &ranks));
+    sl_status status = train_rows(comm, training, ranks, out, report, exchanged);
+    *alone = status != SL_OK && !sl_reducer_has_agreed(reducer) && comm->ranks > 1;
+    exchanged->algorithm = sl_reducer_algorithm(reducer);
+    /* A rank that failed alone cannot end its sums with the others. */
+    if (!*alone) sl_reducer_free(reducer);
+    if (status != SL_OK) {
+        sl_ranker_free(*out);
+        *out = NULL;
+        return status;
+    }
+    const sl_comm_counts after = sl_comm_counted(comm);
+    exchanged->sent = (sl_comm_counts){after.messages - before.messages, after.bytes - before.bytes};
+    return SL_OK;
+}
