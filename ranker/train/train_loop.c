@@ -46,7 +46,7 @@ static sl_status fail_all_skipped(const sl_trainer *trainer) {
 /* Applies the collected gradients, or skips the step. */
 static sl_status step_or_skip(sl_train_loop *loop) {
     sl_trainer *trainer = loop->trainer;
-    if (trainer->overflowed) return skip_step(loop);
+    if (trainer->overflowed) return sl_ranks_agree(trainer->on.ranks, skip_step(loop));
     sl_trainer_apply(trainer);
     sl_precision_good_step(&trainer->precision);
     return SL_OK;
@@ -74,7 +74,7 @@ static sl_status end_if_cancelled(sl_train_loop *loop) {
         if (!loop->trainer->cancelled) return SL_OK;
         loop->progress.cancelled = 1;
     }
-    return sl_progress_end(&loop->progress);
+    return sl_ranks_agree(loop->trainer->on.ranks, sl_progress_end(&loop->progress));
 }
 
 /* Trains on one mini-batch. Writes a due checkpoint only after the loss, because a finite loss shows that the weights
@@ -87,7 +87,8 @@ static sl_status train_minibatch(sl_train_loop *loop) {
     if (checkpoint_due(loop)) SL_TRY(sl_checkpoint_write(loop->checkpoint, trainer));
     trainer->cancelled = sl_progress_cancelled(&loop->progress);
     SL_TRY(sl_trainer_collect(trainer));
-    if (trainer->not_finite) return fail_not_finite(trainer, "training");
+    /* The ranks know this of each other, and fail together. */
+    if (trainer->not_finite) return sl_ranks_agree(trainer->on.ranks, fail_not_finite(trainer, "training"));
     SL_TRY(step_or_skip(loop));
     trainer->position.loss_sum += trainer->loss_sum;
     trainer->position.weight_sum += trainer->weight_sum;
@@ -103,8 +104,8 @@ static sl_status train_epoch(sl_train_loop *loop) {
     sl_dataset_shuffle(&trainer->data, trainer->spec->seed, trainer->position.epoch);
     while (trainer->position.minibatch < minibatches)
         SL_TRY(train_minibatch(loop));
-    if (trainer->precision.skipped == (trainer->position.epoch + 1) * minibatches) return fail_all_skipped(trainer);
-    return SL_OK;
+    if (trainer->precision.skipped != (trainer->position.epoch + 1) * minibatches) return SL_OK;
+    return sl_ranks_agree(trainer->on.ranks, fail_all_skipped(trainer));
 }
 
 /* A validation row, as the ranks hand it on. */
@@ -174,7 +175,7 @@ sl_status sl_train_validate(sl_trainer *trainer, sl_epoch *epoch) {
     }
     double sums[2] = {loss_sum, weight_sum};
     SL_TRY(sl_ranks_sum_doubles(trainer->on.ranks, sums, 2));
-    if (!isfinite(sums[0])) return fail_not_finite(trainer, "validation");
+    if (!isfinite(sums[0])) return sl_ranks_agree(trainer->on.ranks, fail_not_finite(trainer, "validation"));
     epoch->valid_loss = sums[1] > 0 ? sums[0] / sums[1] : 0;
     if (loss != SL_LOSS_LOGISTIC || data->unlabelled) return SL_OK;
     if (trainer->on.ranks) return measure_auc(trainer, &epoch->valid_auc);
@@ -250,7 +251,9 @@ sl_status sl_train_loop_run(sl_train_loop *loop) {
         SL_TRY(sl_ranks_agree(ranks, writes ? sl_replace_try(loop->params->checkpoint, NULL) : SL_OK));
     while (!is_training_over(trainer))
         SL_TRY(run_epoch(loop));
+    sl_status status = SL_OK;
     if (!sl_all_finite(trainer->weights.block, trainer->weights.block_size))
-        return sl_fail(SL_EVALUE, "a weight is not finite after the last epoch: lower deep.rate or wide.rate");
-    return sl_progress_end(&loop->progress);
+        status = sl_fail(SL_EVALUE, "a weight is not finite after the last epoch: lower deep.rate or wide.rate");
+    if (status == SL_OK) status = sl_progress_end(&loop->progress);
+    return sl_ranks_agree(ranks, status);
 }

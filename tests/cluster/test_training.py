@@ -1,0 +1,210 @@
+"""Training on several ranks, as its users run it: as good as on one, killed and gone on with, and refused."""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from jobs import MPI_COMMAND, MPIRUN, JobTest
+from ranking import CLICKS, DEEP, RANKS, SPEC, click_rows, table
+from test_mounts import AS_ROOT_OF_ITS_OWN, MOUNTS, call, mount_over
+
+
+
+def mount_small(folder):
+    """In the child: a file system of 8 KB over a folder."""
+    mount_over(as_root_of_its_own=AS_ROOT_OF_ITS_OWN)
+    libc = ctypes.CDLL(None, use_errno=True)
+    call(libc.mount, b"none", folder.encode(), b"tmpfs", ctypes.c_ulong(0), b"size=8k")
+
+
+ROWS = click_rows(3000, 1)
+MORE = click_rows(700, 2)
+
+
+@unittest.skipUnless(RANKS, "this build cannot rank")
+class TrainingTest(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.write("clicks.csv", table(CLICKS, ROWS))
+        self.write("later.csv", table(CLICKS, MORE))
+        self.spec()
+
+    def spec(self, **changes):
+        self.write("spec.json", json.dumps({**SPEC, **changes}).encode())
+
+    def train(self, ranks, *arguments, **options):
+        return self.job_json(ranks, "train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", "1", *arguments,
+                             **options)
+
+    def auc(self, model="m.slr"):
+        return self.run_json("evaluate", model, "later.csv")["auc"]
+
+    def started(self, ranks, *arguments, **environment):
+        """A job that runs on; its ranks' processes, in their order."""
+        job = subprocess.Popen([*MPIRUN, str(ranks), MPI_COMMAND, *arguments], cwd=self.folder, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment})
+        self.addCleanup(job.kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = subprocess.run(["pgrep", "-f", "-P", str(job.pid), MPI_COMMAND], capture_output=True, text=True)
+            pids = [int(pid) for pid in found.stdout.split()]
+            if len(pids) == ranks:
+                return job, sorted(pids)
+            self.assertIsNone(job.poll(), "the job ended before its ranks were seen")
+            time.sleep(0.02)
+        raise AssertionError(f"not {ranks} ranks in a minute")
+
+    def long_training(self, ranks, **environment):
+        """A training of minutes, once it has kept its first steps."""
+        self.spec(train={**SPEC["train"], "epochs": 5000, "patience": 0})
+        job, pids = self.started(ranks, "train", "spec.json", "clicks.csv", "-o", "m.slr", "--threads", "1",
+                                 "--checkpoint", "state.slr", "--checkpoint-steps", "5", **environment)
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.path("state.slr")):
+            self.assertIsNone(job.poll(), job.stderr.read() if job.poll() is not None else "")
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        time.sleep(0.5)
+        return job, pids
+
+    def test_one_rank_writes_the_bytes_of_one_process(self):
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "one.slr", "--threads", "1")
+        self.train(1)
+        self.assertEqual(self.read("m.slr"), self.read("one.slr"))
+
+    def test_ranks_learn_as_well_as_one_process(self):
+        self.run_ok("train", "spec.json", "clicks.csv", "-o", "one.slr", "--threads", "1")
+        alone = self.auc("one.slr")
+        for ranks in (2, 4):
+            told = self.train(ranks)
+            self.assertEqual((told["ranks"], told["rows"] + told["valid_rows"]), (ranks, len(ROWS)))
+            self.assertAlmostEqual(self.auc(), alone, delta=0.02)
+
+    def test_the_same_ranks_write_the_same_bytes(self):
+        first = self.train(3)
+        model = self.read("m.slr")
+        self.assertEqual(self.train(3)["weights"], first["weights"])
+        self.assertEqual(self.read("m.slr"), model)
+
+    def test_files_of_a_list(self):
+        """The rows of several files are those of one file; each rank reads parts of some of them."""
+        third = len(ROWS) // 3
+        for i in range(3):
+            self.write(f"part{i}.csv", table(CLICKS, ROWS[i * third:(i + 1) * third]))
+        told = self.job_json(2, "train", "spec.json", "part0.csv", "part1.csv", "part2.csv", "-o", "m.slr")
+        self.assertEqual(told["rows"] + told["valid_rows"], len(ROWS))
+        self.assertGreater(self.auc(), 0.7)
+
+    def test_validation_rows_of_their_own(self):
+        told = self.train(3, "--valid", "later.csv")
+        self.assertEqual((told["rows"], told["valid_rows"]), (len(ROWS), len(MORE)))
+        self.assertAlmostEqual(told["auc"], self.auc(), places=6)
+
+    def test_more_ranks_than_rows(self):
+        self.write("clicks.csv", table(CLICKS, ROWS[:40])[:-1])
+        self.spec(train={**SPEC["train"], "batch": 8, "validation": 0})
+        self.assertEqual(self.train(6)["rows"], 40)
+        self.write("clicks.csv", table(CLICKS, [ROWS[0], [*ROWS[1][:5], 1 - ROWS[0][5]]]))
+        self.assertEqual(self.train(4)["rows"], 2)
+
+    @unittest.skipUnless(DEEP, "no oneDNN")
+    def test_each_way_to_train(self):
+        """Each option works over ranks, and the ranks agree on the model."""
+        self.train(1)
+        os.rename(self.path("m.slr"), self.path("teacher.slr"))
+        weights = set()
+        for options in ([], ["--precision", "bf16"], ["--precision", "fp16"], ["--layers", "int8"],
+                        ["--layers", "int8", "--ranges", "learned"], ["--teacher", "teacher.slr"],
+                        ["--teacher", "teacher.slr", "--soft", "1"], ["--init", "teacher.slr", "--rate-scale", "0.1"],
+                        ["--batch", "128", "--scale-rates", "linear", "--warm-up", "20"],
+                        ["--algorithm", "ring", "--wire", "bf16", "--bucket", "1K"]):
+            told = self.train(2, *options)
+            weights.add(told["weights"])
+            self.assertGreater(self.auc(), 0.7, options)
+        self.assertEqual(len(weights), 10, "an option changes nothing")
+
+    @unittest.skipUnless(DEEP, "no oneDNN")
+    def test_overlapping_changes_no_bit(self):
+        first = self.train(2, "--algorithm", "ring")["weights"]
+        self.assertEqual(self.train(2, "--algorithm", "ring", "--no-overlap")["weights"], first)
+
+    def test_weights_multiclass_and_values(self):
+        weighted = [[*row, 1 + row[0] % 3] for row in ROWS]
+        self.write("clicks.csv", table([*CLICKS, "weight"], weighted))
+        self.spec(weight="weight")
+        self.train(2)
+        self.spec(label={"column": "job", "loss": "multiclass"}, features=[f for f in SPEC["features"]
+                                                                           if f["name"] not in ("job", "taste")])
+        self.train(2)
+        self.spec(label={"column": "price", "loss": "squared"}, features=[f for f in SPEC["features"]
+                                                                          if f["name"] != "price"])
+        self.train(2)
+
+    def test_a_killed_rank_ends_the_job_and_others_go_on(self):
+        job, pids = self.long_training(2)
+        begin = time.monotonic()
+        os.kill(pids[1], signal.SIGKILL)
+        job.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertNotIn("m.slr", os.listdir(self.folder))
+        self.run_ok("check", "state.slr")
+        self.spec(train={**SPEC["train"], "epochs": 5000, "patience": 0})
+        told = self.train(3, "--checkpoint", "state.slr", "--resume", "--epochs", "40")
+        self.assertEqual(told["epochs"], 40)
+        self.assertGreater(self.auc(), 0.7)
+
+    def test_a_rank_that_stands_still_ends_the_job(self):
+        job, pids = self.long_training(3, SHORTLIST_MPI_PATIENCE="3")
+        os.kill(pids[1], signal.SIGSTOP)
+        self.addCleanup(lambda: subprocess.run(["kill", "-9", str(pids[1])], capture_output=True))
+        begin = time.monotonic()
+        _, said = job.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertNotEqual(job.returncode, 0)
+        lines = [line for line in said.splitlines() if line.startswith("shortlist-mpi")]
+        self.assertEqual(len(lines), 1, said)
+        self.assertIn("has not answered for 3 s", lines[0])
+
+    def test_a_signal_ends_all_ranks_and_keeps_the_checkpoint(self):
+        job, pids = self.long_training(2)
+        os.kill(pids[1], signal.SIGTERM)
+        _, said = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 1, said)
+        self.assertIn("interrupted; state.slr holds how far the training was", said)
+
+    @unittest.skipUnless(MOUNTS, "this process may not mount")
+    def test_a_full_disk(self):
+        os.mkdir(self.path("small"))
+        train = ["train", "spec.json", "clicks.csv", "--threads", "1", "-o"]
+        self.job_bad(2, 1, *train, "small/m.slr", says=["rank 0", "small/m.slr", "No space left"],
+                     preexec_fn=lambda: mount_small(self.path("small")))
+        self.job_bad(2, 1, *train, "m.slr", "--checkpoint", "small/state.slr", says=["rank 0", "small/state.slr"],
+                     preexec_fn=lambda: mount_small(self.path("small")))
+
+    def test_bad_input(self):
+        train = ["train", "spec.json", "clicks.csv", "-o", "m.slr"]
+        self.job_bad(2, 2, *train, "--algorithm", "loud", says=["--algorithm is 'loud'"])
+        self.job_bad(2, 2, *train, "--scale-rates", "linear", says=["--scale-rates needs --batch"])
+        self.job_bad(2, 1, "train", "spec.json", "none.csv", "-o", "m.slr", says=["rank 0", "none.csv"])
+        self.job_bad(2, 1, "train", "none.json", "clicks.csv", "-o", "m.slr", says=["rank 0", "none.json"])
+        self.write("bad.csv", table(CLICKS, [*ROWS[:200], [1, "old", *ROWS[0][2:]]]))
+        # The row is in the part of the last rank, and has its line in the whole file.
+        self.job_bad(3, 1, "train", "spec.json", "bad.csv", "-o", "m.slr", says=["rank 2", "bad.csv: line 202", "age"])
+
+    def test_ranks_with_other_command_lines(self):
+        self.write("other.csv", table(CLICKS, ROWS[:1000]))
+        done = subprocess.run([*MPIRUN, "1", MPI_COMMAND, "train", "spec.json", "clicks.csv", "-o", "m.slr", ":", "-np",
+                               "1", MPI_COMMAND, "train", "spec.json", "other.csv", "-o", "m.slr"], cwd=self.folder,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("shortlist-mpi: rank 1", done.stderr)
+        self.assertIn("its command line is not that of rank 0", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
