@@ -7,14 +7,10 @@
 #include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
 #include "cluster/train/train.h"
-#include "ranker/features/spec.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SCALE_NONE, SCALE_LINEAR, SCALE_SQRT };
 
 typedef struct ranks_options {
     train_options train; /* first: the shared table has the offsets of this struct */
@@ -31,33 +27,11 @@ typedef struct ranks_training {
     sl_cluster_report exchanged;
 } ranks_training;
 
-/* Returns the factor of the rates for a mini-batch `times` as large as the spec's. */
-static double rate_factor(int scaling, double times) {
-    return scaling == SCALE_LINEAR ? times : scaling == SCALE_SQRT ? sqrt(times) : 1;
-}
-
-/* Reads the mini-batch of the spec, which scaled rates are relative to. */
-static int spec_batch(const ranks_training *t, size_t *batch) {
-    sl_spec *spec;
-    const sl_allocator allocator = sl_allocator_of(NULL);
-    sl_status status = sl_spec_read(t->state.spec, &allocator, &spec);
-    if (status != SL_OK) return report_status(t->state.spec_path, status);
-    *batch = spec->minibatch_rows;
-    sl_spec_free(spec);
-    return EXIT_DONE;
-}
-
 /* Fills in how the ranks train together. */
-static int set_ranks(const ranks_training *t, sl_train_params *params, sl_cluster_training *training) {
+static void set_ranks(const ranks_training *t, sl_cluster_training *training) {
     const ranks_options *options = t->options;
-    size_t batch = 1;
-    int status = spec_batch(t, &batch);
-    if (status != EXIT_DONE) return status;
-    const double times = options->batch ? (double)options->batch / (double)batch : 1;
-    const double factor = rate_factor(options->rate, times);
-    params->rate_scale *= factor;
+    training->scaling = (sl_rate_scaling)options->rate;
     training->on = (sl_train_ranks){.batch_rows = options->batch,
-                                    .warm_up_from = 1 / factor,
                                     .warm_up_steps = options->warm_up,
                                     .bucket = options->bucket / sizeof(float),
                                     .no_overlap = options->no_overlap};
@@ -66,7 +40,6 @@ static int set_ranks(const ranks_training *t, sl_train_params *params, sl_cluste
                                              .wire = options->wire ? SL_WIRE_BF16 : SL_WIRE_F32,
                                              .shared = options->shared};
     training->reduce.log = report_log(&training->reduce.log_ctx);
-    return EXIT_DONE;
 }
 
 /* Rank 0 alone shows progress, and hears of epochs. */
@@ -84,8 +57,7 @@ static int train_on_ranks(ranks_training *t) {
     train_begin(state, &params);
     if (ranks()->rank != 0) silence(&params);
     training.params = &params;
-    int exit_status = set_ranks(t, &params, &training);
-    if (exit_status != EXIT_DONE) return exit_status;
+    set_ranks(t, &training);
     sl_status status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged, &alone);
     train_end(state, status);
     if (status == SL_OK) return EXIT_DONE;
@@ -138,7 +110,7 @@ static int check_usage(const ranks_options *options) {
     if (options->algorithm && sl_allreduce_of_name(options->algorithm) == SL_ALLREDUCE_COUNT)
         return report_usage("--algorithm is '%s', which is none of those that 'allreduce' measures",
                             options->algorithm);
-    if (options->rate != SCALE_NONE && !options->batch)
+    if (options->rate != SL_RATES_KEPT && !options->batch)
         return report_usage("--scale-rates needs --batch N, the mini-batch that the rates are scaled to");
     return train_options_check(&options->train);
 }

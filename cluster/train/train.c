@@ -5,6 +5,8 @@
 #include "ranker/features/csv_parts.h"
 #include "ranker/train/train.h"
 
+#include <math.h>
+
 /* The rows of this rank. */
 typedef struct own_rows {
     sl_csv_parts *train_parts, *valid_parts;
@@ -38,16 +40,35 @@ static sl_status check_model(const sl_comm *comm, const sl_ranker *ranker, uint3
     return sl_comm_agree(comm, *crc == first ? SL_OK : sl_fail(SL_EVALUE, "its model is not that of rank 0"));
 }
 
+/* Computes the factor of the rates for a mini-batch of other rows than the spec's. */
+static sl_status scale_rates(const sl_cluster_training *training, double *factor) {
+    const sl_allocator allocator = sl_allocator_of(training->params->allocator);
+    const size_t rows = training->on.batch_rows;
+    sl_spec *spec;
+    *factor = 1;
+    if (training->scaling == SL_RATES_KEPT || !rows) return SL_OK;
+    SL_TRY(sl_spec_read(training->spec, &allocator, &spec));
+    *factor = (double)rows / (double)spec->minibatch_rows;
+    if (training->scaling == SL_RATES_SQRT) *factor = sqrt(*factor);
+    sl_spec_free(spec);
+    return SL_OK;
+}
+
 static sl_status train_rows(const sl_comm *comm, const sl_cluster_training *training, const sl_ranks *ranks,
                             sl_ranker **out, sl_train_report *report, sl_cluster_report *exchanged) {
     own_rows rows;
     sl_train_ranks on = training->on;
+    sl_train_params params = *training->params;
+    double factor;
+    SL_TRY(ranks->agree(ranks->ctx, scale_rates(training, &factor)));
     sl_status status = rows_open(training, ranks, &rows);
     if (status == SL_OK) {
+        params.rate_scale *= factor;
+        on.warm_up_from = 1 / factor;
         on.ranks = ranks;
         on.position = sl_csv_parts_position(rows.train_parts);
-        status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, training->params,
-                                   &on, out, report);
+        status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, &params, &on, out,
+                                   report);
     }
     rows_close(&rows);
     return status == SL_OK ? check_model(comm, *out, &exchanged->weights_crc) : status;
