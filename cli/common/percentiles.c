@@ -19,3 +19,13 @@ void percentiles(float *values, size_t n, double *p50, double *p99, double *p999
     *p99 = percentile(values, n, 0.99);
     if (p999) *p999 = percentile(values, n, 0.999);
 }
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, compare_doubles);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}

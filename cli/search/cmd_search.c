@@ -11,6 +11,7 @@
 #include "cli/index/description.h"
 #include "cli/index/open_save.h"
 #include "cli/search/commands.h"
+#include "cli/search/search_settings.h"
 #include "cli/search/search_totals.h"
 
 #include <inttypes.h>
@@ -215,12 +216,7 @@ static int choose_settings(const search_state *state, sl_search_params *params) 
             params->ef = tuned.ef_alone;
             return EXIT_DONE;
         }
-        params->ef = tuned.ef;
-        params->rerank = tuned.rerank;
-        params->stop = tuned.stop;
-        int many = state->queries->n / thread_count(options->threads) >= SL_SCAN_LEAST;
-        params->probes = many ? tuned.probes : tuned.probes_one;
-        params->groups = tuned.groups;
+        search_settings_take(&tuned, state->queries->n / thread_count(options->threads), params);
         return EXIT_DONE;
     }
     if (options->ef != SIZE_MAX) params->ef = options->ef;

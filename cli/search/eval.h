@@ -74,6 +74,9 @@ typedef struct eval_point {
     eval_group *groups;     /* task->groups entries, to be freed; NULL before the first measurement */
 } eval_point;
 
+/* Allocates the task's groups and their arrays in one block. NULL: no memory, reported. */
+eval_group *eval_groups_create(const eval_task *task);
+
 /* The point's figures, which are the last group's. */
 const double *eval_figures(const eval_task *task, const eval_point *point);
 

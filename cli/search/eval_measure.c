@@ -132,17 +132,6 @@ static int measure_group(eval_runner *runner, size_t procs, int batch, double *o
  * Rounds
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Returns the median. Sorts the values. */
-static double median(double *values, size_t n) {
-    qsort(values, n, sizeof *values, compare_doubles);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* Number of a group's first figure. A group has its figures, then each process's rate. */
 static size_t figures_before(const eval_task *task, size_t group) {
     size_t before = 0;
@@ -165,8 +154,7 @@ static eval_ratio ratio_of(const double *rate, const double *first, size_t round
     return (eval_ratio){middle, scratch[0], scratch[rounds - 1]};
 }
 
-/* Allocates the groups and their arrays in one block. */
-static eval_group *create_groups(const eval_task *task) {
+eval_group *eval_groups_create(const eval_task *task) {
     size_t all = 0;
     for (size_t i = 0; i < task->groups; i++)
         all += task->procs[i];
@@ -201,7 +189,7 @@ static void take_medians(const eval_task *task, double *samples, size_t rounds, 
 int eval_measure(eval_runner *runner, eval_setting setting, size_t repeat, eval_point *point) {
     const eval_task *task = runner->task;
     size_t rounds = repeat ? repeat : 1, groups = task->groups;
-    eval_point measured = {.setting = setting, .groups = create_groups(task)};
+    eval_point measured = {.setting = setting, .groups = eval_groups_create(task)};
     double *samples = allocate(figures_before(task, groups), rounds * sizeof *samples);
     double *scratch = allocate(rounds, sizeof *scratch);
     int status = measured.groups && samples && scratch ? EXIT_DONE : EXIT_FAILED;

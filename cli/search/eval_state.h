@@ -39,6 +39,9 @@ typedef struct eval_state {
     size_t allowed; /* vectors that the filter allows */
     eval_task task;
     eval_runner *runner;
+    /* Measures a setting as eval_measure does; NULL: the runner does. shortlist-mpi measures on all ranks. */
+    int (*measure)(void *ctx, eval_setting setting, size_t repeat, eval_point *point);
+    void *measure_ctx;
     progress progress;
     eval_point *points; /* in rising order of ef */
     size_t count, room;

@@ -25,6 +25,11 @@ int compare_settings(eval_setting a, eval_setting b) {
                        : by_recall;
 }
 
+static int measure(eval_state *state, eval_setting setting, size_t repeat, eval_point *point) {
+    if (state->measure) return state->measure(state->measure_ctx, setting, repeat, point);
+    return eval_measure(state->runner, setting, repeat, point);
+}
+
 /* The point of this setting, measured if it is new. `repeat`: see eval_measure. NULL: failure, reported. */
 static eval_point *point_of(eval_state *state, eval_setting setting, size_t repeat) {
     size_t at = 0;
@@ -41,7 +46,7 @@ static eval_point *point_of(eval_state *state, eval_setting setting, size_t repe
         state->room = room;
     }
     eval_point point = {0};
-    if (eval_measure(state->runner, setting, repeat, &point) != EXIT_DONE) return NULL;
+    if (measure(state, setting, repeat, &point) != EXIT_DONE) return NULL;
     memmove(state->points + at + 1, state->points + at, (state->count - at) * sizeof *state->points);
     state->points[at] = point;
     state->count++;
@@ -102,7 +107,7 @@ static int find_ef(eval_state *state, double recall, size_t *out) {
  * queries. */
 static int find_setting(eval_state *state, double recall, eval_setting *out, int *is_tuned) {
     sl_tuned tuned = {.struct_size = sizeof tuned};
-    *is_tuned = !state->options->rerank &&
+    *is_tuned = state->index && !state->options->rerank &&
                 sl_index_find_tuned(state->index, state->options->k, recall, &tuned) == SL_OK &&
                 tuned.ef <= largest_ef(state);
     *out = *is_tuned ? (eval_setting){.ef = tuned.ef,
@@ -130,7 +135,7 @@ static int measure_targets(eval_state *state) {
     }
     for (size_t i = 0; status == EXIT_DONE && i < recall->count; i++) {
         eval_point *point = point_of(state, found[i], 0);
-        status = point ? eval_measure(state->runner, found[i], state->options->repeat, point) : EXIT_FAILED;
+        status = point ? measure(state, found[i], state->options->repeat, point) : EXIT_FAILED;
         if (status != EXIT_DONE) break;
         state->targets[i].recall = recall->values[i];
         state->targets[i].reached = point->recall >= recall->values[i];
@@ -163,16 +168,16 @@ static int measure_list(eval_state *state) {
 int eval_sweep(eval_state *state) {
     const eval_options *options = state->options;
     eval_point warm = {0};
-    int status = eval_runner_create(&state->task, state->index, &state->runner);
+    int status = state->measure ? EXIT_DONE : eval_runner_create(&state->task, state->index, &state->runner);
     progress_begin(&state->progress, "measuring", "settings",
                    options->recall.count ? options->recall.count + 1 : options->ef.count, options->progress);
     /* Brings the index and the code into the caches. */
-    if (status == EXIT_DONE) status = eval_measure(state->runner, own_setting(state, options->k), 1, &warm);
+    if (status == EXIT_DONE) status = measure(state, own_setting(state, options->k), 1, &warm);
     free(warm.groups);
     if (status == EXIT_DONE) status = options->recall.count ? measure_targets(state) : measure_list(state);
     if (status == EXIT_DONE && options->numa.policy)
         status = eval_runner_numa(state->runner, state->index, &state->numa);
-    if (status == EXIT_DONE) state->memory_count = eval_runner_memory(state->runner, state->memory);
+    if (status == EXIT_DONE && state->runner) state->memory_count = eval_runner_memory(state->runner, state->memory);
     progress_end(&state->progress, status == EXIT_DONE);
     return status;
 }

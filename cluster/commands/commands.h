@@ -6,6 +6,8 @@
 
 extern const command command_ranks;
 extern const command command_cluster_train;
+extern const command command_cluster_eval;
+extern const command command_cluster_search;
 extern const command command_cluster_truth;
 
 #endif

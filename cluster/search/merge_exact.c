@@ -1,5 +1,6 @@
 #include "cluster/search/merge_exact.h"
 
+#include "cluster/search/gather_results.h"
 #include "hnsw/search/exact.h"
 
 #include <string.h>
@@ -64,47 +65,30 @@ static sl_status merge_share(const sl_comm *comm, sl_exact *exact, size_t nq, si
     return status;
 }
 
-/* Sends the results of this rank's share to rank 0: its ids, then its scores. */
-static sl_status send_results(const sl_comm *comm, const sl_exact *exact, size_t nq, size_t k, size_t *sizes,
-                              sl_parts *from) {
+/* Reads the results of this rank's share, and brings all to rank 0. */
+static sl_status gather_share(const sl_comm *comm, const sl_exact *exact, size_t nq, size_t k, uint64_t *ids,
+                              float *scores) {
     const sl_allocator allocator = sl_allocator_of(NULL);
     const size_t first = sl_comm_share(nq, comm->rank, comm->ranks);
     const size_t count = sl_comm_share(nq, comm->rank + 1, comm->ranks) - first;
-    sl_parts to = {.data = NULL};
-    memset(sizes, 0, comm->ranks * sizeof *sizes);
-    sizes[0] = count * k * (sizeof(uint64_t) + sizeof(float));
-    sl_status status = sl_parts_create(&allocator, comm->ranks, sizes, &to);
-    if (status == SL_OK) {
-        uint64_t *ids = (uint64_t *)(void *)to.data;
-        status = sl_exact_results_of(exact, first, count, ids, (float *)(void *)(ids + count * k));
-    }
+    sl_status status = SL_OK;
+    uint64_t *mine = sl_mem_array(&allocator, count * k, sizeof *mine, &status);
+    float *mine_scores = sl_mem_array(&allocator, count * k, sizeof *mine_scores, &status);
+    if (status == SL_OK) status = sl_exact_results_of(exact, first, count, mine, mine_scores);
     status = sl_comm_agree(comm, status);
-    if (status == SL_OK) status = sl_comm_exchange(comm, &to, &allocator, from);
-    sl_parts_free(&to);
+    if (status == SL_OK) status = sl_gather_results(comm, nq, k, mine, mine_scores, ids, scores);
+    SL_FREE_ARRAY(&allocator, mine, count * k);
+    SL_FREE_ARRAY(&allocator, mine_scores, count * k);
     return status;
-}
-
-/* Puts the shares' results one behind the other, on rank 0. */
-static void join_results(const sl_comm *comm, const sl_parts *from, size_t nq, size_t k, uint64_t *ids, float *scores) {
-    for (size_t r = 0; comm->rank == 0 && r < comm->ranks; r++) {
-        const size_t first = sl_comm_share(nq, r, comm->ranks) * k, end = sl_comm_share(nq, r + 1, comm->ranks) * k;
-        const uint8_t *data = from->data + from->at[r];
-        if (first == end) continue;
-        memcpy(ids + first, data, (end - first) * sizeof *ids);
-        memcpy(scores + first, data + (end - first) * sizeof *ids, (end - first) * sizeof *scores);
-    }
 }
 
 sl_status sl_merge_exact(const sl_comm *comm, sl_exact *exact, size_t nq, size_t k, uint64_t *ids, float *scores) {
     const sl_allocator allocator = sl_allocator_of(NULL);
     sl_status status = SL_OK;
-    sl_parts from = {.data = NULL};
     size_t *sizes = sl_mem_array(&allocator, comm->ranks, sizeof *sizes, &status);
     SL_TRY(sl_comm_agree(comm, status));
     status = merge_share(comm, exact, nq, sizes);
-    if (status == SL_OK) status = send_results(comm, exact, nq, k, sizes, &from);
-    if (status == SL_OK) join_results(comm, &from, nq, k, ids, scores);
-    sl_parts_free(&from);
+    if (status == SL_OK) status = gather_share(comm, exact, nq, k, ids, scores);
     SL_FREE_ARRAY(&allocator, sizes, comm->ranks);
     return status;
 }
