@@ -58,7 +58,7 @@ def run(job, given):
             users = ray.data.read_parquet(given.users)
         except OSError as error:
             raise recommend_table.unreadable(given.users, error) from error
-        job.check_columns(users.schema().names)
+        users = users.select_columns(job.columns(users.schema().names))
         if job.parts:
             users = users.repartition(job.parts)
         rows = users.map_batches(

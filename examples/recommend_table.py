@@ -76,11 +76,19 @@ class Job:
             if not os.path.isfile(path):
                 raise JobError(f"there is no file {path}; --{what} takes a path that every machine sees")
 
-    def check_columns(self, columns):
-        """Raises JobError if the table of users lacks a column that the job names."""
-        for name in (self.user, self.vector, self.vector_of, self.exclude):
-            if name is not None and name not in columns:
-                raise JobError(f"the table of users has no column {name!r}; it has {', '.join(columns)}")
+    def columns(self, there):
+        """The columns to read of a table of users that has the columns `there`: those that the job names, and those
+        that the model asks about. Raises JobError if one is missing."""
+        named = [name for name in (self.user, self.vector, self.vector_of, self.exclude) if name is not None]
+        try:
+            asked = user_columns(shortlist.Ranker.open(self.model))
+        except (OSError, shortlist.Error) as error:
+            raise as_job_error(error) from error
+        for name in (*named, *asked):
+            if name not in there:
+                why = "" if name in named else ", which the model asks about"
+                raise JobError(f"the table of users has no column {name!r}{why}; it has {', '.join(there)}")
+        return list(dict.fromkeys((*named, *asked)))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -97,6 +105,13 @@ def as_job_error(error):
     """An error of this process in one line, with the machine's name."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else error.args[0] if error.args else error
     return JobError(f"on {socket.gethostname()}: {' '.join(str(said).split())}")
+
+
+def user_columns(ranker):
+    """The columns that a model asks about users."""
+    return [feature.get("column", feature["name"]) for feature in ranker.spec["features"]
+            if feature.get("side", "user") == "user" and feature["type"] not in ("cross", "score")
+            and feature.get("source") != "index"]
 
 
 @functools.lru_cache(maxsize=1)
@@ -161,8 +176,9 @@ def recommend_frame(job, users):
     if not len(users):
         return as_frame(job, users[job.user], np.zeros((0, job.n), np.uint64), np.zeros((0, job.n), np.float32))
     exclude = None if job.exclude is None else lists(users[job.exclude])
+    features = {name: users[name] for name in user_columns(recommender.ranker) if name in users}
     try:
-        found = recommender.recommend(vectors, users, n=job.n, candidates=job.candidates, exclude=exclude,
+        found = recommender.recommend(vectors, features or None, n=job.n, candidates=job.candidates, exclude=exclude,
                                       threads=job.threads)
     except (KeyError, ValueError, shortlist.Error) as error:
         raise as_job_error(error) from error
@@ -245,12 +261,12 @@ def run_here(job, given):
         table = pyarrow.dataset.dataset(given.users, format="parquet")
     except (OSError, pa.ArrowInvalid) as error:
         raise unreadable(given.users, error) from error
-    job.check_columns(table.schema.names)
+    columns = job.columns(table.schema.names)
     schema = pa.schema([(job.user, table.schema.field(job.user).type), ("rank", pa.int32()), ("item", pa.int64()),
                         ("score", pa.float32())])
     begin, users, part = time.perf_counter(), 0, f"{given.out}.part"
     with pyarrow.parquet.ParquetWriter(part, schema) as writer:
-        for batch in table.to_batches(batch_size=job.batch):
+        for batch in table.to_batches(columns, batch_size=job.batch):
             found = recommend_frame(job, batch.to_pandas())
             writer.write_table(pa.Table.from_pandas(found, schema, preserve_index=False))
             users += batch.num_rows

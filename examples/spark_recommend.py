@@ -40,7 +40,7 @@ def run(job, given):
             users = spark.read.parquet(given.users)
         except AnalysisException as error:
             raise recommend_table.unreadable(given.users, error) from error
-        job.check_columns(users.columns)
+        users = users.select([f"`{name}`" for name in job.columns(users.columns)])
         if job.parts:
             users = users.repartition(job.parts)
         rows = StructType().add(job.user, users.schema[job.user].dataType).add("rank", IntegerType())

@@ -90,6 +90,12 @@ class Shared(unittest.TestCase):
         with self.assertRaisesRegex(JobError, "9223372036854775808 is larger"):
             recommend_table.as_frame(self.job, pd.Series([1, 2]), ids, scores)
 
+    def test_only_columns_in_use_are_read(self):
+        there = [*self.users, "zip", "year"]
+        self.assertEqual(self.job.columns(there), ["user_id", "vector", "age", "city"])
+        self.assertEqual(self.with_job(exclude="seen", vector=None, vector_of="seen", user="age").columns(there),
+                         ["age", "seen", "city"])
+
     def test_excluded_items_do_not_come(self):
         job = self.with_job(exclude="seen", n=ITEMS, candidates=ITEMS)
         self.users.at[6, "seen"] = None
@@ -121,7 +127,9 @@ class Shared(unittest.TestCase):
         with self.assertRaisesRegex(JobError, r"on \S+: .*model.slr"):
             recommend_table.recommend_frame(self.with_job(items=self.job.model), self.users)
         with self.assertRaisesRegex(JobError, "no column 'no'; it has user_id, age"):
-            self.with_job(exclude="no").check_columns(list(self.users))
+            self.with_job(exclude="no").columns(list(self.users))
+        with self.assertRaisesRegex(JobError, "no column 'city', which the model asks about; it has user_id, age"):
+            self.job.columns(["user_id", "age", "vector"])
         with self.assertRaisesRegex(JobError, r"on \S+: .*city"):
             recommend_table.recommend_frame(self.job, self.users.drop(columns="city"))
         self.users.at[1, "vector"] = np.zeros(DIM + 1, np.float32)
