@@ -2,8 +2,10 @@
 #include "cluster/allreduce/allreduce.h"
 #include "base/random.h"
 #include "cluster/allreduce/scheme.h"
+#include "cluster/allreduce/shared.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* Algorithms of an object at most. */
 enum { CHOICES_MAX = 32 };
@@ -11,13 +13,15 @@ enum { CHOICES_MAX = 32 };
 /* One algorithm of an object, for sums of up to `max_count` numbers. */
 typedef struct choice {
     size_t max_count;
-    sl_allreduce_params params;
-    sl_scheme scheme;
+    uint64_t sums, roundings; /* of a number, on all ranks alike */
+    sl_scheme scheme;         /* of the ranks on the wire; none on the others */
 } choice;
 
 struct sl_allreduce {
     sl_allocator allocator;
     sl_comm comm; /* a copy of the caller's */
+    sl_shared shared;
+    int is_shared; /* ranks of a machine add up first */
     size_t max_count, choice_count;
     choice *choices; /* by rising max_count; the last one serves max_count */
 };
@@ -46,15 +50,39 @@ static sl_status check_alike(const sl_comm *comm, const sl_allreduce_params *par
     return sl_fail(SL_EINVAL, "the ranks give an all-reduce different parameters or counts; give all the same");
 }
 
+/* The ranks that go on the wire, and whether this one does. */
+static const sl_comm *wire_of(const sl_allreduce *reduce) {
+    return reduce->is_shared ? &reduce->shared.leaders : &reduce->comm;
+}
+static size_t wire_ranks(const sl_allreduce *reduce) {
+    return reduce->is_shared ? reduce->shared.machines : reduce->comm.ranks;
+}
+static int is_on_wire(const sl_allreduce *reduce) {
+    return !reduce->is_shared || reduce->shared.ranks.rank == 0;
+}
+
 /* Adds an algorithm for sums of up to max_count numbers. */
 static sl_status add_choice(sl_allreduce *reduce, const sl_allreduce_params *params, size_t max_count) {
     choice *added = &reduce->choices[reduce->choice_count];
-    *added = (choice){.max_count = max_count, .params = *params};
-    sl_status status = sl_scheme_choose(&added->params, reduce->comm.ranks);
+    sl_allreduce_params chosen = *params;
+    sl_allreduce_cost cost = {.messages = 0};
+    sl_status status = sl_scheme_choose(&chosen, wire_ranks(reduce));
     SL_TRY(sl_comm_agree(&reduce->comm, status));
+    *added = (choice){.max_count = max_count, .scheme.op = MPI_OP_NULL};
     reduce->choice_count++;
-    status = sl_scheme_create(&reduce->comm, &added->params, max_count, &reduce->allocator, &added->scheme);
-    return sl_comm_agree(&reduce->comm, status);
+    if (is_on_wire(reduce)) {
+        status = sl_scheme_create(wire_of(reduce), &chosen, max_count, &reduce->allocator, &added->scheme);
+        sl_scheme_cost(&added->scheme, 1, &cost);
+    }
+    SL_TRY(sl_comm_agree(&reduce->comm, status));
+    /* The others learn what the windows' proof has left. */
+    uint64_t left[] = {cost.sums, cost.roundings, added->scheme.params.algorithm};
+    SL_TRY(sl_comm_broadcast(&reduce->comm, left, sizeof left, 0));
+    chosen.algorithm = (sl_allreduce_algorithm)left[2];
+    added->scheme.params = chosen;
+    added->sums = left[0] + (reduce->is_shared ? reduce->shared.most - 1 : 0);
+    added->roundings = left[1];
+    return SL_OK;
 }
 
 /* Bytes up to which a sum takes less time than the start of many messages. */
@@ -62,7 +90,7 @@ enum { SMALL_BYTES = 4096 };
 
 /* The algorithms of `auto` without a table: MPI's own for few bytes, else the one of the fewest steps. */
 static sl_status add_by_rule(sl_allreduce *reduce, const sl_allreduce_params *params) {
-    const size_t ranks = reduce->comm.ranks, small = SMALL_BYTES / sl_wire_size(params->wire);
+    const size_t ranks = wire_ranks(reduce), small = SMALL_BYTES / sl_wire_size(params->wire);
     sl_allreduce_params rule = *params;
     rule.algorithm = SL_ALLREDUCE_MPI;
     rule.rows = rule.columns = 0;
@@ -75,8 +103,39 @@ static sl_status add_by_rule(sl_allreduce *reduce, const sl_allreduce_params *pa
     return add_choice(reduce, &rule, reduce->max_count);
 }
 
+/* Sums a few numbers through the window. Returns SL_EIO if one is wrong. */
+static sl_status try_shared(sl_shared *shared) {
+    float numbers[2 * SL_CACHE_LINE];
+    const size_t count = shared->chunk < 2 * SL_CACHE_LINE ? shared->chunk : 2 * SL_CACHE_LINE;
+    const size_t ranks = shared->ranks.ranks;
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (float)(i * (shared->ranks.rank + 1));
+    SL_TRY(sl_shared_reduce(shared, numbers, count));
+    SL_TRY(sl_shared_spread(shared, numbers, count));
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] != (float)(i * (ranks * (ranks + 1) / 2)))
+            return sl_fail(SL_EIO, "a sum through shared memory is wrong");
+    return SL_OK;
+}
+
+/* Makes the shared window. The ranks go on the wire one by one if it fails. */
+static sl_status set_up_shared(sl_allreduce *reduce, const sl_allreduce_params *params) {
+    char line[SL_ERROR_SIZE + 128];
+    sl_status status = sl_shared_create(&reduce->comm, params, reduce->max_count, &reduce->shared);
+    status = sl_comm_agree(&reduce->comm, status);
+    if (status == SL_OK && reduce->max_count) status = sl_comm_agree(&reduce->comm, try_shared(&reduce->shared));
+    reduce->is_shared = status == SL_OK;
+    reduce->shared.is_proven = 1;
+    if (status == SL_OK || sl_comm_is_broken(&reduce->comm)) return status;
+    snprintf(line, sizeof line, "all-reduce: every rank goes on the wire, since %s", sl_last_error());
+    if (params->log && reduce->comm.rank == 0) params->log(params->log_ctx, SL_LOG_WARN, line);
+    sl_shared_free(&reduce->shared);
+    return SL_OK;
+}
+
 static sl_status set_up(sl_allreduce *reduce, const sl_allreduce_params *params) {
     sl_status status = SL_OK;
+    if (params->shared) SL_TRY(set_up_shared(reduce, params));
     reduce->choices = sl_mem_array(&reduce->allocator, CHOICES_MAX, sizeof *reduce->choices, &status);
     SL_TRY(sl_comm_agree(&reduce->comm, status));
     if (params->algorithm == SL_ALLREDUCE_AUTO) return add_by_rule(reduce, params);
@@ -107,6 +166,7 @@ void sl_allreduce_free(sl_allreduce *reduce) {
     const sl_allocator allocator = reduce->allocator;
     for (size_t i = 0; i < reduce->choice_count; i++)
         sl_scheme_free(&reduce->choices[i].scheme);
+    sl_shared_free(&reduce->shared);
     SL_FREE_ARRAY(&allocator, reduce->choices, CHOICES_MAX);
     sl_comm_free(&reduce->comm);
     SL_FREE(&allocator, reduce);
@@ -117,16 +177,26 @@ void sl_allreduce_free(sl_allreduce *reduce) {
 sl_status sl_allreduce_run(sl_allreduce *reduce, float *numbers, size_t count) {
     if (count > reduce->max_count)
         return sl_fail(SL_EINVAL, "an all-reduce of at most %zu numbers gets %zu", reduce->max_count, count);
-    return sl_scheme_run(&choice_for(reduce, count)->scheme, numbers, count);
+    sl_scheme *scheme = &choice_for(reduce, count)->scheme;
+    if (!reduce->is_shared) return sl_scheme_run(scheme, numbers, count);
+    SL_TRY(sl_shared_reduce(&reduce->shared, numbers, count));
+    if (reduce->shared.machines == 1) return SL_OK;
+    if (is_on_wire(reduce)) SL_TRY(sl_scheme_run(scheme, numbers, count));
+    return sl_shared_spread(&reduce->shared, numbers, count);
 }
 
 sl_allreduce_params sl_allreduce_used(const sl_allreduce *reduce, size_t count) {
-    return choice_for(reduce, count)->scheme.params;
+    sl_allreduce_params used = choice_for(reduce, count)->scheme.params;
+    used.shared = reduce->is_shared;
+    return used;
 }
 
 sl_allreduce_cost sl_allreduce_cost_of(const sl_allreduce *reduce, size_t count) {
     sl_allreduce_cost cost = {.messages = 0};
-    sl_scheme_cost(&choice_for(reduce, count)->scheme, count, &cost);
+    const choice *chosen = choice_for(reduce, count);
+    if (is_on_wire(reduce)) sl_scheme_cost(&chosen->scheme, count, &cost);
+    cost.sums = count ? chosen->sums : 0;
+    cost.roundings = count ? chosen->roundings : 0;
     return cost;
 }
 

@@ -58,6 +58,11 @@ int MPI_Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void
     return result;
 }
 
+int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *memory, MPI_Win *window) {
+    if (fault == ALLOCATE_FAILS) return MPI_ERR_NO_MEM;
+    return PMPI_Win_allocate_shared(size, unit, info, comm, memory, window);
+}
+
 int MPI_Win_fence(int assertion, MPI_Win window) {
     epochs++;
     if (fault == FENCE_FAILS) return MPI_ERR_OTHER;
@@ -88,8 +93,9 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     rank_assert(after.bytes - before.bytes == cost.bytes);
     for (size_t i = 0; i < count; i += 1 + count / 512)
         check_sum(i, sl_allreduce_bound(reduce, count));
-    const int by_puts = sl_allreduce_used(reduce, count).algorithm == SL_ALLREDUCE_TORUS_PUT;
-    rank_assert((epochs > epochs_before) == (by_puts && sl_allreduce_used(reduce, count).columns > 1 && count > 0));
+    const sl_allreduce_params used = sl_allreduce_used(reduce, count);
+    const int by_puts = used.algorithm == SL_ALLREDUCE_TORUS_PUT && used.columns > 1;
+    if (!used.shared) rank_assert((epochs > epochs_before) == (by_puts && count > 0));
     if (count) check_sum(count - 1, sl_allreduce_bound(reduce, count));
     uint64_t least = hash_of(count), most = least;
     rank_assert_ok(sl_comm_min(&all_ranks, &least));
@@ -98,16 +104,24 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     return least;
 }
 
+/* Ranks on the wire. All ranks of the tests are on one machine. */
+static size_t wire_ranks(const sl_allreduce_params *used) {
+    const size_t together = used->machine_ranks ? used->machine_ranks : all;
+    return used->shared ? (all + together - 1) / together : all;
+}
+
 /* Bytes that all ranks send together, by a formula that knows no schedule: each number goes to all others and back,
  * and to the folded ranks. */
 static uint64_t bytes_of_all(const sl_allreduce_params *used, size_t count) {
-    const size_t size = used->wire == SL_WIRE_BF16 ? 2 : 4;
-    size_t ranks = all, folded = 0;
-    if (all == 1) return 0;
-    if (used->algorithm == SL_ALLREDUCE_MPI) return all * count * size;
-    if (used->algorithm == SL_ALLREDUCE_RABENSEIFNER || used->algorithm == SL_ALLREDUCE_BINE)
-        for (ranks = 1; 2 * ranks <= all; ranks *= 2)
-            folded = all - 2 * ranks;
+    const size_t size = used->wire == SL_WIRE_BF16 ? 2 : 4, on_wire = wire_ranks(used);
+    size_t ranks = on_wire, folded = 0;
+    if (on_wire == 1) return 0;
+    if (used->algorithm == SL_ALLREDUCE_MPI) return on_wire * count * size;
+    if (used->algorithm == SL_ALLREDUCE_RABENSEIFNER || used->algorithm == SL_ALLREDUCE_BINE) {
+        for (ranks = 1; 2 * ranks <= on_wire;)
+            ranks *= 2;
+        folded = on_wire - ranks;
+    }
     return 2 * (ranks - 1 + folded) * count * size;
 }
 
@@ -176,6 +190,18 @@ START_TEST(sums_through_windows) {
 }
 END_TEST
 
+START_TEST(sums_through_shared_memory) {
+    for (size_t together = 0; together < 4; together++)
+        for (int a = SL_ALLREDUCE_AUTO; a < SL_ALLREDUCE_COUNT; a++) {
+            sl_allreduce_params params = {
+                .algorithm = (sl_allreduce_algorithm)a, .shared = 1, .machine_ranks = together};
+            params.wire = a % 2 ? SL_WIRE_F32 : SL_WIRE_BF16;
+            params.chunk = a == SL_ALLREDUCE_RING ? 0 : 1000;
+            try_params(&params, a == SL_ALLREDUCE_RING ? COUNT_MAX : 10007);
+        }
+}
+END_TEST
+
 static char logged[512];
 
 static void keep_line(void *ctx, sl_log_level level, const char *line) {
@@ -200,6 +226,20 @@ START_TEST(windows_that_fail_are_replaced) {
         if (fault == FENCE_FAILS) MPI_Win_free(&last_window);
         fault = SOUND;
     }
+}
+END_TEST
+
+START_TEST(shared_memory_that_fails_is_left_out) {
+    const sl_allreduce_params params = {.shared = 1, .log = keep_line, .log_ctx = logged};
+    sl_allreduce *reduce;
+    fault = ALLOCATE_FAILS;
+    logged[0] = '\0';
+    rank_assert_ok(sl_allreduce_create(&all_ranks, &params, COUNT_MAX, &reduce));
+    rank_assert(me > 0 || strstr(logged, "MPI_Win_allocate_shared failed"));
+    rank_assert(!sl_allreduce_used(reduce, 1).shared);
+    run_and_check(reduce, 10007);
+    sl_allreduce_free(reduce);
+    fault = SOUND;
 }
 END_TEST
 
@@ -243,6 +283,8 @@ int main(int argc, char **argv) {
     tcase_add_test(test, sums_without_shape);
     tcase_add_test(test, sums_on_a_torus_of_any_shape);
     tcase_add_test(test, sums_through_windows);
+    tcase_add_test(test, sums_through_shared_memory);
+    tcase_add_test(test, shared_memory_that_fails_is_left_out);
     tcase_add_test(test, windows_that_fail_are_replaced);
     tcase_add_test(test, refuses_wrong_parameters);
     tcase_add_test(test, names_stand_for_algorithms);
