@@ -3,16 +3,18 @@
 #include "base/random.h"
 #include "cluster/allreduce/scheme.h"
 #include "cluster/allreduce/shared.h"
+#include "cluster/allreduce/tuning.h"
 
 #include <math.h>
 #include <stdio.h>
 
 /* Algorithms of an object at most. */
-enum { CHOICES_MAX = 32 };
+enum { CHOICES_MAX = SL_TUNING_MAX };
 
 /* One algorithm of an object, for sums of up to `max_count` numbers. */
 typedef struct choice {
     size_t max_count;
+    int is_shared;            /* ranks of a machine add up first */
     uint64_t sums, roundings; /* of a number, on all ranks alike */
     sl_scheme scheme;         /* of the ranks on the wire; none on the others */
 } choice;
@@ -21,7 +23,7 @@ struct sl_allreduce {
     sl_allocator allocator;
     sl_comm comm; /* a copy of the caller's */
     sl_shared shared;
-    int is_shared; /* ranks of a machine add up first */
+    int has_shared; /* the window for ranks of a machine is there */
     size_t max_count, choice_count;
     choice *choices; /* by rising max_count; the last one serves max_count */
 };
@@ -33,7 +35,17 @@ static choice *choice_for(const sl_allreduce *reduce, size_t count) {
     return &reduce->choices[i];
 }
 
-/* ---- Life ---- */
+/* ---- Algorithms ---- */
+
+static uint64_t hash_of_table(const sl_tuning *table) {
+    uint64_t hash = table->ranks + table->count;
+    for (size_t i = 0; i < table->count; i++) {
+        const sl_allreduce_params *params = &table->entries[i].params;
+        hash = sl_random_mix(hash + table->entries[i].bytes) + params->algorithm + 16 * params->rows;
+        hash = sl_random_mix(hash + params->columns) + params->lane + 2 * params->sync;
+    }
+    return hash;
+}
 
 /* Fails if the ranks give different parameters: their transfers would not meet. */
 static sl_status check_alike(const sl_comm *comm, const sl_allreduce_params *params, size_t max_count) {
@@ -43,6 +55,7 @@ static sl_status check_alike(const sl_comm *comm, const sl_allreduce_params *par
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         hash = sl_random_mix(hash + given[i] + i);
+    if (params->tuning) hash = sl_random_mix(hash + hash_of_table(params->tuning));
     uint64_t least = hash, most = hash;
     SL_TRY(sl_comm_min(comm, &least));
     SL_TRY(sl_comm_max(comm, &most));
@@ -50,15 +63,15 @@ static sl_status check_alike(const sl_comm *comm, const sl_allreduce_params *par
     return sl_fail(SL_EINVAL, "the ranks give an all-reduce different parameters or counts; give all the same");
 }
 
-/* The ranks that go on the wire, and whether this one does. */
-static const sl_comm *wire_of(const sl_allreduce *reduce) {
-    return reduce->is_shared ? &reduce->shared.leaders : &reduce->comm;
+/* The ranks that go on the wire for a choice, and whether this one does. */
+static const sl_comm *wire_of(const sl_allreduce *reduce, int is_shared) {
+    return is_shared ? &reduce->shared.leaders : &reduce->comm;
 }
-static size_t wire_ranks(const sl_allreduce *reduce) {
-    return reduce->is_shared ? reduce->shared.machines : reduce->comm.ranks;
+static size_t wire_ranks(const sl_allreduce *reduce, int is_shared) {
+    return is_shared ? reduce->shared.machines : reduce->comm.ranks;
 }
-static int is_on_wire(const sl_allreduce *reduce) {
-    return !reduce->is_shared || reduce->shared.ranks.rank == 0;
+static int is_on_wire(const sl_allreduce *reduce, const choice *choice) {
+    return !choice->is_shared || reduce->shared.ranks.rank == 0;
 }
 
 /* Adds an algorithm for sums of up to max_count numbers. */
@@ -66,12 +79,13 @@ static sl_status add_choice(sl_allreduce *reduce, const sl_allreduce_params *par
     choice *added = &reduce->choices[reduce->choice_count];
     sl_allreduce_params chosen = *params;
     sl_allreduce_cost cost = {.messages = 0};
-    sl_status status = sl_scheme_choose(&chosen, wire_ranks(reduce));
+    const int is_shared = params->shared && reduce->has_shared;
+    sl_status status = sl_scheme_choose(&chosen, wire_ranks(reduce, is_shared));
     SL_TRY(sl_comm_agree(&reduce->comm, status));
-    *added = (choice){.max_count = max_count, .scheme.op = MPI_OP_NULL};
+    *added = (choice){.max_count = max_count, .is_shared = is_shared, .scheme.op = MPI_OP_NULL};
     reduce->choice_count++;
-    if (is_on_wire(reduce)) {
-        status = sl_scheme_create(wire_of(reduce), &chosen, max_count, &reduce->allocator, &added->scheme);
+    if (is_on_wire(reduce, added)) {
+        status = sl_scheme_create(wire_of(reduce, is_shared), &chosen, max_count, &reduce->allocator, &added->scheme);
         sl_scheme_cost(&added->scheme, 1, &cost);
     }
     SL_TRY(sl_comm_agree(&reduce->comm, status));
@@ -80,7 +94,7 @@ static sl_status add_choice(sl_allreduce *reduce, const sl_allreduce_params *par
     SL_TRY(sl_comm_broadcast(&reduce->comm, left, sizeof left, 0));
     chosen.algorithm = (sl_allreduce_algorithm)left[2];
     added->scheme.params = chosen;
-    added->sums = left[0] + (reduce->is_shared ? reduce->shared.most - 1 : 0);
+    added->sums = left[0] + (is_shared ? reduce->shared.most - 1 : 0);
     added->roundings = left[1];
     return SL_OK;
 }
@@ -90,7 +104,8 @@ enum { SMALL_BYTES = 4096 };
 
 /* The algorithms of `auto` without a table: MPI's own for few bytes, else the one of the fewest steps. */
 static sl_status add_by_rule(sl_allreduce *reduce, const sl_allreduce_params *params) {
-    const size_t ranks = wire_ranks(reduce), small = SMALL_BYTES / sl_wire_size(params->wire);
+    const size_t ranks = wire_ranks(reduce, params->shared && reduce->has_shared),
+                 small = SMALL_BYTES / sl_wire_size(params->wire);
     sl_allreduce_params rule = *params;
     rule.algorithm = SL_ALLREDUCE_MPI;
     rule.rows = rule.columns = 0;
@@ -102,6 +117,48 @@ static sl_status add_by_rule(sl_allreduce *reduce, const sl_allreduce_params *pa
     rule.columns = is_power ? 0 : ranks;
     return add_choice(reduce, &rule, reduce->max_count);
 }
+
+/* ---- `auto` by a table ---- */
+
+/* Finds the caller's table, if it is of a job like this one. */
+static sl_status find_table(const sl_allreduce *reduce, const sl_allreduce_params *params, const sl_tuning **table) {
+    sl_tuning job;
+    char why[256], line[320];
+    if (!params->tuning) return SL_OK;
+    SL_TRY(sl_tuning_describe(&reduce->comm, params->wire, &job));
+    if (sl_tuning_fits(params->tuning, &job, why, sizeof why)) {
+        *table = params->tuning;
+        return SL_OK;
+    }
+    snprintf(line, sizeof line, "all-reduce: the table of 'tune' is not used: %s", why);
+    if (params->log && reduce->comm.rank == 0) params->log(params->log_ctx, SL_LOG_WARN, line);
+    return SL_OK;
+}
+
+static int uses_shared(const sl_tuning *table) {
+    for (size_t i = 0; i < table->count; i++)
+        if (table->entries[i].params.shared) return 1;
+    return 0;
+}
+
+static sl_status add_by_table(sl_allreduce *reduce, const sl_allreduce_params *params, const sl_tuning *table) {
+    for (size_t i = 0; i < table->count; i++) {
+        const sl_tuning_entry *entry = &table->entries[i];
+        const size_t count = entry->bytes / sizeof(float);
+        const int is_last = i + 1 == table->count || count >= reduce->max_count;
+        sl_allreduce_params chosen = entry->params;
+        chosen.wire = params->wire;
+        chosen.machine_ranks = params->machine_ranks;
+        chosen.chunk = params->chunk;
+        chosen.log = params->log;
+        chosen.log_ctx = params->log_ctx;
+        SL_TRY(add_choice(reduce, &chosen, is_last ? reduce->max_count : count));
+        if (is_last) return SL_OK;
+    }
+    return SL_OK;
+}
+
+/* ---- Life ---- */
 
 /* Sums a few numbers through the window. Returns SL_EIO if one is wrong. */
 static sl_status try_shared(sl_shared *shared) {
@@ -124,7 +181,7 @@ static sl_status set_up_shared(sl_allreduce *reduce, const sl_allreduce_params *
     sl_status status = sl_shared_create(&reduce->comm, params, reduce->max_count, &reduce->shared);
     status = sl_comm_agree(&reduce->comm, status);
     if (status == SL_OK && reduce->max_count) status = sl_comm_agree(&reduce->comm, try_shared(&reduce->shared));
-    reduce->is_shared = status == SL_OK;
+    reduce->has_shared = status == SL_OK;
     reduce->shared.is_proven = 1;
     if (status == SL_OK || sl_comm_is_broken(&reduce->comm)) return status;
     snprintf(line, sizeof line, "all-reduce: every rank goes on the wire, since %s", sl_last_error());
@@ -135,9 +192,12 @@ static sl_status set_up_shared(sl_allreduce *reduce, const sl_allreduce_params *
 
 static sl_status set_up(sl_allreduce *reduce, const sl_allreduce_params *params) {
     sl_status status = SL_OK;
-    if (params->shared) SL_TRY(set_up_shared(reduce, params));
+    const sl_tuning *table = NULL;
+    if (params->algorithm == SL_ALLREDUCE_AUTO) SL_TRY(find_table(reduce, params, &table));
+    if (table ? uses_shared(table) : params->shared) SL_TRY(set_up_shared(reduce, params));
     reduce->choices = sl_mem_array(&reduce->allocator, CHOICES_MAX, sizeof *reduce->choices, &status);
     SL_TRY(sl_comm_agree(&reduce->comm, status));
+    if (table) return add_by_table(reduce, params, table);
     if (params->algorithm == SL_ALLREDUCE_AUTO) return add_by_rule(reduce, params);
     return add_choice(reduce, params, reduce->max_count);
 }
@@ -177,24 +237,25 @@ void sl_allreduce_free(sl_allreduce *reduce) {
 sl_status sl_allreduce_run(sl_allreduce *reduce, float *numbers, size_t count) {
     if (count > reduce->max_count)
         return sl_fail(SL_EINVAL, "an all-reduce of at most %zu numbers gets %zu", reduce->max_count, count);
-    sl_scheme *scheme = &choice_for(reduce, count)->scheme;
-    if (!reduce->is_shared) return sl_scheme_run(scheme, numbers, count);
+    choice *chosen = choice_for(reduce, count);
+    if (!chosen->is_shared) return sl_scheme_run(&chosen->scheme, numbers, count);
     SL_TRY(sl_shared_reduce(&reduce->shared, numbers, count));
     if (reduce->shared.machines == 1) return SL_OK;
-    if (is_on_wire(reduce)) SL_TRY(sl_scheme_run(scheme, numbers, count));
+    if (is_on_wire(reduce, chosen)) SL_TRY(sl_scheme_run(&chosen->scheme, numbers, count));
     return sl_shared_spread(&reduce->shared, numbers, count);
 }
 
 sl_allreduce_params sl_allreduce_used(const sl_allreduce *reduce, size_t count) {
-    sl_allreduce_params used = choice_for(reduce, count)->scheme.params;
-    used.shared = reduce->is_shared;
+    const choice *chosen = choice_for(reduce, count);
+    sl_allreduce_params used = chosen->scheme.params;
+    used.shared = chosen->is_shared;
     return used;
 }
 
 sl_allreduce_cost sl_allreduce_cost_of(const sl_allreduce *reduce, size_t count) {
     sl_allreduce_cost cost = {.messages = 0};
     const choice *chosen = choice_for(reduce, count);
-    if (is_on_wire(reduce)) sl_scheme_cost(&chosen->scheme, count, &cost);
+    if (is_on_wire(reduce, chosen)) sl_scheme_cost(&chosen->scheme, count, &cost);
     cost.sums = count ? chosen->sums : 0;
     cost.roundings = count ? chosen->roundings : 0;
     return cost;
