@@ -1,13 +1,16 @@
 /* Sums of all algorithms, shapes, counts and types: right, the same on every rank, and of the cost by formula. */
+#define _GNU_SOURCE
 #include "base/crc32c.h"
 #include "base/random.h"
 #include "cluster/allreduce/allreduce.h"
+#include "cluster/allreduce/tuning.h"
 #include "tests/cluster/ranks_main.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT_MAX = 200003 };
 
@@ -276,6 +279,63 @@ START_TEST(names_stand_for_algorithms) {
 }
 END_TEST
 
+#define FACTS "shortlist-mpi tuning 1\nranks 3\nmachine_ranks 2\nwire bf16\nmpi Some MPI\n"
+#define ENTRY "up_to 4096 torus 1x3 ring pscw 1 shared 1 seconds 0.5\n"
+
+/* Reads a table from a file of rank 0. */
+static sl_status read_table(const char *text, sl_tuning *table) {
+    char path[] = "/tmp/shortlist_tuning_XXXXXX";
+    if (me == 0) {
+        int file = mkstemp(path);
+        rank_assert(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+        close(file);
+    }
+    sl_status status = sl_tuning_read(&all_ranks, path, table);
+    if (me == 0) unlink(path);
+    return status;
+}
+
+START_TEST(tables_are_read_as_written) {
+    sl_tuning table, again;
+    char *text = NULL;
+    size_t size;
+    rank_assert_ok(read_table(FACTS ENTRY "up_to 9000 mpi 0x0 halving fence 0 shared 0 seconds 1.5\n", &table));
+    rank_assert(table.ranks == 3 && table.machine_ranks == 2 && table.wire == SL_WIRE_BF16 && table.count == 2);
+    const sl_allreduce_params *params = &table.entries[0].params;
+    rank_assert(params->algorithm == SL_ALLREDUCE_TORUS && params->rows == 1 && params->columns == 3);
+    rank_assert(params->lane == SL_LANE_RING && params->sync == SL_SYNC_PSCW && params->put_reduces && params->shared);
+    FILE *file = open_memstream(&text, &size);
+    sl_tuning_print(&table, file);
+    fclose(file);
+    rank_assert_ok(read_table(text, &again));
+    rank_assert(memcmp(&table, &again, sizeof table) == 0);
+    free(text);
+}
+END_TEST
+
+START_TEST(damaged_tables_are_refused) {
+    const struct {
+        const char *text, *says;
+    } bad[] = {{"", "without entries"},
+               {FACTS, "without entries"},
+               {"shortlist-mpi tuning 2\n", "line 1 "},
+               {"shortlist-mpi tuning 1\nranks two\n", "line 2 "},
+               {"shortlist-mpi tuning 1\nranks 3\nmachine_ranks 2\nwire f64\n", "line 4 "},
+               {FACTS "up_to 4096 rings 0x0 halving fence 0 shared 0 seconds 1\n", "line 6 "},
+               {FACTS "up_to 4096 auto 0x0 halving fence 0 shared 0 seconds 1\n", "line 6 "},
+               {FACTS "up_to 4096 ring 0x0 halves fence 0 shared 0 seconds 1\n", "line 6 "},
+               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 3 seconds 1\n", "line 6 "},
+               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 0 seconds 1 more\n", "line 6 "},
+               {FACTS ENTRY ENTRY, "line 7 "}};
+    sl_tuning table;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        rank_assert(read_table(bad[i].text, &table) == SL_EFORMAT);
+        rank_assert(strstr(sl_last_error(), bad[i].says) != NULL);
+    }
+    rank_assert(sl_tuning_read(&all_ranks, "/no/table", &table) == SL_EIO);
+}
+END_TEST
+
 int main(int argc, char **argv) {
     TCase *test = tcase_create("allreduce");
     tcase_add_checked_fixture(test, set_up, tear_down);
@@ -288,5 +348,7 @@ int main(int argc, char **argv) {
     tcase_add_test(test, windows_that_fail_are_replaced);
     tcase_add_test(test, refuses_wrong_parameters);
     tcase_add_test(test, names_stand_for_algorithms);
+    tcase_add_test(test, tables_are_read_as_written);
+    tcase_add_test(test, damaged_tables_are_refused);
     return ranks_main(argc, argv, "allreduce", &test, 1);
 }
