@@ -32,8 +32,11 @@ typedef struct sl_ranks {
     sl_status (*gather)(void *ctx, const void *mine, size_t size, const sl_allocator *allocator, sl_parts *out);
     /* Gathers `size` bytes of each rank into `all`, in the order of ranks. */
     sl_status (*gather_same)(void *ctx, const void *mine, size_t size, void *all);
-    /* Gathers sizes[r] bytes of each rank r into `all`. Every rank gives the same sizes. */
+    /* Gathers sizes[r] bytes of each rank r into `all`. Every rank gives the same sizes. `mine` may be the rank's part
+     * of `all`. */
     sl_status (*gather_sizes)(void *ctx, const void *mine, const size_t *sizes, void *all);
+    /* Sends part r of `to` to rank r. Part r of *from is what rank r sent here. The caller frees, also on failure. */
+    sl_status (*exchange)(void *ctx, const sl_parts *to, const sl_allocator *allocator, sl_parts *from);
     /* Copies the data of rank 0 to all ranks. */
     sl_status (*broadcast)(void *ctx, void *data, size_t size);
     /* Sums over the ranks, in place, with the same bits on every rank. */

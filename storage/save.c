@@ -7,6 +7,7 @@
 #include "storage/superblock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -202,16 +203,129 @@ done:
 }
 
 /* A saver has three paths and a page: too much for the stack. */
-sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
-                        sl_progress *progress) {
+static sl_status create_saver(const sl_file_content *content, sl_progress *progress, saver **out) {
     const sl_allocator allocator = sl_allocator_of(NULL);
     void *block;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(saver), &block));
-    saver *s = block;
-    s->progress = progress;
-    if (content->header) memcpy(&s->header, content->header, content->type->fields_end);
+    *out = block;
+    (*out)->progress = progress;
+    if (content->header) memcpy(&(*out)->header, content->header, content->type->fields_end);
+    return SL_OK;
+}
+
+static void free_saver(saver *s) {
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    SL_FREE(&allocator, s);
+}
+
+sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
+                        sl_progress *progress) {
+    saver *s;
+    SL_TRY(create_saver(content, progress, &s));
     sl_status status = sl_replace_begin(&s->file, path, ops, origin, -1);
     if (status == SL_OK) status = save_file(s, content);
-    sl_mem_free(&allocator, block, sizeof(saver));
+    free_saver(s);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * A file that several ranks write
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* A rank writes whole units of the file, so no two ranks write to one page. */
+enum { SHARED_UNIT = 64 * 1024 };
+
+/* The other ranks open rank 0's temporary file by its name. */
+static sl_status open_temporary(saver *s) {
+    sl_replacement *r = &s->file;
+    r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (r->fd >= 0) return SL_OK;
+    const sl_status status = sl_fail_errno("cannot open the temporary file of rank 0", r->temporary);
+    return errno == ENOENT ? sl_fail_in(status, "the output's folder must be one that all machines ranks") : status;
+}
+
+/* Every rank has summed all sections. Equal headers prove that they have the same index. */
+static sl_status check_headers(const saver *s, const sl_ranks *ranks, sl_status mine) {
+    sl_file_header first = s->header;
+    SL_TRY(sl_share_broadcast(ranks, mine, &first, sizeof first));
+    for (size_t i = 0; i < first.section_count && mine == SL_OK; i++)
+        if (memcmp(&first.sections[i], &s->header.sections[i], sizeof *first.sections) != 0)
+            mine = sl_fail(SL_ECORRUPT,
+                           "section %u of the index differs from that of rank 0; give all ranks the same processors, "
+                           "or the same SHORTLIST_MAX_ISA, and the same version",
+                           (unsigned)s->header.sections[i].kind);
+    if (mine == SL_OK && memcmp(&first, &s->header, sizeof first) != 0)
+        mine = sl_fail(SL_ECORRUPT, "the header of the index differs from that of rank 0");
+    return sl_ranks_agree(ranks, mine);
+}
+
+/* Writes the rank's part of a section. */
+static sl_status write_section_part(saver *s, const sl_section_source *source, uint64_t offset, sl_range part) {
+    const uint64_t end = offset + source->size < part.end ? offset + source->size : part.end;
+    for (uint64_t at = offset > part.first ? offset : part.first; at < end;) {
+        const uint64_t room = CHUNK - at % CHUNK;
+        const size_t size = (size_t)(end - at < room ? end - at : room);
+        SL_TRY(sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, bytes_of(source, at - offset, size), size, at));
+        at += size;
+        sl_progress_step(s->progress, size);
+        if (sl_progress_cancelled(s->progress)) return sl_progress_end(s->progress);
+    }
+    return SL_OK;
+}
+
+/* Rank 0 sets the size, so the gaps between sections are zeros. */
+static sl_status prepare_temporary(saver *s, const sl_ranks *ranks) {
+    const sl_file_ops *ops = &s->file.ops;
+    if (ranks->rank) return open_temporary(s);
+    if (ops->ftruncate(ops->ctx, s->file.fd, s->header.file_size) == 0) return SL_OK;
+    return sl_fail_errno("cannot set the size of", s->file.temporary);
+}
+
+/* Writes the rank's part of the file, without the header. Rank 0 syncs later. */
+static sl_status write_part(saver *s, const sl_file_content *content, const sl_ranks *ranks) {
+    const sl_range part = sl_share_mine(ranks, s->header.file_size, SHARED_UNIT);
+    SL_TRY(prepare_temporary(s, ranks));
+    for (size_t i = 0; i < content->section_count; i++)
+        SL_TRY(write_section_part(s, &content->sections[i], s->header.sections[i].offset, part));
+    return ranks->rank ? sl_sync_data(&s->file.ops, s->file.fd, s->file.temporary) : SL_OK;
+}
+
+/* Rank 0 puts the file in place when all parts are on the device. */
+static sl_status finish_file(saver *s, const sl_file_content *content, const sl_ranks *ranks, sl_status status) {
+    sl_replacement *r = &s->file;
+    SL_TRY(sl_ranks_agree(ranks, status));
+    if (ranks->rank == 0) {
+        r->print = sl_fingerprint_of(&s->header, content->sections);
+        status = sl_write_at(&r->ops, r->fd, r->temporary, &s->header, sizeof s->header, 0);
+        if (status == SL_OK) status = sl_replace_commit(r, s->progress);
+    }
+    return sl_ranks_agree(ranks, status);
+}
+
+static sl_status save_shared(saver *s, const char *path, const sl_file_content *content, const sl_ranks *ranks,
+                             const sl_file_ops *ops) {
+    sl_replacement *r = &s->file;
+    sl_status status = SL_OK;
+    int begun = 0;
+    *r = (sl_replacement){.ops = sl_file_ops_of(ops), .fd = -1, .kept = -1};
+    if (ranks->rank == 0) {
+        status = sl_replace_begin(r, path, ops, NULL, -1);
+        begun = status == SL_OK;
+        if (begun) status = sl_replace_keep_writers_off(r);
+    }
+    status = sl_share_broadcast(ranks, status, r->temporary, sizeof r->temporary);
+    if (status == SL_OK) status = check_headers(s, ranks, fill_header(s, content));
+    if (status == SL_OK) status = finish_file(s, content, ranks, write_part(s, content, ranks));
+    if (status != SL_OK && begun) return sl_replace_discard(r, status);
+    if (ranks->rank && r->fd >= 0) (void)r->ops.close(r->ops.ctx, r->fd);
+    return status;
+}
+
+sl_status sl_store_save_shared(const char *path, const sl_file_content *content, const sl_ranks *ranks,
+                               const sl_file_ops *ops, sl_progress *progress) {
+    saver *s = NULL;
+    sl_status status = sl_ranks_agree(ranks, create_saver(content, progress, &s));
+    if (status == SL_OK) status = save_shared(s, path, content, ranks, ops);
+    free_saver(s);
     return status;
 }

@@ -4,6 +4,7 @@
 #define SL_STORAGE_STORE_H
 
 #include "base/memory.h"
+#include "base/share.h"
 #include "base/thread.h"
 #include "storage/format.h"
 #include "storage/ops.h"
@@ -60,6 +61,11 @@ typedef struct sl_file_content {
  * it. */
 sl_status sl_store_save(const char *path, const sl_file_content *content, const sl_file_ops *ops, sl_origin *origin,
                         sl_progress *progress);
+/* Writes the same file by several ranks. All ranks call with the same content, on a file system that they share. Each
+ * writes a part of the file and syncs it. Rank 0 writes the header last, and renames. No section may have room.
+ * Errors: also SL_ECORRUPT: the ranks' sections differ. */
+sl_status sl_store_save_shared(const char *path, const sl_file_content *content, const sl_ranks *ranks,
+                               const sl_file_ops *ops, sl_progress *progress);
 
 /* Bytes of the file that sl_store_save would write for these sections. */
 uint64_t sl_store_file_size(const sl_section_source *sections, size_t section_count);

@@ -33,6 +33,10 @@ struct sl_work {
     int fd;        /* -1: the file was removed */
     uint64_t from; /* of the note read last */
     uint64_t end;  /* of the notes read or appended */
+    sl_work *next; /* an older file, which is read after this one; NULL: none */
+    /* Of the first file: */
+    sl_work *reading; /* the file that is read now */
+    sl_work_counts counts;
     char path[];
 };
 
@@ -114,6 +118,7 @@ sl_status sl_work_open(const char *path, const sl_allocator *allocator, sl_work 
     SL_TRY(sl_mem_alloc(allocator, sizeof(sl_work) + length, &block));
     sl_work *work = block;
     *work = (sl_work){.allocator = *allocator, .ops = sl_file_ops_of(NULL), .fd = -1, .end = sizeof(head)};
+    work->reading = work;
     memcpy(work->path, path, length);
     sl_status status = open_locked(work);
     if (status == SL_OK) status = check_kind(work);
@@ -126,23 +131,37 @@ sl_status sl_work_open(const char *path, const sl_allocator *allocator, sl_work 
     return status;
 }
 
-void sl_work_remove(sl_work *work) {
-    if (!work || work->fd < 0) return;
+sl_status sl_work_add(sl_work *work, const char *path) {
+    while (work->next)
+        work = work->next;
+    return sl_work_open(path, &work->allocator, &work->next);
+}
+
+static void remove_file(sl_work *work) {
+    if (work->fd < 0) return;
     (void)unlink(work->path);
     close(work->fd);
     work->fd = -1;
 }
 
-void sl_work_close(sl_work *work) {
-    if (!work) return;
-    struct stat info;
-    if (work->fd >= 0 && fstat(work->fd, &info) == 0 && info.st_size <= (off_t)sizeof(head)) sl_work_remove(work);
-    if (work->fd >= 0) close(work->fd);
-    sl_allocator allocator = work->allocator;
-    sl_mem_free(&allocator, work, sizeof *work + strlen(work->path) + 1);
+void sl_work_remove(sl_work *work) {
+    for (; work; work = work->next)
+        remove_file(work);
 }
 
-sl_status sl_work_begin(sl_work *work, const uint64_t key[2]) {
+void sl_work_close(sl_work *work) {
+    while (work) {
+        struct stat info;
+        sl_work *next = work->next;
+        if (work->fd >= 0 && fstat(work->fd, &info) == 0 && info.st_size <= (off_t)sizeof(head)) remove_file(work);
+        if (work->fd >= 0) close(work->fd);
+        sl_allocator allocator = work->allocator;
+        sl_mem_free(&allocator, work, sizeof *work + strlen(work->path) + 1);
+        work = next;
+    }
+}
+
+static sl_status begin_file(sl_work *work, const uint64_t key[2]) {
     head head, mine = {.version = VERSION, .key = {key[0], key[1]}};
     if (work->fd < 0) return sl_fail(SL_EINVAL, "%s: was removed by a save", work->path);
     memcpy(mine.magic, magic, sizeof magic);
@@ -153,7 +172,21 @@ sl_status sl_work_begin(sl_work *work, const uint64_t key[2]) {
     return sl_write_at(&work->ops, work->fd, work->path, &mine, sizeof mine, 0);
 }
 
-int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room) {
+sl_status sl_work_begin(sl_work *work, const uint64_t key[2]) {
+    work->reading = work;
+    for (; work; work = work->next)
+        SL_TRY(begin_file(work, key));
+    return SL_OK;
+}
+
+/* If this fails, later notes are written over the rest, so a failure does no harm. */
+static void cut_file(sl_work *work) {
+    work->end = work->from;
+    (void)work->ops.ftruncate(work->ops.ctx, work->fd, work->end);
+}
+
+/* Reads the next note of a file. Returns 0 behind the last whole one, and drops the rest. */
+static int read_note(sl_work *work, sl_note *note, void *to, size_t room) {
     const uint64_t at = work->end;
     work->from = at;
     if (has_read(work, note, sizeof *note, at) && note->kind && note->size <= room &&
@@ -161,19 +194,51 @@ int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room) {
         work->end = at + sizeof *note + note->size;
         return 1;
     }
-    sl_work_cut(work);
+    cut_file(work);
     return 0;
 }
 
-/* If this fails, later notes are written over the rest, so a failure does no harm. */
+int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room) {
+    while (!read_note(work->reading, note, to, room)) {
+        if (!work->reading->next) return 0;
+        work->reading = work->reading->next;
+    }
+    return 1;
+}
+
 void sl_work_cut(sl_work *work) {
-    work->end = work->from;
-    (void)work->ops.ftruncate(work->ops.ctx, work->fd, work->end);
+    cut_file(work->reading);
 }
 
 void sl_work_restart(sl_work *work) {
+    work->reading = work;
     work->from = sizeof(head);
-    sl_work_cut(work);
+    cut_file(work);
+}
+
+sl_work_mark sl_work_here(const sl_work *work) {
+    sl_work_mark mark = {.end = work->reading->end};
+    for (const sl_work *file = work; file != work->reading; file = file->next)
+        mark.file++;
+    return mark;
+}
+
+void sl_work_go_back(sl_work *work, sl_work_mark mark) {
+    sl_work *file = work;
+    for (size_t i = 0; i < mark.file; i++)
+        file = file->next;
+    work->reading = file;
+    file->end = mark.end;
+    while ((file = file->next))
+        file->end = sizeof(head);
+}
+
+void sl_work_count(sl_work *work, sl_work_counts counts) {
+    work->counts = counts;
+}
+
+sl_work_counts sl_work_counted(const sl_work *work) {
+    return work->counts;
 }
 
 sl_status sl_work_append(sl_work *work, uint32_t kind, uint32_t number, const void *bytes, size_t size) {

@@ -18,9 +18,11 @@ typedef struct sl_note {
 /* Opens the file or creates it, and keeps others off. Errors: SL_EBUSY: another has it; SL_EIO and SL_ENOSPC by errno;
  * SL_ECORRUPT: a file of another kind, which is left alone. */
 sl_status sl_work_open(const char *path, const sl_allocator *allocator, sl_work **out);
-/* Closes the file, and removes it if it has no notes. Takes NULL. */
+/* Adds an older file of notes, which is read after the first. The next sl_work_begin reads it too. Errors: as above. */
+sl_status sl_work_add(sl_work *work, const char *path);
+/* Closes the files. Removes the first if it has no notes. Takes NULL. */
 void sl_work_close(sl_work *work);
-/* Removes the file when the work is done. Takes NULL. */
+/* Removes the files when the work is done. Takes NULL. */
 void sl_work_remove(sl_work *work);
 
 /* Begins reading at the first note. Notes made under another key are dropped; the key stands for all that the work
@@ -28,11 +30,29 @@ void sl_work_remove(sl_work *work);
 sl_status sl_work_begin(sl_work *work, const uint64_t key[2]);
 /* Reads the next note into `to`. Returns 0 behind the last whole note. Further notes are appended there. */
 int sl_work_next(sl_work *work, sl_note *note, void *to, size_t room);
-/* Drop the note read last and all behind it; or all notes. */
+/* Drop the note read last and all behind it in its file; or all notes of the first file. */
 void sl_work_cut(sl_work *work);
 void sl_work_restart(sl_work *work);
 
-/* Appends a note. Threads: any. Errors: SL_ENOSPC, SL_EIO. */
+/* A place between two notes. */
+typedef struct sl_work_mark {
+    size_t file;
+    uint64_t end;
+} sl_work_mark;
+/* Return the place behind the note read last, and go back there. Appends go behind all notes of the first file only if
+ * these were read again. */
+sl_work_mark sl_work_here(const sl_work *work);
+void sl_work_go_back(sl_work *work, sl_work_mark mark);
+
+/* Pieces of the work, and those of them that notes had when it began. */
+typedef struct sl_work_counts {
+    uint64_t pieces, noted;
+} sl_work_counts;
+/* Sets and returns the counts, for reports. They are 0 at first. */
+void sl_work_count(sl_work *work, sl_work_counts counts);
+sl_work_counts sl_work_counted(const sl_work *work);
+
+/* Appends a note to the first file. Threads: any. Errors: SL_ENOSPC, SL_EIO. */
 sl_status sl_work_append(sl_work *work, uint32_t kind, uint32_t number, const void *bytes, size_t size);
 
 #endif

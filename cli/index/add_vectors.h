@@ -17,6 +17,8 @@ typedef struct addition {
     size_t threads;
     sl_builder builder;
     int progress; /* --progress */
+    /* Gets the progress of the add, with a progress (progress.h) as its context; NULL: progress_step. */
+    sl_progress_fn step;
     /* Reports rows that the library refused. Returns an exit status. */
     int (*refused)(void *ctx, sl_status status);
     void *refused_ctx;

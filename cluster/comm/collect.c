@@ -60,7 +60,8 @@ static sl_status gather_counted(const sl_comm *comm, const void *mine, const siz
     }
     MPI_Request request;
     sl_comm_lock(comm);
-    int result = MPI_Iallgatherv(mine, counts[comm->rank], MPI_BYTE, all, counts, at, MPI_BYTE, comm->mpi, &request);
+    const void *own = mine == (const char *)all + at[comm->rank] ? MPI_IN_PLACE : mine;
+    int result = MPI_Iallgatherv(own, counts[comm->rank], MPI_BYTE, all, counts, at, MPI_BYTE, comm->mpi, &request);
     sl_comm_unlock(comm);
     status = sl_comm_check(comm, result, "MPI_Iallgatherv");
     if (status == SL_OK) status = sl_comm_wait(comm, &request, 1);
@@ -76,7 +77,7 @@ sl_status sl_comm_gather_sizes(const sl_comm *comm, const void *mine, const size
     if (total <= INT_MAX) return gather_counted(comm, mine, sizes, all);
     char *to = all;
     for (size_t r = 0; r < comm->ranks; to += sizes[r++]) {
-        if (r == comm->rank && sizes[r]) memcpy(to, mine, sizes[r]);
+        if (r == comm->rank && sizes[r]) memmove(to, mine, sizes[r]);
         SL_TRY(sl_comm_broadcast(comm, to, sizes[r], r));
     }
     return SL_OK;

@@ -86,7 +86,8 @@ sl_status sl_comm_broadcast(const sl_comm *comm, void *data, size_t bytes, size_
 /* Gathers `bytes` bytes of each rank, in the order of ranks. all: ranks * bytes. */
 sl_status sl_comm_gather(const sl_comm *comm, const void *mine, size_t bytes, void *all);
 
-/* Gathers sizes[r] bytes of each rank r into `all`. Every rank gives the same sizes. */
+/* Gathers sizes[r] bytes of each rank r into `all`. Every rank gives the same sizes. `mine` may be the rank's part of
+ * `all`. */
 sl_status sl_comm_gather_sizes(const sl_comm *comm, const void *mine, const size_t *sizes, void *all);
 /* Gathers data of any size from each rank. Part r of *out is of rank r. The caller frees, also on failure. */
 sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t bytes, const sl_allocator *allocator,

@@ -7,6 +7,7 @@
 extern const command command_ranks;
 extern const command command_allreduce;
 extern const command command_cluster_tune;
+extern const command command_cluster_build;
 extern const command command_cluster_train;
 extern const command command_cluster_eval;
 extern const command command_cluster_search;

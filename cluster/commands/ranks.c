@@ -55,6 +55,10 @@ int ranks_report(sl_status status) {
     return report_status(NULL, status);
 }
 
+const char *ranks_message(void) {
+    return message;
+}
+
 sl_status ranks_start(int *argc, char ***argv) {
     SL_TRY(sl_comm_start(argc, argv, &world));
     report_keep(message, sizeof message);

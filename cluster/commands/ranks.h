@@ -26,4 +26,7 @@ void ranks_fail_alone(const char *text);
  * status. */
 int ranks_report(sl_status status);
 
+/* The kept message of this rank's failure. */
+const char *ranks_message(void);
+
 #endif

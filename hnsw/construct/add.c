@@ -8,6 +8,7 @@
 #include "distance/codec/vector_check.h"
 #include "hnsw/construct/from_leaves.h"
 #include "hnsw/construct/link_rows.h"
+#include "hnsw/construct/points.h"
 #include "hnsw/construct/reach.h"
 #include "hnsw/construct/renumber.h"
 #include "hnsw/construct/undo.h"
@@ -36,14 +37,20 @@ static const void *row_of(const sl_build *build, size_t i) {
     return build->vectors + i * build->stride;
 }
 
+/* The rows that this process checks and encodes. */
+static sl_range rows_mine(const sl_build *build) {
+    return sl_share_mine(build->index->graph.ranks, build->n, SL_POINTS_UNIT);
+}
+
 /* Checks rows on all threads. The first bad row gives the error. */
 static sl_status check_rows(const sl_build *build) {
+    const sl_range mine = rows_mine(build);
     sl_metric metric = build->index->graph.codec.metric;
     size_t dim = build->index->graph.codec.dim;
     sl_failure bad;
     sl_failure_init(&bad);
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
-    for (size_t i = 0; i < build->n; i++)
+    for (size_t i = mine.first; i < mine.end; i++)
         if (!sl_failure_before(&bad, i))
             sl_failure_keep(&bad, i, sl_vector_check(metric, build->dtype, row_of(build, i), dim));
     if (bad.status == SL_OK) return SL_OK;
@@ -111,16 +118,43 @@ static void touch_nodes(const sl_index *index, size_t first, size_t n) {
     }
 }
 
-static void encode_rows(sl_build *build) {
+/* Gives every rank the rows that the others have encoded, and the sum of all errors. */
+static sl_status gather_rows(sl_build *build) {
+    const sl_graph *graph = &build->index->graph;
+    const sl_ranks *ranks = graph->ranks;
+    if (!ranks) return SL_OK;
+    for (size_t t = 1; t < build->threads; t++)
+        sl_quant_error_merge(&build->errors[0], &build->errors[t]);
+    sl_status status = SL_OK;
+    sl_quant_error *all = sl_mem_array(&graph->allocator, ranks->ranks, sizeof *all, &status);
+    if (status == SL_OK) all[ranks->rank] = build->errors[0];
+    status = sl_share_gather(ranks, status, all, sizeof *all, ranks->ranks, 1);
+    memset(build->errors, 0, build->threads * sizeof *build->errors);
+    for (size_t r = 0; r < ranks->ranks && status == SL_OK; r++)
+        sl_quant_error_merge(&build->errors[0], &all[r]);
+    SL_FREE_ARRAY(&graph->allocator, all, ranks->ranks);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const unsigned both = SL_ARRAY_COPIED | SL_ARRAY_ADDED;
+        if ((sl_array_lines[kind].flags & both) != both || !graph->arrays[kind].at) continue;
+        status = sl_share_gather(ranks, status, sl_array_row(graph, kind, (uint32_t)build->first),
+                                 graph->arrays[kind].step, build->n, SL_POINTS_UNIT);
+    }
+    return status;
+}
+
+static sl_status encode_rows(sl_build *build) {
+    const sl_range mine = rows_mine(build);
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
-    for (size_t i = 0; i < build->n; i++)
+    for (size_t i = mine.first; i < mine.end; i++)
         encode_row(build, i, sl_thread_number());
+    SL_TRY(gather_rows(build));
     sl_words_put(&build->index->graph, SL_ARRAY_TAGS, build->first, build->n, build->tags);
     sl_words_put(&build->index->graph, SL_ARRAY_KEYS, build->first, build->n, build->keys);
     if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
+    return SL_OK;
 }
 
 /* Returns whether the batch is less than a sixteenth of the nodes before it. After a larger batch the whole graph is
@@ -171,8 +205,8 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
         sl_upper_truncate(&index->graph, build->first);
         return status;
     }
-    encode_rows(build);
-    status = sl_codes_extend(index, build->first, build->n, build->threads);
+    status = encode_rows(build);
+    if (status == SL_OK) status = sl_codes_extend(index, build->first, build->n, build->threads);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
         sl_ids_undo(index, next_id);
@@ -233,9 +267,10 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
 
 /* Checks the build's rows, and adds them with these ids. */
 static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
-    if (!build->copied) SL_TRY(check_rows(build));
-    SL_TRY(grow_capacity(build->index, build->n));
-    sl_status status = sl_build_alloc(build);
+    sl_status status = build->copied ? SL_OK : check_rows(build);
+    if (status == SL_OK) status = grow_capacity(build->index, build->n);
+    if (status == SL_OK) status = sl_build_alloc(build);
+    status = sl_ranks_agree(build->index->graph.ranks, status);
     if (status == SL_OK) status = build_nodes(build, ids);
     sl_build_free(build);
     return status;

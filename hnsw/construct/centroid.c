@@ -131,19 +131,21 @@ void sl_centroids_refill(sl_kmeans *kmeans, uint64_t turn) {
     }
 }
 
-void sl_centroids_move(sl_kmeans *kmeans) {
+sl_status sl_centroids_move(sl_kmeans *kmeans) {
+    const sl_range mine = sl_share_mine(kmeans->ranks, kmeans->count, 1);
     int by_reach = kmeans->in_query_form && kmeans->graph->codec.metric == SL_METRIC_IP;
     void (*encode)(const sl_kmeans *, const sl_learner *, size_t, const uint32_t *, size_t) = !by_reach ? encode_mean
                                                                                               : kmeans->grouped
                                                                                                   ? encode_group_reach
                                                                                                   : encode_reach;
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
-    for (size_t p = 0; p < kmeans->count; p++) {
+    for (size_t p = mine.first; p < mine.end; p++) {
         sl_range range = sl_kmeans_cell(kmeans, p);
         if (range.first == range.end) continue;
         encode(kmeans, &kmeans->learners[sl_thread_number()], p, kmeans->by_centroid + range.first,
                range.end - range.first);
     }
+    return sl_share_gather(kmeans->ranks, SL_OK, kmeans->rows, kmeans->codec.rows.pitch, kmeans->count, 1);
 }
 
 int sl_centroids_reusable(const sl_kmeans *kmeans) {

@@ -96,6 +96,14 @@ static sl_status check_close(compared_rows *c, size_t close, size_t n) {
     return c->is_too_coarse ? SL_EUNSUPPORTED : SL_OK;
 }
 
+/* Does the same for points after their leaves were compared. `merged`: points that only I8 makes duplicates. */
+static sl_status check_close_points(compared_rows *c, const sl_neighbour_lists *neighbours, const sl_points *points,
+                                    const sl_graph *own, size_t merged, size_t n) {
+    uint64_t close = sl_count_close_points(neighbours, points, own, 0);
+    SL_TRY(sl_share_sum(points->ranks, SL_OK, &close, 1));
+    return check_close(c, merged + close, n);
+}
+
 static void compared_rows_free(compared_rows *c) {
     sl_mem_free(&c->graph.allocator, c->rows, c->size);
 }
@@ -131,10 +139,10 @@ static sl_status link_distinct(sl_build *build, compared_rows *c, const sl_point
         .points = points, .graph = &c->graph, .degree = degree, .reverse_most = reverse_width(degree), .links = links};
     sl_status status = SL_OK;
     if (points->work) status = sl_leaf_notes_begin(points->work, points, fan_out_of(graph), width);
+    status = sl_ranks_agree(points->ranks, status);
     if (status == SL_OK) status = sl_leaves_make(&leaves, points, fan_out_of(graph));
     if (status == SL_OK) status = sl_neighbour_lists_make(&neighbours, points, &leaves, width);
-    if (status == SL_OK && close)
-        status = check_close(c, *close + sl_count_close_points(&neighbours, points, graph, 0), build->n);
+    if (status == SL_OK && close) status = check_close_points(c, &neighbours, points, graph, *close, build->n);
     if (status == SL_OK) status = sl_layer_lists_make(&lists, &neighbours);
     sl_neighbour_lists_free(&neighbours);
     sl_leaves_free(&leaves);
@@ -184,6 +192,9 @@ static sl_status link_points(sl_build *build, compared_rows *c, const sl_points 
     return status;
 }
 
+/* Ranks share layers of this many points or more. A smaller layer takes less time than its exchange of data. */
+enum { SHARED_POINTS = 4096 };
+
 /* Returns `count` nodes as points. They count no steps of the progress. nodes: NULL for nodes 0 to count - 1. */
 static sl_points points_of(sl_build *build, const compared_rows *c, const uint32_t *nodes, size_t count) {
     return (sl_points){.graph = &c->graph,
@@ -191,7 +202,8 @@ static sl_points points_of(sl_build *build, const compared_rows *c, const uint32
                        .n = count,
                        .rows = nodes,
                        .threads = build->threads,
-                       .progress = &build->progress};
+                       .progress = &build->progress,
+                       .ranks = count >= SHARED_POINTS ? c->graph.ranks : NULL};
 }
 
 static sl_status link_upper(sl_build *build, compared_rows *c, uint32_t level, uint32_t *nodes, uint32_t *slots,

@@ -160,22 +160,24 @@ static void assign_rows(const sl_kmeans *kmeans, sl_learner *learner, size_t fir
 
 /* Assigns the rows of the sample to centroids, and sorts them by centroid. */
 static sl_status assign_sample(sl_kmeans *kmeans) {
-    SL_TRY(sl_centre_groups_arrange(&kmeans->groups));
+    const sl_range mine = sl_share_mine(kmeans->ranks, kmeans->sampled, CHUNK);
+    sl_status status = sl_centre_groups_arrange(&kmeans->groups);
 #pragma omp parallel for schedule(dynamic, 1) num_threads((int)kmeans->threads) if (kmeans->threads > 1)
-    for (size_t first = 0; first < kmeans->sampled; first += CHUNK) {
-        size_t end = kmeans->sampled - first < CHUNK ? kmeans->sampled : first + CHUNK;
+    for (size_t first = mine.first; first < mine.end; first += CHUNK) {
+        size_t end = mine.end - first < CHUNK ? mine.end : first + CHUNK;
         sl_learner *learner = &kmeans->learners[sl_thread_number()];
-        if (sl_progress_cancelled(kmeans->progress)) continue;
+        if (status != SL_OK || sl_progress_cancelled(kmeans->progress)) continue;
         assign_rows(kmeans, learner, first, end);
         sl_progress_step(kmeans->progress, 0);
     }
+    SL_TRY(sl_share_gather(kmeans->ranks, status, kmeans->nearest, sizeof *kmeans->nearest, kmeans->sampled, CHUNK));
     sl_sort_by_centre(kmeans->nearest, kmeans->sampled, kmeans->count, kmeans->ends, kmeans->by_centroid);
     return SL_OK;
 }
 
 static sl_status lloyd_turn(sl_kmeans *kmeans, uint64_t number) {
     SL_TRY(assign_sample(kmeans));
-    sl_centroids_move(kmeans);
+    SL_TRY(sl_centroids_move(kmeans));
     sl_centroids_refill(kmeans, number);
     return SL_OK;
 }

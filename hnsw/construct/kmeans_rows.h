@@ -33,6 +33,7 @@ struct sl_kmeans {
     uint32_t *splits;      /* for each centroid, how often sl_centroids_refill has halved its rows in this iteration */
     sl_learner *learners;
     sl_progress *progress;
+    const sl_ranks *ranks; /* the ranks that share the rows and the centroids; NULL: this process alone */
 };
 
 /* Returns a random number from 0 to below - 1. It depends on the index's seed, `purpose` and `i` alone. Each use has a

@@ -18,6 +18,7 @@ typedef struct sl_layer_lists {
 /* Selects each point's links among its neighbours and its reverse candidates, all at once. If the two kinds are
  * selected separately, searches need a fifth more evaluations at recall 0.99. Then the reverse of each link is added,
  * and overfull lists are selected again. The result depends on `neighbours` alone, and on `links` if has_links is set.
+ * With points->share each rank selects the lists of its points, and gets all lists in the end.
  * Errors: SL_ENOMEM, SL_ECANCELED. */
 sl_status sl_layer_lists_make(sl_layer_lists *lists, const sl_neighbour_lists *neighbours);
 /* Bytes that sl_layer_lists_make allocates, for neighbour lists of this width. lists->links isn't read. */

@@ -67,16 +67,21 @@ static void keep_nearest_centres(const sl_top_columns *top, size_t count, size_t
     }
 }
 
+/* The ranks that share a partitioning. Each of them divides large leaves again, since these have few points. */
+static const sl_ranks *share_of(const partitioning *p) {
+    return p->depth ? NULL : p->points->ranks;
+}
+
 /* Assigns points to their nearest centres, on one thread of several. */
-static sl_status assign_some_points(const partitioning *p, const uint32_t *which, size_t n, size_t fan_out,
+static sl_status assign_some_points(const partitioning *p, const uint32_t *which, sl_range mine, size_t fan_out,
                                     uint32_t *nearest) {
     const sl_points *points = p->points;
     const sl_codec *rows = points->codec;
     sl_top_centres centres;
     sl_status status = sl_top_centres_init(&centres, &p->groups, fan_out);
 #pragma omp for schedule(dynamic, 8)
-    for (size_t first = 0; first < n; first += SL_TOP_QUERIES) {
-        size_t count = n - first < SL_TOP_QUERIES ? n - first : SL_TOP_QUERIES;
+    for (size_t first = mine.first; first < mine.end; first += SL_TOP_QUERIES) {
+        size_t count = mine.end - first < SL_TOP_QUERIES ? mine.end - first : SL_TOP_QUERIES;
         if (status != SL_OK || sl_progress_cancelled(points->progress)) continue;
         for (size_t i = 0; i < count; i++) {
             const size_t row = sl_point_row(points, which ? which[first + i] : first + i);
@@ -95,12 +100,14 @@ static sl_status assign_some_points(const partitioning *p, const uint32_t *which
 /* Assigns points to their nearest centres. `which`: numbers of points; NULL: all. Errors: SL_ENOMEM. */
 static sl_status assign_points(partitioning *p, const uint32_t *which, size_t n, size_t fan_out, uint32_t *nearest) {
     const sl_points *points = p->points;
+    const sl_range mine = sl_share_mine(share_of(p), n, SL_TOP_QUERIES);
     sl_failure failed;
     sl_failure_init(&failed);
-    SL_TRY(sl_centre_groups_arrange(&p->groups));
+    SL_TRY(sl_ranks_agree(share_of(p), sl_centre_groups_arrange(&p->groups)));
 #pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
-    sl_failure_keep(&failed, 0, assign_some_points(p, which, n, fan_out, nearest));
-    return sl_failure_pass(&failed);
+    sl_failure_keep(&failed, 0, assign_some_points(p, which, mine, fan_out, nearest));
+    return sl_share_gather(share_of(p), sl_failure_pass(&failed), nearest, fan_out * sizeof *nearest, n,
+                           SL_TOP_QUERIES);
 }
 
 /* Sorts the places of `nearest` by centre, into p->starts and p->sorted. Place number / fan_out is the number of the
@@ -182,12 +189,12 @@ static sl_status move_centres(partitioning *p) {
 
 /* Makes centres: random points, moved by one iteration of k-means (Lloyd 1982). */
 static sl_status make_centres(partitioning *p) {
-    SL_TRY(begin_centres(p));
+    SL_TRY(sl_ranks_agree(share_of(p), begin_centres(p)));
     for (size_t i = 0; i < p->sample; i++)
         p->sampled[i] = draw_point(p, 1, i, p->sample);
     SL_TRY(assign_points(p, p->sampled, p->sample, 1, p->nearest));
     sort_by_centre(p, p->nearest, p->sample);
-    return move_centres(p);
+    return sl_ranks_agree(share_of(p), move_centres(p));
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -261,11 +268,12 @@ static void find_targets(const partitioning *p, sl_top_columns *top, const sl_co
 static sl_status find_some_targets(const partitioning *p, const sl_columns *all) {
     sl_progress *progress = p->points->progress;
     sl_top_columns top;
+    const sl_range mine = sl_share_mine(share_of(p), p->count, SL_TOP_QUERIES);
     sl_status status = sl_top_columns_init(&top, p->points->graph, &p->codec, SL_LEAF_POINTS);
 #pragma omp for schedule(dynamic, 1)
-    for (size_t first = 0; first < p->count; first += SL_TOP_QUERIES) {
+    for (size_t first = mine.first; first < mine.end; first += SL_TOP_QUERIES) {
         if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-        find_targets(p, &top, all, first, p->count - first < SL_TOP_QUERIES ? p->count - first : SL_TOP_QUERIES);
+        find_targets(p, &top, all, first, mine.end - first < SL_TOP_QUERIES ? mine.end - first : SL_TOP_QUERIES);
         sl_progress_step(progress, 0);
     }
     sl_top_columns_free(&top);
@@ -278,12 +286,14 @@ static sl_status find_all_targets(const partitioning *p) {
     sl_columns all;
     sl_failure failed;
     sl_failure_init(&failed);
-    SL_TRY(sl_columns_init(&all, points->graph, points->codec, points->n));
+    SL_TRY(sl_ranks_agree(share_of(p), sl_columns_init(&all, points->graph, points->codec, points->n)));
     sl_columns_pack(&all, points->rows, points->n);
 #pragma omp parallel num_threads((int)points->threads) if (points->threads > 1)
     sl_failure_keep(&failed, 0, find_some_targets(p, &all));
     sl_columns_free(&all);
-    return sl_failure_pass(&failed);
+    return sl_share_gather(share_of(p), sl_failure_pass(&failed),
+                           p->leaves->targets + p->leaves->count * SL_LEAF_TARGETS,
+                           SL_LEAF_TARGETS * sizeof *p->leaves->targets, p->count, SL_TOP_QUERIES);
 }
 
 static sl_status make_partitioning(partitioning *p) {
@@ -293,7 +303,7 @@ static sl_status make_partitioning(partitioning *p) {
     if (p->leaves->targets) SL_TRY(find_all_targets(p));
     if (sl_progress_cancelled(p->points->progress)) return sl_progress_end(p->points->progress);
     sort_by_centre(p, p->nearest, n * p->fan_out);
-    return make_leaves(p);
+    return sl_ranks_agree(share_of(p), make_leaves(p));
 }
 
 static sl_status partitioning_alloc(partitioning *p) {
@@ -339,7 +349,7 @@ static size_t sample_size(size_t n, size_t centres) {
 
 static sl_status partition_points(partitioning *p) {
     p->sample = sample_size(p->points->n, p->count);
-    sl_status status = partitioning_alloc(p);
+    sl_status status = sl_ranks_agree(share_of(p), partitioning_alloc(p));
     if (status == SL_OK) status = make_partitioning(p);
     partitioning_free(p);
     return status;
@@ -378,13 +388,40 @@ double sl_leaves_pairs(size_t n, size_t fan_out) {
     return (double)n * (double)(SL_PARTITIONINGS * fan_out * SL_LEAF_POINTS);
 }
 
+/* Gives every rank the leaves that rank 0 has read. */
+static sl_status broadcast_leaves(const sl_ranks *ranks, sl_leaves *leaves, uint64_t count, uint64_t places) {
+    sl_status status = SL_OK;
+    leaves->starts =
+        sl_mem_grow(&leaves->allocator, leaves->starts, &leaves->most, count + 1, sizeof *leaves->starts, &status);
+    leaves->count = count;
+    leaves->places = places;
+    SL_TRY(sl_share_broadcast(ranks, status, leaves->starts, (count + 1) * sizeof *leaves->starts));
+    SL_TRY(sl_share_broadcast(ranks, SL_OK, leaves->points, places * sizeof *leaves->points));
+    return sl_share_broadcast(ranks, SL_OK, leaves->targets, leaves->targets_room * sizeof *leaves->targets);
+}
+
+/* Reads the leaves from the notes, in a shared build from those of rank 0. Sets *is_read to 0 if there are none. */
+static sl_status read_leaves(const sl_points *points, sl_leaves *leaves, int *is_read) {
+    const sl_ranks *ranks = points->ranks;
+    uint64_t counts[3] = {0};
+    if (!ranks || ranks->rank == 0) counts[0] = (uint64_t)sl_leaf_notes_read(points->work, leaves);
+    counts[1] = leaves->count;
+    counts[2] = leaves->places;
+    SL_TRY(sl_share_broadcast(ranks, SL_OK, counts, sizeof counts));
+    *is_read = counts[0] != 0;
+    return ranks && *is_read ? broadcast_leaves(ranks, leaves, counts[1], counts[2]) : SL_OK;
+}
+
 sl_status sl_leaves_make(sl_leaves *leaves, const sl_points *points, size_t fan_out) {
     const size_t centres = centre_count(points->n, fan_out);
     *leaves = (sl_leaves){.allocator = points->graph->allocator, .n = points->n};
     const int is_one = points->n <= SL_MAX_LEAF_POINTS;
-    SL_TRY(sl_leaves_alloc(leaves, fan_out, !is_one && points->codec->metric == SL_METRIC_IP ? centres : 0));
+    int is_read = 0;
+    sl_status status = sl_leaves_alloc(leaves, fan_out, !is_one && points->codec->metric == SL_METRIC_IP ? centres : 0);
+    SL_TRY(sl_ranks_agree(points->ranks, status));
     if (is_one) return make_one_leaf(leaves);
-    if (points->work && sl_leaf_notes_read(points->work, leaves)) return SL_OK;
+    if (points->work) SL_TRY(read_leaves(points, leaves, &is_read));
+    if (is_read) return SL_OK;
     for (uint64_t turn = 0; turn < SL_PARTITIONINGS; turn++) {
         partitioning p = {.points = points,
                           .layer = points,
@@ -394,5 +431,7 @@ sl_status sl_leaves_make(sl_leaves *leaves, const sl_points *points, size_t fan_
                           .seed = points->graph->seed ^ (0x6c65617665u + turn)};
         SL_TRY(partition_points(&p));
     }
-    return points->work ? sl_leaf_notes_write(points->work, leaves) : SL_OK;
+    if (points->work && (!points->ranks || points->ranks->rank == 0))
+        status = sl_leaf_notes_write(points->work, leaves);
+    return sl_ranks_agree(points->ranks, status);
 }

@@ -2,6 +2,7 @@
 
 #include "base/failure.h"
 #include "hnsw/construct/leaf_notes.h"
+#include "hnsw/construct/leaf_share.h"
 #include "hnsw/construct/top_columns.h"
 
 #include <float.h>
@@ -10,73 +11,6 @@
 
 /* Locks of all lists. List i has lock i % LOCKS. */
 enum { LOCKS = 4096 };
-/* Runs of this length are sorted by insertion. */
-enum { RUN = 8 };
-
-void sl_neighbours_keep(sl_neighbour *entries, size_t n, size_t keep) {
-    size_t first = 0, end = n; /* the boundary lies between them */
-    while (end - first > 1) {
-        /* The pivot is never the smallest: of two numbers it's the larger. */
-        sl_neighbour a = entries[first], b = entries[first + (end - first) / 2],
-                     c = end - first == 2 ? UINT64_MAX : entries[end - 1];
-        sl_neighbour pivot = a > b ? (b > c ? b : a > c ? c : a) : (a > c ? a : b > c ? c : b);
-        size_t i = first, j = end - 1;
-        for (;; i++, j--) {
-            while (entries[i] > pivot)
-                i++;
-            while (entries[j] < pivot)
-                j--;
-            if (i >= j) break;
-            sl_neighbour swapped = entries[i];
-            entries[i] = entries[j];
-            entries[j] = swapped;
-        }
-        /* [first, j] is at least the pivot; the rest is at most the pivot. */
-        if (j + 1 == keep) return;
-        if (j + 1 > keep)
-            end = j + 1;
-        else
-            first = j + 1;
-    }
-}
-
-/* Merges two descending runs into up to `limit` entries. Equal entries become one. Returns the number of entries. */
-static size_t merge_runs(const sl_neighbour *a, size_t na, const sl_neighbour *b, size_t nb, sl_neighbour *out,
-                         size_t limit) {
-    size_t i = 0, j = 0, count = 0;
-    while (i < na && j < nb && count < limit) {
-        const sl_neighbour x = a[i], y = b[j];
-        out[count++] = x > y ? x : y;
-        i += x >= y;
-        j += y >= x;
-    }
-    for (; i < na && count < limit; i++)
-        out[count++] = a[i];
-    for (; j < nb && count < limit; j++)
-        out[count++] = b[j];
-    return count;
-}
-
-static void sort_run(sl_neighbour *entries, size_t n) {
-    for (size_t i = 1; i < n; i++) {
-        const sl_neighbour moved = entries[i];
-        size_t j = i;
-        for (; j > 0 && entries[j - 1] < moved; j--)
-            entries[j] = entries[j - 1];
-        entries[j] = moved;
-    }
-}
-
-void sl_neighbours_sort(sl_neighbour *entries, size_t n, sl_neighbour *scratch) {
-    for (size_t first = 0; first < n; first += RUN)
-        sort_run(entries + first, n - first < RUN ? n - first : RUN);
-    for (size_t run = RUN; run < n; run *= 2)
-        for (size_t first = 0; first + run < n; first += 2 * run) {
-            const size_t next = n - first - run < run ? n - first - run : run;
-            memcpy(scratch, entries + first, run * sizeof *entries);
-            (void)merge_runs(scratch, run, entries + first + run, next, entries + first, run + next);
-        }
-}
 
 /* ---------------------------------------------------------------------------------------------------------------
  * Pairs
@@ -92,7 +26,15 @@ typedef struct sl_leaf_pairs {
      * be in the final list. So the result doesn't depend on when a thread reads it. */
     float *worst;
     uint64_t *noted; /* one bit per leaf, set if its note was read; the leaf then isn't compared */
+    /* In a shared build: the rank's leaves, and the places of the lists that it has. NULL: this process compares all
+     * leaves, and a point's place is its number. */
+    const sl_leaf_share *own;
 } sl_leaf_pairs;
+
+/* Returns the place of a point's list. */
+static size_t place_of(const sl_leaf_pairs *pairs, uint32_t point) {
+    return pairs->own ? pairs->own->places[point] : point;
+}
 
 /* One thread's scratch. */
 typedef struct pairing {
@@ -165,12 +107,13 @@ static size_t keep_found(pairing *p, const sl_scan *found) {
 }
 
 /* Turns a point's top-k in a leaf into entries of its neighbour list, the nearest first. Leaves out targets that can't
- * enter the list. `found`: n targets. Returns the number of entries. */
-static size_t make_entries(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
+ * enter the list at `place`. `found`: n targets. Returns the number of entries. */
+static size_t make_entries(pairing *p, const uint32_t *targets, uint32_t point, size_t place, const sl_neighbour *found,
+                           size_t n) {
     const float shift = sl_neighbour_shift(p->points->codec, sl_point_row(p->points, point));
     float worst;
     size_t count = 0;
-    __atomic_load(&p->pairs->worst[point], &worst, __ATOMIC_RELAXED);
+    __atomic_load(&p->pairs->worst[place], &worst, __ATOMIC_RELAXED);
     const sl_neighbour least = sl_neighbour_rank(worst);
     for (size_t i = 0; i < n; i++) {
         const uint32_t other = targets[~(uint32_t)found[i]];
@@ -185,17 +128,17 @@ static size_t make_entries(pairing *p, const uint32_t *targets, uint32_t point, 
  * again gives an equal entry. */
 static void merge_into_list(pairing *p, const uint32_t *targets, uint32_t point, const sl_neighbour *found, size_t n) {
     sl_neighbour_lists *lists = p->lists;
-    const size_t fresh = make_entries(p, targets, point, found, n);
+    const size_t place = place_of(p->pairs, point), fresh = make_entries(p, targets, point, place, found, n);
     if (!fresh) return;
-    sl_neighbour *list = lists->entries + (size_t)point * lists->width;
-    sl_spin *lock = &p->pairs->locks[point % LOCKS];
+    sl_neighbour *list = lists->entries + place * lists->width;
+    sl_spin *lock = &p->pairs->locks[place % LOCKS];
     sl_spin_lock(lock);
-    memcpy(p->scratch, list, lists->count[point] * sizeof *list);
-    const size_t count = merge_runs(p->scratch, lists->count[point], p->entries, fresh, list, lists->width);
-    lists->count[point] = (uint16_t)count;
+    memcpy(p->scratch, list, lists->count[place] * sizeof *list);
+    const size_t count = sl_neighbours_merge(p->scratch, lists->count[place], p->entries, fresh, list, lists->width);
+    lists->count[place] = (uint16_t)count;
     if (count == lists->width) {
         float worst = sl_neighbour_score(list[count - 1]);
-        __atomic_store(&p->pairs->worst[point], &worst, __ATOMIC_RELAXED);
+        __atomic_store(&p->pairs->worst[place], &worst, __ATOMIC_RELAXED);
     }
     sl_spin_unlock(lock);
 }
@@ -232,7 +175,7 @@ static void compare_leaf(pairing *p, const sl_leaves *leaves, size_t leaf) {
         for (size_t i = 0; i < count; i++) {
             float worst;
             rows[i] = sl_point_row(p->points, own[first + i]);
-            __atomic_load(&p->pairs->worst[own[first + i]], &worst, __ATOMIC_RELAXED);
+            __atomic_load(&p->pairs->worst[place_of(p->pairs, own[first + i])], &worst, __ATOMIC_RELAXED);
             least[i] = lower_bound(worst, sl_neighbour_shift(p->points->codec, rows[i]));
         }
         sl_top_columns_of_rows(&p->top, &p->columns, rows, count, least);
@@ -252,7 +195,8 @@ static sl_status compare_and_note(pairing *p, size_t leaf) {
 }
 
 static sl_status compare_leaves(const sl_leaf_pairs *pairs) {
-    const sl_leaves *leaves = pairs->leaves;
+    const sl_leaf_share *own = pairs->own;
+    const size_t count = own ? own->leaf_count : pairs->leaves->count;
     const sl_points *points = pairs->points;
     sl_failure failed;
     sl_failure_init(&failed);
@@ -261,10 +205,10 @@ static sl_status compare_leaves(const sl_leaf_pairs *pairs) {
         pairing p;
         sl_failure_keep(&failed, 0, pairing_init(&p, pairs));
 #pragma omp for schedule(dynamic, 1)
-        for (size_t leaf = 0; leaf < leaves->count; leaf++) {
-            if (sl_failure_before(&failed, leaves->count) || sl_progress_cancelled(points->progress)) continue;
-            sl_failure_keep(&failed, leaf, compare_and_note(&p, leaf));
-            sl_points_step(points, SL_PAIR_PARTS, leaf, leaves->count);
+        for (size_t i = 0; i < count; i++) {
+            if (sl_failure_before(&failed, count) || sl_progress_cancelled(points->progress)) continue;
+            sl_failure_keep(&failed, i, compare_and_note(&p, own ? own->leaves[i] : i));
+            sl_points_step(points, SL_PAIR_PARTS, i, count);
         }
         pairing_free(&p);
     }
@@ -300,30 +244,89 @@ sl_bytes sl_neighbour_lists_bytes(const sl_points *points, size_t width) {
     return (sl_bytes){kept, kept + LOCKS * sizeof(sl_spin) + n * sizeof(float) + points->threads * pairing};
 }
 
-sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
-                                  size_t width) {
+/* Words of a set of leaves. */
+static size_t leaf_words(const sl_leaves *leaves) {
+    return leaves->count / 64 + 1;
+}
+
+/* Makes n lists of what the leaves give. `own`: see sl_leaf_pairs. */
+static sl_status make_lists(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                            const sl_leaf_share *own, size_t width) {
     const sl_allocator *allocator = &points->graph->allocator;
-    const size_t n = points->n;
+    const size_t n = own ? own->place_count : points->n;
     sl_status status = SL_OK;
     *lists = (sl_neighbour_lists){.allocator = *allocator, .n = n, .width = width};
     lists->entries = sl_mem_array(allocator, n * width, sizeof *lists->entries, &status);
     lists->count = sl_mem_array(allocator, n, sizeof *lists->count, &status);
-    sl_leaf_pairs pairs = {.points = points, .leaves = leaves, .lists = lists};
+    sl_leaf_pairs pairs = {.points = points, .leaves = leaves, .lists = lists, .own = own};
     pairs.locks = sl_mem_array(allocator, LOCKS, sizeof *pairs.locks, &status);
     pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
-    pairs.noted = sl_mem_array(allocator, leaves->count / 64 + 1, sizeof *pairs.noted, &status);
+    pairs.noted = sl_mem_array(allocator, leaf_words(leaves), sizeof *pairs.noted, &status);
     for (size_t i = 0; i < n && status == SL_OK; i++)
         pairs.worst[i] = -INFINITY;
     if (status == SL_OK && points->work) status = merge_notes(&pairs);
     if (status == SL_OK) status = compare_leaves(&pairs);
     SL_FREE_ARRAY(allocator, pairs.locks, LOCKS);
     SL_FREE_ARRAY(allocator, pairs.worst, n);
-    SL_FREE_ARRAY(allocator, pairs.noted, leaves->count / 64 + 1);
+    SL_FREE_ARRAY(allocator, pairs.noted, leaf_words(leaves));
     return status;
 }
 
-void sl_neighbour_lists_free(sl_neighbour_lists *lists) {
-    SL_FREE_ARRAY(&lists->allocator, lists->entries, lists->n * lists->width);
-    SL_FREE_ARRAY(&lists->allocator, lists->count, lists->n);
-    *lists = (sl_neighbour_lists){0};
+/* Finds the leaves that the rank has notes of, and sets their bits. The notes can then be read from the first again. */
+static sl_status find_noted(const sl_points *points, const sl_leaves *leaves, size_t width, uint64_t *noted) {
+    const sl_allocator *allocator = &points->graph->allocator;
+    const sl_work_mark mark = sl_work_here(points->work);
+    sl_leaf_note note = {.room = sl_leaf_note_room(leaves, most_found(width))};
+    sl_status status = SL_OK;
+    size_t leaf;
+    note.words = sl_mem_array(allocator, note.room, sizeof *note.words, &status);
+    while (status == SL_OK && sl_leaf_note_read(points->work, leaves, most_found(width), &leaf, &note))
+        noted[leaf / 64] |= (uint64_t)1 << (leaf % 64);
+    sl_work_go_back(points->work, mark);
+    SL_FREE_ARRAY(allocator, note.words, note.room);
+    return status;
+}
+
+/* Finds the leaves with notes. sets: a set of leaves per rank, and after them the set of all. */
+static sl_status gather_noted(const sl_points *points, const sl_leaves *leaves, size_t width, uint64_t *sets,
+                              sl_status mine) {
+    const sl_ranks *ranks = points->ranks;
+    const size_t words = leaf_words(leaves);
+    if (mine == SL_OK && points->work) mine = find_noted(points, leaves, width, sets + ranks->rank * words);
+    SL_TRY(sl_share_gather(ranks, mine, sets, words * sizeof *sets, ranks->ranks, 1));
+    sl_work_counts counts = {.pieces = leaves->count};
+    uint64_t *all = sets + ranks->ranks * words;
+    for (size_t i = 0; i < ranks->ranks * words; i++)
+        all[i % words] |= sets[i];
+    for (size_t i = 0; i < words; i++)
+        counts.noted += (uint64_t)__builtin_popcountll(all[i]);
+    if (points->work) sl_work_count(points->work, counts);
+    return SL_OK;
+}
+
+/* Compares the rank's leaves, and gets the lists of the rank's points from all ranks. */
+static sl_status make_shared(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                             size_t width) {
+    const sl_allocator *allocator = &points->graph->allocator;
+    const size_t words = leaf_words(leaves), ranks = points->ranks->ranks;
+    sl_neighbour_lists local = {0};
+    sl_leaf_share own = {0};
+    sl_status status = SL_OK;
+    uint64_t *sets = sl_mem_array(allocator, (ranks + 1) * words, sizeof *sets, &status);
+    status = gather_noted(points, leaves, width, sets, status);
+    if (status == SL_OK) {
+        status = sl_leaf_share_init(&own, points, leaves, sets + ranks * words, sets + points->ranks->rank * words);
+        if (status == SL_OK) status = make_lists(&local, points, leaves, &own, width);
+        status = sl_leaf_share_exchange(&own, points, status, &local, lists);
+        sl_leaf_share_free(&own);
+    }
+    SL_FREE_ARRAY(allocator, sets, (ranks + 1) * words);
+    return status;
+}
+
+sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                                  size_t width) {
+    *lists = (sl_neighbour_lists){.allocator = points->graph->allocator};
+    if (points->ranks) return make_shared(lists, points, leaves, width);
+    return make_lists(lists, points, leaves, NULL, width);
 }

@@ -31,13 +31,12 @@ static sl_status encode_for_queries(sl_kmeans *kmeans) {
     sl_codec codec;
     void *rows;
     SL_TRY(sl_partition_codec(kmeans->graph, kmeans->codec.codes, &codec));
-    SL_TRY(sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows));
+    SL_TRY(sl_ranks_agree(kmeans->ranks, sl_mem_alloc(allocator, sl_codec_rows_size(&codec, kmeans->count), &rows)));
     sl_mem_free(allocator, kmeans->rows, sl_codec_rows_size(&kmeans->codec, kmeans->count));
     kmeans->codec = codec;
     kmeans->codec.rows.base = kmeans->rows = rows;
     kmeans->in_query_form = 1;
-    sl_centroids_move(kmeans);
-    return SL_OK;
+    return sl_centroids_move(kmeans);
 }
 
 /* Removes partitions without rows from the groups. */
@@ -153,8 +152,8 @@ static void write_bands(const sl_measured *nodes, size_t count, uint8_t *bands) 
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
         size_t first = sl_partition_band_rows(count, b);
         if (first == count) first--; /* the band is empty */
-        double share = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
-        bands[b] = (uint8_t)ceil(255 * share);
+        double ranks = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
+        bands[b] = (uint8_t)ceil(255 * ranks);
     }
 }
 
@@ -211,14 +210,16 @@ sl_status sl_partitions_make(const sl_graph *graph, size_t threads, sl_progress 
                         .threads = threads,
                         .nearest = work->of,
                         .by_centroid = work->scratch,
-                        .progress = progress};
+                        .progress = progress,
+                        .ranks = graph->ranks};
     sl_kmeans groups = {0};
     sl_codes codes;
     sl_status status;
     SL_TRY(sl_compared_codes(graph, threads, progress, &codes));
     SL_TRY(sl_partition_codec(graph, codes, &kmeans.codec));
-    SL_TRY_GOTO(sl_kmeans_alloc_centroids(&kmeans), done);
-    SL_TRY_GOTO(sl_kmeans_alloc_learners(&kmeans), done);
+    status = sl_kmeans_alloc_centroids(&kmeans);
+    if (status == SL_OK) status = sl_kmeans_alloc_learners(&kmeans);
+    SL_TRY_GOTO(sl_ranks_agree(graph->ranks, status), done);
     SL_TRY_GOTO(make_partitions(&kmeans), done);
     if (sl_partition_groups(kmeans.count)) SL_TRY_GOTO(make_groups(&groups, &kmeans), done);
     SL_TRY_GOTO(order_nodes(&kmeans, &groups, work), done);

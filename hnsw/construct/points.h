@@ -13,9 +13,18 @@ typedef struct sl_points {
     const uint32_t *rows; /* point -> row, rising; NULL: point i is row i */
     size_t threads;
     sl_progress *progress;
-    uint64_t steps; /* steps of `progress` that linking all points counts; 0: none */
-    sl_work *work;  /* the file for notes of leaves; NULL: none */
+    uint64_t steps;        /* steps of `progress` that linking all points counts; 0: none */
+    sl_work *work;         /* the file for notes of leaves; NULL: none */
+    const sl_ranks *ranks; /* the ranks that link these points together; NULL: each process links them alone */
 } sl_points;
+
+/* Points that a rank takes at once (share.h). */
+enum { SL_POINTS_UNIT = 64 };
+
+/* The points that this process links. */
+static inline sl_range sl_points_mine(const sl_points *points) {
+    return sl_share_mine(points->ranks, points->n, SL_POINTS_UNIT);
+}
 
 /* The progress of linking a layer has SL_STEP_PARTS parts. Comparing the pairs of leaves takes SL_PAIR_PARTS of them.
  * Each of the two passes of selecting links takes one. */

@@ -70,7 +70,8 @@ sl_status sl_reachability_sample_bytes(const sl_graph *graph, size_t threads, si
 sl_status sl_reachability_sample(const sl_graph *graph, size_t first, size_t threads, sl_progress *progress,
                                  int *many_lost) {
     const size_t n = graph->n - first, sampled = n < SAMPLED ? n : SAMPLED;
-    size_t lost = 0;
+    const sl_range mine = sl_share_mine(graph->ranks, sampled, AT_ONCE);
+    uint64_t lost = 0;
     (void)threads; /* a build without OpenMP has one thread */
     sl_failure failed;
     sl_failure_init(&failed);
@@ -80,13 +81,14 @@ sl_status sl_reachability_sample(const sl_graph *graph, size_t first, size_t thr
         const sl_status status = sl_walk_init(&walk, graph, EF);
         sl_failure_keep(&failed, 0, status);
 #pragma omp for schedule(dynamic, AT_ONCE)
-        for (size_t i = 0; i < sampled; i++) {
+        for (size_t i = mine.first; i < mine.end; i++) {
             if (status != SL_OK || sl_progress_cancelled(progress)) continue;
-            lost += (size_t)is_lost(&walk, draw_node(graph, first, i, sampled));
+            lost += (uint64_t)is_lost(&walk, draw_node(graph, first, i, sampled));
             sl_progress_step(progress, 0);
         }
         if (status == SL_OK) sl_walk_free(&walk);
     }
+    const sl_status status = sl_share_sum(graph->ranks, sl_failure_pass(&failed), &lost, 1);
     *many_lost = lost * LOST_SHARE > sampled;
-    return sl_failure_pass(&failed);
+    return status;
 }

@@ -195,7 +195,9 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
         (index->graph.n - index->ordered) * 16 <= index->graph.n * most)
         return;
     sl_order order = {.index = index};
-    if (order_alloc(&order) == SL_OK && number_nodes(&order, threads, progress) == SL_OK) {
+    const sl_ranks *ranks = index->graph.ranks;
+    if (sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&
+        sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK) {
         copy_upper(&order);
         move_layer0(&order);
         adopt_order(&order);

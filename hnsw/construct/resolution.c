@@ -148,9 +148,10 @@ int sl_is_finer_than_bytes(const sl_codec *codec) {
  * neighbours. */
 static int has_close(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own, size_t point,
                      double step) {
-    const sl_neighbour *list = neighbours->entries + point * neighbours->width;
-    size_t count = neighbours->count[point], close = 0;
-    for (size_t i = 0; i < neighbours->count[point]; i++) {
+    size_t listed, count, close = 0;
+    const sl_neighbour *list = sl_neighbour_list(neighbours, point, &listed);
+    count = listed;
+    for (size_t i = 0; i < listed; i++) {
         if (-2 * (double)sl_neighbour_score(list[i]) >= CLOSE_STEPS * CLOSE_STEPS * step * step)
             continue; /* a score is half the squared distance */
         const uint32_t other = sl_point_row(points, sl_neighbour_point(list[i]));
@@ -164,9 +165,10 @@ static int has_close(const sl_neighbour_lists *neighbours, const sl_points *poin
 size_t sl_count_close_points(const sl_neighbour_lists *neighbours, const sl_points *points, const sl_graph *own,
                              size_t first) {
     const sl_code_rows *rows = &points->codec->rows;
+    const size_t begin = sl_larger(first, neighbours->first), end = neighbours->first + neighbours->n;
     size_t close = 0;
 #pragma omp parallel for schedule(static) num_threads((int)points->threads) if (points->threads > 1) reduction(+ : close)
-    for (size_t i = first; i < neighbours->n; i++) {
+    for (size_t i = begin; i < end; i++) {
         const uint8_t *row = rows->base + (size_t)sl_point_row(points, i) * rows->pitch;
         close += has_close(neighbours, points, own, i, (double)sl_field_get(row, rows->factor)) != 0;
     }

@@ -8,6 +8,7 @@
 
 #include "base/numa.h"
 #include "base/prefetch.h"
+#include "base/share.h"
 #include "distance/codec/coarse.h"
 #include "distance/codec/quantise.h"
 #include "storage/origin.h"
@@ -79,11 +80,6 @@ typedef struct sl_partitions {
                            and from files without bands */
 } sl_partitions;
 
-/* Numbers from `first` to `end` - 1. */
-typedef struct sl_range {
-    size_t first, end;
-} sl_range;
-
 /* The layout of a record: see record.h. All fields are 0 if each part has an array of its own. */
 typedef struct sl_record {
     size_t pitch;                /* bytes from one record to the next */
@@ -117,6 +113,8 @@ typedef struct sl_graph {
     sl_partitions groups;   /* groups of partitions: see partition.h */
     sl_tuned_record *tuned; /* settings that tuning stored, in memory of the index: see search/settings.h */
     size_t tuned_count;
+
+    const sl_ranks *ranks; /* the ranks that build this graph together; NULL: this process alone */
 
     /* Copies, which readers prefer to the originals. */
     sl_replicas *replicas;         /* copies of the upper layers, one for each memory node; NULL: none */

@@ -175,8 +175,14 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_status status;
     SL_TRY_GOTO(describe_file(index, graph, &mine, &parts, &file), done);
     sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
-    status = sl_store_save(path, &(sl_file_content){&sl_index_file, &file.header, file.sections, file.count},
-                           mine.file_ops, index->origin, &progress);
+    const sl_file_content content = {&sl_index_file, &file.header, file.sections, file.count};
+    const sl_ranks *ranks = graph->ranks;
+    /* A file with room has sums of its pages, which one process makes as it writes. */
+    if (ranks && !mine.room)
+        status = sl_store_save_shared(path, &content, ranks, mine.file_ops, &progress);
+    else if (!ranks || ranks->rank == 0)
+        status = sl_store_save(path, &content, mine.file_ops, index->origin, &progress);
+    status = sl_ranks_agree(ranks, status);
 done:
     free_parts(graph, &parts);
     return status;

@@ -1,13 +1,23 @@
 """Code that the tests of shortlist-mpi share: running it on several ranks, in the folder of a test."""
 
+import ctypes
 import json
 import os
 import subprocess
+import time
 
 from harness import CommandTest
+from test_mounts import AS_ROOT_OF_ITS_OWN, call, mount_over
 
 MPI_COMMAND = os.environ["SHORTLIST_MPI"]
 MPIRUN = os.environ["MPIRUN"].split()
+
+
+def mount_small(folder, size="8k"):
+    """In the child: a file system of this size over a folder."""
+    mount_over(as_root_of_its_own=AS_ROOT_OF_ITS_OWN)
+    libc = ctypes.CDLL(None, use_errno=True)
+    call(libc.mount, b"none", folder.encode(), b"tmpfs", ctypes.c_ulong(0), f"size={size}".encode())
 
 
 class JobTest(CommandTest):
@@ -27,6 +37,21 @@ class JobTest(CommandTest):
         out = self.job_ok(ranks, *arguments, "--json", **options)
         self.assertEqual(out.count("\n"), 1, out)
         return json.loads(out)
+
+    def started(self, ranks, *arguments, **environment):
+        """A job that runs on; its ranks' processes, in their order."""
+        job = subprocess.Popen([*MPIRUN, str(ranks), MPI_COMMAND, *arguments], cwd=self.folder, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment})
+        self.addCleanup(job.kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = subprocess.run(["pgrep", "-f", "-P", str(job.pid), MPI_COMMAND], capture_output=True, text=True)
+            pids = [int(pid) for pid in found.stdout.split()]
+            if len(pids) == ranks:
+                return job, sorted(pids)
+            self.assertIsNone(job.poll(), "the job ended before its ranks were seen")
+            time.sleep(0.02)
+        raise AssertionError(f"not {ranks} ranks in a minute")
 
     def job_bad(self, ranks, status, *arguments, says=(), **options):
         """Fails with this status and one line of the program, which holds all of `says`; leaves the folder as it was."""

@@ -1,6 +1,5 @@
 """Training on several ranks, as its users run it: as good as on one, killed and gone on with, and refused."""
 
-import ctypes
 import json
 import os
 import signal
@@ -8,18 +7,9 @@ import subprocess
 import time
 import unittest
 
-from jobs import MPI_COMMAND, MPIRUN, JobTest
+from jobs import MPI_COMMAND, MPIRUN, JobTest, mount_small
 from ranking import CLICKS, DEEP, RANKS, SPEC, click_rows, table
-from test_mounts import AS_ROOT_OF_ITS_OWN, MOUNTS, call, mount_over
-
-
-
-def mount_small(folder):
-    """In the child: a file system of 8 KB over a folder."""
-    mount_over(as_root_of_its_own=AS_ROOT_OF_ITS_OWN)
-    libc = ctypes.CDLL(None, use_errno=True)
-    call(libc.mount, b"none", folder.encode(), b"tmpfs", ctypes.c_ulong(0), b"size=8k")
-
+from test_mounts import MOUNTS
 
 ROWS = click_rows(3000, 1)
 MORE = click_rows(700, 2)
@@ -42,21 +32,6 @@ class TrainingTest(JobTest):
 
     def auc(self, model="m.slr"):
         return self.run_json("evaluate", model, "later.csv")["auc"]
-
-    def started(self, ranks, *arguments, **environment):
-        """A job that runs on; its ranks' processes, in their order."""
-        job = subprocess.Popen([*MPIRUN, str(ranks), MPI_COMMAND, *arguments], cwd=self.folder, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment})
-        self.addCleanup(job.kill)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            found = subprocess.run(["pgrep", "-f", "-P", str(job.pid), MPI_COMMAND], capture_output=True, text=True)
-            pids = [int(pid) for pid in found.stdout.split()]
-            if len(pids) == ranks:
-                return job, sorted(pids)
-            self.assertIsNone(job.poll(), "the job ended before its ranks were seen")
-            time.sleep(0.02)
-        raise AssertionError(f"not {ranks} ranks in a minute")
 
     def long_training(self, ranks, **environment):
         """A training of minutes, once it has kept its first steps."""

@@ -1,0 +1,146 @@
+"""`shortlist-mpi build`, as its users run it: the file of `shortlist build`, killed and gone on with, and refused."""
+
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+from jobs import MPI_COMMAND, MPIRUN, JobTest, mount_small
+from test_mounts import MOUNTS
+
+DIM = 16
+
+
+class BuildTest(JobTest):
+    def base(self, n, name="base.i8bin", dim=DIM):
+        """A file of n small numbers, made at once."""
+        self.write(name, struct.pack("<II", n, dim) + random.Random(n).randbytes(n * dim).translate(
+            bytes((x & 31) for x in range(256))))
+        return name
+
+    def same(self, ranks, *options, base="base.i8bin"):
+        self.run_ok("build", base, "-o", "one.sl", "--metric", "l2", *options)
+        told = self.job_json(ranks, "build", base, "-o", "many.sl", "--metric", "l2", "--threads", 1, *options)
+        self.assertEqual(self.read("one.sl"), self.read("many.sl"), (ranks, options))
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted({"one.sl", "many.sl", *self.inputs()}))
+        return told
+
+    def inputs(self):
+        return {name for name in os.listdir(self.folder) if not name.startswith(("one.", "many."))}
+
+    def test_gives_the_bytes_of_one_process(self):
+        self.base(6001)
+        for ranks in (1, 2, 3, 4, 6):
+            told = self.same(ranks)
+            self.assertEqual((told["ranks"], told["ranks_building"], len(told["peak_memory"])), (ranks, ranks, ranks))
+            self.assertEqual((told["n"], told["threads"], told["leaves_noted"]), (6001, 1, 0))
+            self.assertGreater(told["leaves"], 40)
+            self.assertGreater(told["bytes_sent"], 100000)
+
+    def test_other_options(self):
+        n = 5000
+        self.base(n)
+        self.vectors("ids.npy", [[3 * i + 5] for i in range(n)], "u64")
+        self.vectors("keys.npy", [[i * i] for i in range(n)], "u64")
+        self.same(3, "--ids", "ids.npy", "--keys", "keys.npy", "--layout", "records")
+        self.same(2, "--max-memory", "8M")
+        self.run_ok("convert", "base.i8bin", "base.fvecs")  # unpacked by each rank
+        self.same(2, "--codes", "i4", "--m", 20, "--ef-build", 250, base="base.fvecs")
+
+    def test_rank_0_inserts_alone(self):
+        self.base(900)
+        told = self.same(3)
+        self.assertEqual((told["ranks"], told["ranks_building"]), (3, 1))
+        self.base(2)
+        self.same(4)
+        said = self.job_ok(2, "build", "base.i8bin", "-o", "many.sl", "--metric", "l2")
+        self.assertIn("rank 0 inserted all vectors alone", said)
+
+    def test_room(self):
+        self.base(5000)
+        self.job_ok(2, "build", "base.i8bin", "-o", "many.sl", "--metric", "l2", "--room", 6000)
+        self.run_ok("check", "many.sl")
+        self.base(900, "more.i8bin")
+        self.run_ok("add", "many.sl", "more.i8bin")
+
+    def notes(self):
+        return sum(os.path.getsize(self.path(name)) for name in os.listdir(self.folder) if ".work." in name)
+
+    def killed(self, ranks, *arguments):
+        """Kills a rank once the leaves of the build have notes."""
+        job, pids = self.started(ranks, "build", *map(str, arguments))
+        while self.notes() < 6_000_000:
+            self.assertIsNone(job.poll(), "the build ended before it was killed")
+            time.sleep(0.002)
+        begin = time.monotonic()
+        os.kill(pids[-1], signal.SIGKILL)
+        job.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertNotIn("many.sl", os.listdir(self.folder))
+
+    def test_goes_on_after_a_kill(self):
+        self.base(40000, dim=64)
+        options = ["base.i8bin", "-o", "many.sl", "--metric", "l2", "--threads", 1, "--ef-build", 400]
+        self.killed(3, *options)
+        told = self.job_json(2, "build", *options)
+        self.assertGreater(told["leaves_noted"], 10)
+        self.assertGreater(told["leaves"], told["leaves_noted"])
+        self.run_ok("build", *options[:2], "one.sl", *options[3:])
+        self.assertEqual(self.read("one.sl"), self.read("many.sl"))
+        self.assertEqual(self.notes(), 0)
+
+    def mixed(self, *ranks):
+        """A job whose ranks have command lines of their own."""
+        command = []
+        for arguments in ranks:
+            command += [":", *MPIRUN[1:]] if command else MPIRUN
+            command += ["1", *map(str, arguments)]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300)
+
+    def refused(self, done, *says):
+        lines = [line for line in done.stderr.splitlines() if line.startswith("shortlist-mpi")]
+        self.assertEqual((done.returncode, len(lines)), (1, 1), done.stderr)
+        for text in says:
+            self.assertIn(text, lines[0])
+        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("many.sl")])
+
+    def test_ranks_that_differ(self):
+        """One command line, but rank 1 sees other files."""
+        self.base(5000)
+        os.mkdir(self.path("other"))
+        own = [MPI_COMMAND, "build", "base.i8bin", "-o", self.path("many.sl"), "--metric", "l2"]
+        elsewhere = ["bash", "-c", 'cd other; exec "$@"', "bash", *own]
+        self.refused(self.mixed(own, elsewhere), "rank 1 (", "base.i8bin")
+        self.write("other/base.i8bin", self.read("base.i8bin")[:-DIM * 160] + bytes(DIM * 160))
+        self.refused(self.mixed(own, elsewhere, own), "rank 1 (", "sample of the base is", "on rank 0")
+        self.write("other/base.i8bin", struct.pack("<II", 5000, DIM - 1) + bytes(5000 * (DIM - 1)))
+        self.refused(self.mixed(own, elsewhere), "rank 1 (", "dimensions of the base is 15 here, and 16 on rank 0")
+        self.refused(self.mixed(own, [*own, "--m", "17"]), "rank 1 (", "command line")
+
+    @unittest.skipUnless(MOUNTS, "this process may not mount")
+    def test_a_full_disk(self):
+        self.base(5000)
+        os.mkdir(self.path("small"))
+        done = self.job(3, "build", "base.i8bin", "-o", "small/many.sl", "--metric", "l2", preexec_fn=lambda: mount_small(
+            self.path("small"), "1m"))
+        self.refused(done, "rank ", "small/many.sl", "No space left")
+
+    def test_refuses_bad_input(self):
+        rows = [[1.0, float(i)] for i in range(5000)]
+        rows[4700][1] = float("nan")
+        self.vectors("bad.fbin", rows)
+        self.job_bad(3, 1, "build", "bad.fbin", "-o", "x.sl", "--metric", "l2", says=("rank 2", "row 4700"))
+        self.base(5000)
+        self.job_bad(2, 1, "build", "base.i8bin", "-o", "no/x.sl", "--metric", "l2", says=("no",))
+        self.job_bad(2, 1, "build", "base.i8bin", "-o", "x.sl", "--metric", "l2", "--max-memory", "100K",
+                     says=("--max-memory",))
+        self.job_bad(2, 2, "build", "base.i8bin", "-o", "x.sl", says=("--metric",))
+        self.job_bad(2, 2, "build", "base.i8bin", "-o", "x.sl", "--metric", "l2", "--dry-run", says=("--dry-run",))
+
+
+if __name__ == "__main__":
+    unittest.main()
