@@ -33,6 +33,7 @@ import pyarrow.parquet
 import shortlist
 
 LARGEST_ID = 2**63 - 1  # Spark has no unsigned numbers.
+WRITTEN = ("rank", "item", "score")  # Columns beside the user's id.
 
 
 class JobError(Exception):
@@ -41,7 +42,7 @@ class JobError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What each process is told: paths and numbers. It opens the files by itself.
+    """The work, as each process gets it: paths and numbers. A process opens the files itself.
 
     index, model, items: paths that every machine sees.
     user: column of users' ids.
@@ -79,6 +80,8 @@ class Job:
     def columns(self, there):
         """The columns to read of a table of users that has the columns `there`: those that the job names, and those
         that the model asks about. Raises JobError if one is missing."""
+        if self.user in WRITTEN:
+            raise JobError(f"the column of users' ids is named {self.user!r}, as a column of the result; rename it")
         named = [name for name in (self.user, self.vector, self.vector_of, self.exclude) if name is not None]
         try:
             asked = user_columns(shortlist.Ranker.open(self.model))
@@ -163,10 +166,8 @@ def as_frame(job, users, ids, scores):
     if items.size and items.max() > LARGEST_ID:
         raise JobError(f"item id {items.max()} is larger than {LARGEST_ID}, the largest of a Parquet int64")
     row, place = np.nonzero(found)
-    return pd.DataFrame({
-        job.user: users.iloc[row].reset_index(drop=True), "rank": (place + 1).astype(np.int32),
-        "item": items.astype(np.int64), "score": scores[found].astype(np.float32),
-    })
+    written = ((place + 1).astype(np.int32), items.astype(np.int64), scores[found].astype(np.float32))
+    return pd.DataFrame({job.user: users.iloc[row].reset_index(drop=True), **dict(zip(WRITTEN, written))})
 
 
 def recommend_frame(job, users):
@@ -262,8 +263,8 @@ def run_here(job, given):
     except (OSError, pa.ArrowInvalid) as error:
         raise unreadable(given.users, error) from error
     columns = job.columns(table.schema.names)
-    schema = pa.schema([(job.user, table.schema.field(job.user).type), ("rank", pa.int32()), ("item", pa.int64()),
-                        ("score", pa.float32())])
+    user = table.schema.field(job.user).type
+    schema = pa.schema(list(zip((job.user, *WRITTEN), (user, pa.int32(), pa.int64(), pa.float32()))))
     begin, users, part = time.perf_counter(), 0, f"{given.out}.part"
     with pyarrow.parquet.ParquetWriter(part, schema) as writer:
         for batch in table.to_batches(columns, batch_size=job.batch):

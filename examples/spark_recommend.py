@@ -27,7 +27,7 @@ import functools
 import recommend_table
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import FloatType, IntegerType, LongType, StructType
+from pyspark.sql.types import FloatType, IntegerType, LongType, StructField, StructType
 
 
 def run(job, given):
@@ -43,8 +43,8 @@ def run(job, given):
         users = users.select([f"`{name}`" for name in job.columns(users.columns)])
         if job.parts:
             users = users.repartition(job.parts)
-        rows = StructType().add(job.user, users.schema[job.user].dataType).add("rank", IntegerType())
-        rows = rows.add("item", LongType()).add("score", FloatType())
+        types = (users.schema[job.user].dataType, IntegerType(), LongType(), FloatType())
+        rows = StructType(list(map(StructField, (job.user, *recommend_table.WRITTEN), types)))
         work = functools.partial(recommend_table.recommend_frames, job)
         users.mapInPandas(work, rows).write.mode("overwrite").parquet(given.out)
     finally:

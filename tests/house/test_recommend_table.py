@@ -128,6 +128,8 @@ class Shared(unittest.TestCase):
             recommend_table.recommend_frame(self.with_job(items=self.job.model), self.users)
         with self.assertRaisesRegex(JobError, "no column 'no'; it has user_id, age"):
             self.with_job(exclude="no").columns(list(self.users))
+        with self.assertRaisesRegex(JobError, "users' ids is named 'item'"):
+            self.with_job(user="item").columns(["item", *self.users])
         with self.assertRaisesRegex(JobError, "no column 'city', which the model asks about; it has user_id, age"):
             self.job.columns(["user_id", "age", "vector"])
         with self.assertRaisesRegex(JobError, r"on \S+: .*city"):
