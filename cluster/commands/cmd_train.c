@@ -14,7 +14,7 @@
 
 typedef struct ranks_options {
     train_options train; /* first: the shared table has the offsets of this struct */
-    size_t batch, warm_up, bucket;
+    size_t batch, warm_up, bucket, shard;
     int rate, wire, no_overlap, shared;
     const char *algorithm;
 } ranks_options;
@@ -34,6 +34,7 @@ static void set_ranks(const ranks_training *t, sl_cluster_training *training) {
     training->on = (sl_train_ranks){.batch_rows = options->batch,
                                     .warm_up_steps = options->warm_up,
                                     .bucket = options->bucket / sizeof(float),
+                                    .shard = options->shard,
                                     .no_overlap = options->no_overlap};
     training->reduce = (sl_allreduce_params){.algorithm = options->algorithm ? sl_allreduce_of_name(options->algorithm)
                                                                              : SL_ALLREDUCE_MPI,
@@ -151,6 +152,9 @@ static const option ranks_table[] = {
      "Numbers that dense gradients travel in. bf16 halves the bytes; sums are made in f32. mpi takes f32 alone."},
     {0, "bucket", OPTION_BYTES, "BYTES", 0, offsetof(ranks_options, bucket),
      "Bytes of dense gradients that are summed at once, at most; 0 (default): 1M."},
+    {0, "shard", OPTION_BYTES, "BYTES", 0, offsetof(ranks_options, shard),
+     "Divide the rows of embedding tables of this size or more among the ranks: each steps its own rows, and ranks "
+     "exchange the rows that a mini-batch uses; 0 (default): none."},
     {0, "no-overlap", OPTION_FLAG, NULL, 0, offsetof(ranks_options, no_overlap),
      "Begin the sums after the backward pass, not during it. For measuring."},
     OPTION_LAST};
@@ -160,7 +164,7 @@ const command command_cluster_train = {
     .summary = "train a model that ranks, on all ranks",
     .synopsis = "mpirun -np N shortlist-mpi train SPEC.json DATA.csv... -o MODEL [--valid CSV] [--batch N] "
                 "[--scale-rates none|linear|sqrt] [--warm-up STEPS] [--algorithm A] [--shared] [--wire f32|bf16] "
-                "[--bucket BYTES] [--no-overlap] [options of shortlist train]",
+                "[--bucket BYTES] [--shard BYTES] [--no-overlap] [options of shortlist train]",
     .description =
         "Trains one model as 'shortlist train' does, on all ranks at once. Each rank reads a part of the rows: a range "
         "of bytes of the files, in whole rows. Statistics, vocabularies and validation rows are those of one process. "

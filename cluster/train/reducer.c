@@ -95,6 +95,10 @@ static sl_status gather_sizes(void *ctx, const void *mine, const size_t *sizes, 
     return sl_comm_gather_sizes(&((sl_reducer *)ctx)->comm, mine, sizes, all);
 }
 
+static sl_status exchange(void *ctx, const sl_parts *to, const sl_allocator *allocator, sl_parts *from) {
+    return sl_comm_exchange(&((sl_reducer *)ctx)->comm, to, allocator, from);
+}
+
 static sl_status broadcast(void *ctx, void *data, size_t size) {
     return sl_comm_broadcast(&((sl_reducer *)ctx)->comm, data, size, 0);
 }
@@ -134,6 +138,7 @@ sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *para
                                 .gather = gather,
                                 .gather_same = gather_same,
                                 .gather_sizes = gather_sizes,
+                                .exchange = exchange,
                                 .broadcast = broadcast,
                                 .sum_counts = sum_counts,
                                 .sum_floats = sum_floats,

@@ -4,6 +4,7 @@
 
 #include "base/crc32c.h"
 #include "ranker/model/model_file.h"
+#include "ranker/train/table_shards.h"
 #include "ranker/train/train_reduce.h"
 
 #include <assert.h>
@@ -193,7 +194,6 @@ static sl_status write_checkpoint(sl_checkpoint *checkpoint, const sl_trainer *t
     sl_weights_layout layout;
     sl_section_source sections[SL_MODEL_SECTIONS + 2];
     SL_TRY(sl_weights_layout_of(trainer->features, &trainer->shape, &layout));
-    fill_record(checkpoint, trainer);
     size_t floats = (checkpoint->record_size - sizeof(trainer_record)) / sizeof(float);
     if (!sl_all_finite(parts_of(trainer, checkpoint->record).weights, floats))
         return sl_fail(SL_EVALUE, "a weight is not finite any more (epoch %llu): lower deep.rate or wide.rate",
@@ -211,9 +211,12 @@ static sl_status write_checkpoint(sl_checkpoint *checkpoint, const sl_trainer *t
                          NULL);
 }
 
-sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
+sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, sl_trainer *trainer) {
     const sl_ranks *ranks = trainer->on.ranks;
     const int writes = !ranks || ranks->rank == 0;
+    SL_TRY(sl_shards_sync(trainer));
+    if (writes) fill_record(checkpoint, trainer);
+    SL_TRY(sl_shards_gather_states(trainer, writes ? parts_of(trainer, checkpoint->record).sparse : NULL));
     return sl_ranks_agree(ranks, writes ? write_checkpoint(checkpoint, trainer) : SL_OK);
 }
 
@@ -417,5 +420,10 @@ sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int
     if (!ranks) return read_checkpoint(checkpoint, trainer, found);
     SL_TRY(ranks->agree(ranks->ctx, ranks->rank == 0 ? read_checkpoint(checkpoint, trainer, found) : SL_OK));
     SL_TRY(ranks->broadcast(ranks->ctx, found, sizeof *found));
-    return *found ? sl_trainer_broadcast(trainer) : SL_OK;
+    if (!*found) return SL_OK;
+    SL_TRY(sl_trainer_broadcast(trainer));
+    const record_parts parts = parts_of(trainer, checkpoint->record);
+    SL_TRY(ranks->broadcast(ranks->ctx, parts.sparse, parts.sparse_count * sizeof(float)));
+    sl_sparse_state_read(trainer->sparse, parts.sparse);
+    return SL_OK;
 }

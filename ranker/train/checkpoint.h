@@ -17,7 +17,7 @@ void sl_checkpoint_free(sl_checkpoint *checkpoint);
 
 /* Writes the state to the file, whole or not at all. Of several ranks, rank 0 writes, and all succeed or fail.
  * Errors: SL_EVALUE (a weight is not finite: the file stays as it is), errors of a save. */
-sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, const sl_trainer *trainer);
+sl_status sl_checkpoint_write(sl_checkpoint *checkpoint, sl_trainer *trainer);
 /* Sets the trainer's state from the file. *found is 0 if there is no such file. Of several ranks, rank 0 reads, and all
  * get the state.
  * Errors: SL_EFORMAT (a finished model, or another training's checkpoint), SL_ECORRUPT, errors of an open. */

@@ -84,7 +84,8 @@ void sl_embedding_usage_fill_unused(const sl_embedding_usage *usage, const sl_sp
         for (size_t first = 0; first < shape->dim; first += COLUMNS) {
             size_t count = shape->dim - first < COLUMNS ? shape->dim - first : COLUMNS;
             mean_of(usage->counts[t], shape, embeddings[t], first, count, mean);
-            for (size_t row = 0; row < shape->size; row++)
+            const size_t owners = sl_row_owners(trainer, t), own = owners > 1 ? trainer->owner.rank : 0;
+            for (size_t row = own; row < shape->size; row += owners)
                 if (!usage->counts[t][row] && !sl_sparse_is_touched(trainer, t, row))
                     memcpy(embeddings[t] + row * shape->dim + first, mean, count * sizeof *mean);
         }

@@ -17,7 +17,8 @@ sl_status sl_embedding_usage_init(sl_embedding_usage *usage, const sl_dataset *d
 void sl_embedding_usage_free(sl_embedding_usage *usage);
 
 /* Sets embeddings that no row uses and no step changed, such as a hash's empty buckets. They become the mean of the
- * used embeddings, weighted by their uses. So an unknown value scores like a usual one, not like random numbers. */
+ * used embeddings, weighted by their uses. So an unknown value scores like a usual one, not like random numbers. Of a
+ * sharded table, the call sets this rank's rows. */
 void sl_embedding_usage_fill_unused(const sl_embedding_usage *usage, const sl_sparse_trainer *trainer,
                                     float *const *embeddings);
 

@@ -79,21 +79,22 @@ static void apply_table(sl_sparse_trainer *trainer, size_t table, float *weights
     const sl_loops *loops = trainer->loops;
     const sl_row_sums *sums = &trainer->gradients.tables[table];
     int adam = trainer->features->spec->optimizer == SL_ADAM;
-    size_t dim = sums->width;
-    float *state = trainer->table_states[table], *second = state + sl_table_floats(trainer->features, table);
+    const size_t dim = sums->width, owners = sl_row_owners(trainer, table);
+    float *state = trainer->table_states[table], *second = state + sl_own_rows(trainer, table) * dim;
     for (size_t i = 0; i < sums->count; i++) {
         if (i + ROWS_AHEAD < sums->count) {
-            size_t ahead = sums->rows[i + ROWS_AHEAD] * dim;
+            const size_t ahead = sums->rows[i + ROWS_AHEAD] * dim;
+            const size_t state_ahead = owners == 1 ? ahead : sums->rows[i + ROWS_AHEAD] / owners * dim;
             sl_prefetch(weights + ahead, dim * sizeof(float));
-            sl_prefetch(state + ahead, dim * sizeof(float));
-            if (adam) sl_prefetch(second + ahead, dim * sizeof(float));
+            sl_prefetch(state + state_ahead, dim * sizeof(float));
+            if (adam) sl_prefetch(second + state_ahead, dim * sizeof(float));
         }
-        size_t at = sums->rows[i] * dim;
+        const size_t at = sums->rows[i] * dim, state_at = owners == 1 ? at : sums->rows[i] / owners * dim;
         const float *gradient = sums->sums + i * dim;
         if (adam)
-            loops->adam(weights + at, state + at, second + at, gradient, dim, by);
+            loops->adam(weights + at, state + state_at, second + state_at, gradient, dim, by);
         else
-            loops->adagrad(weights + at, state + at, gradient, dim, by);
+            loops->adagrad(weights + at, state + state_at, gradient, dim, by);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "ranker/model/auc.h"
 #include "ranker/model/metrics.h"
 #include "ranker/net/loss.h"
+#include "ranker/train/table_shards.h"
 #include "ranker/train/train_reduce.h"
 #include "storage/replace.h"
 
@@ -226,7 +227,9 @@ static sl_status run_epoch(sl_train_loop *loop) {
                       .rows = (size_t)(loop->rows_done - rows_before)};
     loop->train_s += epoch.seconds;
     loop->epochs_done++;
+    SL_TRY(sl_shards_sync(trainer));
     sl_embedding_usage_fill_unused(&trainer->usage, trainer->sparse, trainer->weights.embeddings);
+    SL_TRY(sl_shards_sync(trainer));
     SL_TRY(sl_train_validate(trainer, &epoch));
     SL_TRY(sl_trainer_check_same(trainer));
     keep_best(trainer, &epoch);

@@ -1,6 +1,7 @@
 #include "ranker/train/train_reduce.h"
 
 #include "base/crc32c.h"
+#include "ranker/train/table_shards.h"
 
 #include <string.h>
 
@@ -69,6 +70,10 @@ typedef struct step {
 static sl_row_sums *sums_of(const step *s, size_t table) {
     sl_sparse_gradients *gradients = &s->trainer->sparse->gradients;
     return table == 0 ? &gradients->wide : &gradients->tables[table - 1];
+}
+
+static int is_sharded(const step *s, size_t table) {
+    return table > 0 && sl_is_sharded(s->trainer->sparse, table - 1);
 }
 
 static size_t row_bytes(const sl_row_sums *sums) {
@@ -265,13 +270,13 @@ static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
 /* Sums the sparse gradients, each table in the way that takes fewer bytes. */
 static sl_status reduce_sparse(step *s) {
     for (size_t t = 0; t < s->tables; t++) {
-        s->as_rows[t] = rows_are_fewer(sums_of(s, t), s->total[t]);
+        s->as_rows[t] = !is_sharded(s, t) && rows_are_fewer(sums_of(s, t), s->total[t]);
         if (s->total[t] == 0) sl_row_sums_clear(sums_of(s, t));
     }
     SL_TRY(reduce_rows(s));
     for (size_t t = 0; t < s->tables; t++)
-        if (!s->as_rows[t]) SL_TRY(reduce_table(s->trainer, sums_of(s, t)));
-    return SL_OK;
+        if (!s->as_rows[t] && !is_sharded(s, t)) SL_TRY(reduce_table(s->trainer, sums_of(s, t)));
+    return s->tables > 1 ? sl_shards_reduce(s->trainer) : SL_OK;
 }
 
 static sl_status reduce_step(step *s) {
@@ -335,20 +340,6 @@ sl_status sl_trainer_reduce_seen(sl_trainer *trainer) {
  * The whole state
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Copies rank 0's states of the sparse parts. */
-static sl_status broadcast_sparse(sl_trainer *trainer) {
-    const sl_ranks *ranks = trainer->on.ranks;
-    const size_t size = sl_sparse_state_size(trainer->sparse);
-    sl_status status = SL_OK;
-    float *states = sl_mem_array(&trainer->allocator, size, sizeof *states, &status);
-    SL_TRY(ranks->agree(ranks->ctx, status));
-    sl_sparse_state_write(trainer->sparse, states);
-    status = ranks->broadcast(ranks->ctx, states, size * sizeof *states);
-    if (status == SL_OK) sl_sparse_state_read(trainer->sparse, states);
-    SL_FREE_ARRAY(&trainer->allocator, states, size);
-    return status;
-}
-
 static sl_status broadcast_ranges(sl_trainer *trainer) {
     const sl_ranks *ranks = trainer->on.ranks;
     sl_ranges *ranges = trainer->ranges;
@@ -374,7 +365,6 @@ sl_status sl_trainer_broadcast(sl_trainer *trainer) {
     if (trainer->net)
         SL_TRY(ranks->broadcast(ranks->ctx, trainer->dense_state,
                                 trainer->dense_size * trainer->dense_states * sizeof(float)));
-    SL_TRY(broadcast_sparse(trainer));
     return broadcast_ranges(trainer);
 }
 

@@ -20,7 +20,7 @@ sl_status sl_trainer_share_ranges(sl_trainer *trainer, sl_status status);
 /* Makes the statistics of the layers' inputs those of all ranks. */
 sl_status sl_trainer_reduce_seen(sl_trainer *trainer);
 
-/* Gives all ranks the state that rank 0 has: weights, optimisers, position. */
+/* Gives all ranks the state that rank 0 has: weights, position, and all states of optimisers but the sparse ones. */
 sl_status sl_trainer_broadcast(sl_trainer *trainer);
 /* Checks that all ranks have the same weights. Errors: SL_EVALUE, naming the rank. */
 sl_status sl_trainer_check_same(const sl_trainer *trainer);

@@ -233,6 +233,27 @@ sl_status sl_trainer_fold(sl_trainer *trainer, sl_coded_layers *out) {
     return sl_ranges_fold(trainer->ranges, is_best, sl_trainer_best(trainer)->dense, out);
 }
 
+/* Chooses the tables whose rows are divided among the ranks. */
+static sl_status choose_shards(sl_trainer *trainer) {
+    const sl_features *features = trainer->features;
+    const size_t least = trainer->on.shard;
+    sl_status status = SL_OK;
+    if (!trainer->on.ranks || !least || !features->table_count) return SL_OK;
+    trainer->sharded = sl_mem_array(&trainer->allocator, features->table_count, 1, &status);
+    for (size_t t = 0; t < features->table_count && status == SL_OK; t++)
+        trainer->sharded[t] = sl_table_floats(features, t) * sizeof(float) >= least;
+    return status;
+}
+
+/* Makes the sparse trainer. Sums over all ranks touch as many rows as the whole mini-batch. */
+static sl_status create_sparse(sl_trainer *trainer) {
+    const sl_ranks *ranks = trainer->on.ranks;
+    SL_TRY(choose_shards(trainer));
+    const sl_row_owner owner = {ranks ? ranks->rank : 0, sl_ranks_count(ranks), trainer->sharded};
+    return sl_sparse_trainer_create(trainer->features, sl_larger(trainer->batch_rows, trainer->minibatch_rows),
+                                    trainer->threads, &owner, &trainer->allocator, &trainer->sparse);
+}
+
 static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
                                 const sl_train_params *params) {
     const sl_features *features = trainer->features;
@@ -257,9 +278,7 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     int may_round = trainer->net && params->layers == SL_TRAIN_LAYERS_F32;
     const sl_precision_state precision = sl_precision_start(params, may_round);
     SL_TRY(sl_trainer_use_precision(trainer, &precision));
-    /* Sums over all ranks touch as many rows as the whole mini-batch. */
-    SL_TRY(sl_sparse_trainer_create(features, sl_larger(trainer->batch_rows, trainer->minibatch_rows), trainer->threads,
-                                    allocator, &trainer->sparse));
+    SL_TRY(create_sparse(trainer));
     SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logits));
     SL_TRY(alloc_floats(trainer, trainer->minibatch_rows, features->outputs, &trainer->logit_gradient));
     SL_TRY(alloc_floats(trainer, trainer->data.valid_count, features->outputs, &trainer->valid_logits));
@@ -309,6 +328,7 @@ static void free_parts(sl_trainer *trainer) {
     SL_FREE_ARRAY(allocator, trainer->dense_gradient, trainer->dense_size);
     SL_FREE_ARRAY(allocator, trainer->dense_state, trainer->dense_size * trainer->dense_states);
     sl_sparse_trainer_free(trainer->sparse);
+    SL_FREE_ARRAY(allocator, trainer->sharded, trainer->features->table_count);
     sl_net_trainer_free(trainer->net);
     sl_weights_free(&trainer->weights, trainer->features, &trainer->shape, allocator);
     sl_weights_free(&trainer->best, trainer->features, &trainer->shape, allocator);

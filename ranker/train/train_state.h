@@ -39,6 +39,7 @@ typedef struct sl_train_ranks {
     uint64_t warm_up_steps;
     size_t bucket;  /* floats of gradients that are summed at once, at most; 0: SL_TRAIN_BUCKET */
     int no_overlap; /* the sums begin after the backward pass, not during it */
+    size_t shard;   /* embedding tables of this many bytes or more are sharded; 0: none */
 } sl_train_ranks;
 
 /* Floats of a bucket: 1 MB. */
@@ -60,7 +61,8 @@ typedef struct sl_trainer {
     sl_features *features;
     const sl_spec *spec;
     sl_net_shape shape;
-    sl_train_ranks on; /* ranks NULL: this process trains alone */
+    sl_train_ranks on;      /* ranks NULL: this process trains alone */
+    unsigned char *sharded; /* one flag for each embedding table; NULL: none is sharded */
     size_t threads, epochs;
     size_t minibatch_rows;           /* the most rows of this rank in a mini-batch */
     uint64_t batch_rows;             /* rows of a mini-batch of all ranks */

@@ -1,6 +1,7 @@
 #include "ranker/train/train_step.h"
 
 #include "ranker/net/loss.h"
+#include "ranker/train/table_shards.h"
 #include "ranker/train/train_reduce.h"
 
 #include <math.h>
@@ -110,6 +111,7 @@ sl_status sl_trainer_forward(sl_trainer *trainer) {
                                trainer->threads};
     SL_TRY(sl_minibatch_gather(minibatch, data, data->order + part.first, part.count, trainer->threads));
     sl_forget_values(&trainer->forgetter, minibatch, &at);
+    SL_TRY(sl_shards_fetch(trainer));
     SL_TRY(minibatch_logits(trainer, 1, trainer->logits));
     const sl_loss_rows rows = {.rows = part.count,
                                .outputs = trainer->features->outputs,
@@ -163,6 +165,7 @@ sl_status sl_trainer_start_ranges(sl_trainer *trainer) {
     sl_observer *observers[SL_MAX_LAYERS] = {NULL};
     sl_status status = SL_OK;
     if (!ranges || ranges->started || sl_trainer_step_number(trainer) < ranges->first_step) return SL_OK;
+    SL_TRY(sl_shards_sync(trainer));
     for (size_t l = 0; l < trainer->shape.layers; l++)
         SL_TRY_GOTO(sl_observer_create(&trainer->allocator, &observers[l]), done);
     SL_TRY_GOTO(observe_inputs(trainer, observers), done);

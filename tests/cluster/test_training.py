@@ -107,6 +107,19 @@ class TrainingTest(JobTest):
         first = self.train(2, "--algorithm", "ring")["weights"]
         self.assertEqual(self.train(2, "--algorithm", "ring", "--no-overlap")["weights"], first)
 
+    @unittest.skipUnless(DEEP, "no oneDNN")
+    def test_sharded_tables(self):
+        """The model is as good, ranks share it, and a training goes on from its checkpoint, with other ranks or shards."""
+        self.spec(deep={**SPEC["deep"], "optimizer": "adam", "rate": 0.003})
+        told = self.train(3, "--shard", "1", "--checkpoint", "state.slr")
+        self.assertGreater(self.auc(), 0.7)
+        self.assertEqual(self.train(3, "--shard", "1")["weights"], told["weights"])
+        self.assertAlmostEqual(self.train(3)["auc"], told["auc"], delta=0.005)
+        for ranks, shard in ((2, "1"), (2, "0"), (1, "1")):
+            on = self.train(ranks, "--shard", shard, "--checkpoint", "state.slr", "--resume", "--epochs", "6")
+            self.assertGreaterEqual(on["epochs"], 4)
+            self.assertGreater(self.auc(), 0.7)
+
     def test_weights_multiclass_and_values(self):
         weighted = [[*row, 1 + row[0] % 3] for row in ROWS]
         self.write("clicks.csv", table([*CLICKS, "weight"], weighted))

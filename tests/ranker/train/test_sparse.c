@@ -323,7 +323,7 @@ static void ftrl_step(ftrl *at, double g, double share, const sl_spec *spec, dou
 static sl_sparse_trainer *make_trainer(const model *m, size_t rows, size_t threads, const sl_allocator *allocator) {
     sl_allocator own = sl_allocator_of(allocator);
     sl_sparse_trainer *trainer;
-    ck_ok(sl_sparse_trainer_create(&m->features, rows, threads, &own, &trainer));
+    ck_ok(sl_sparse_trainer_create(&m->features, rows, threads, NULL, &own, &trainer));
     return trainer;
 }
 
@@ -718,7 +718,7 @@ START_TEST(every_allocation_may_fail) {
         fault_allocator memory;
         fault_allocator_init(&memory, fail_at);
         sl_sparse_trainer *trainer;
-        status = sl_sparse_trainer_create(&m.features, 10, 1, &memory.allocator, &trainer);
+        status = sl_sparse_trainer_create(&m.features, 10, 1, NULL, &memory.allocator, &trainer);
         if (status == SL_OK) {
             size_t calls = memory.calls;
             run_steps(&m, trainer, 10, 0, 3);
