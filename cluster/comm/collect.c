@@ -196,7 +196,7 @@ typedef struct failure {
 } failure;
 
 sl_status sl_comm_agree(const sl_comm *comm, sl_status mine) {
-    failure failed = {.status = mine};
+    failure failed = {.status = (int32_t)mine};
     uint64_t first = mine == SL_OK ? comm->ranks : comm->rank;
     if (comm->ranks == 1 || sl_comm_is_broken(comm)) return mine;
     /* Read before the calls below, which may set another message. */

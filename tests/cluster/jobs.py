@@ -20,6 +20,19 @@ def mount_small(folder, size="8k"):
     call(libc.mount, b"none", folder.encode(), b"tmpfs", ctypes.c_ulong(0), f"size={size}".encode())
 
 
+def processes_in(folder):
+    """The processes of shortlist-mpi that run in a folder: mpirun's children, or those of its proxy."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(MPI_COMMAND) and \
+                    os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(folder):
+                found.append(int(pid))
+        except OSError:
+            pass  # it has ended, or is another user's
+    return sorted(found)
+
+
 class JobTest(CommandTest):
     """A folder per test, and jobs of several ranks run in it."""
 
@@ -45,10 +58,9 @@ class JobTest(CommandTest):
         self.addCleanup(job.kill)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            found = subprocess.run(["pgrep", "-f", "-P", str(job.pid), MPI_COMMAND], capture_output=True, text=True)
-            pids = [int(pid) for pid in found.stdout.split()]
+            pids = processes_in(self.folder)
             if len(pids) == ranks:
-                return job, sorted(pids)
+                return job, pids
             self.assertIsNone(job.poll(), "the job ended before its ranks were seen")
             time.sleep(0.02)
         raise AssertionError(f"not {ranks} ranks in a minute")

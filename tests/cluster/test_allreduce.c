@@ -46,7 +46,8 @@ static void check_sum(size_t i, double bound) {
 }
 
 /* Faults of MPI's calls for windows, which the tests replace by MPI's profiling interface. */
-static enum { SOUND, FENCE_LOSES, FENCE_FAILS, ALLOCATE_FAILS } fault;
+enum { SOUND, FENCE_LOSES, FENCE_FAILS, ALLOCATE_FAILS };
+static int fault;
 static uint64_t epochs;
 static void *window_memory;
 static size_t window_bytes;
