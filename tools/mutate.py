@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-LIBRARY = ("base/", "distance/", "storage/", "hnsw/", "ranker/", "recommend/", "include/")
+LIBRARY = ("base/", "distance/", "storage/", "hnsw/", "ranker/", "recommend/", "cluster/", "include/")
 # A test that a fault makes hang is stopped after its usual time, so many times over, and a minute.
 PATIENCE = 10
 
