@@ -20,6 +20,7 @@ static void print_json(const place *places) {
         json_open_object(&json, NULL);
         json_count(&json, "rank", r);
         json_text(&json, "host", places[r].host);
+        json_text(&json, "sockets", places[r].sockets);
         json_text(&json, "cpus", places[r].cpus);
         json_count(&json, "cpu_count", places[r].cpu_count);
         json_count(&json, "threads", places[r].threads);
@@ -54,9 +55,9 @@ const command command_ranks = {
     .name = "ranks",
     .summary = "show where the ranks run",
     .synopsis = "mpirun -np N shortlist-mpi ranks [--threads N] [--json]",
-    .description =
-        "Lists every rank with its machine, the CPUs that it may use, and its threads. Run it first with the "
-        "hosts and the binding of a long job: a rank bound to one core trains on one core.\n",
+    .description = "Lists every rank with its machine, its sockets and the ranks there, the CPUs that it may use, and "
+                   "its threads. Run it first with the "
+                   "hosts and the binding of a long job: a rank bound to one core trains on one core.\n",
     .examples = "mpirun -np 4 --hostfile hosts --map-by socket:PE=16 shortlist-mpi ranks\n",
     .operands = operands,
     .options = ranks_table,

@@ -9,7 +9,8 @@
 /* Where a rank runs. */
 typedef struct place {
     char host[128];
-    char cpus[256]; /* that the system lets it use: "0-3,8" */
+    char cpus[256]; /* that the system lets it use: "0-3,8"; and the sockets that they lie in */
+    char sockets[64];
     uint64_t cpu_count, threads;
 } place;
 

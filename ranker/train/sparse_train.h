@@ -3,8 +3,8 @@
  *     collect                      reduce                            apply
  *     gradients summed by weight   sums of other machines added up   weights stepped by the sums
  *
- * Collecting changes no weight, and applying reads no row. One machine has nothing to reduce. A reducer for several
- * machines adds to `gradients` between the two calls. */
+ * Collecting changes no weight, and applying reads no row. One process has nothing to reduce. For several ranks,
+ * train_reduce.h adds to `gradients` between the two calls. */
 #ifndef SL_RANKER_TRAIN_SPARSE_TRAIN_H
 #define SL_RANKER_TRAIN_SPARSE_TRAIN_H
 
