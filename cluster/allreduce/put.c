@@ -68,7 +68,7 @@ static sl_status make_groups(sl_put *put, const sl_row *row) {
 }
 
 static sl_status make_window(sl_put *put) {
-    const size_t numbers = 2 * put->chunk + (put->reduces ? put->comm.ranks * put->part : 0);
+    const size_t numbers = put->halves * put->chunk + (put->reduces ? put->comm.ranks * put->part : 0);
     /* MPICH 4.0 puts numbers at wrong addresses of other ranks if the sizes of windows are not aligned. */
     const size_t bytes = sl_round_up(bytes_of(put, numbers), 4096);
     SL_TRY(sl_comm_barrier(&put->comm));
@@ -83,6 +83,7 @@ sl_status sl_put_create(const sl_comm *comm, const sl_row *row, const sl_allredu
     *out = (sl_put){.allocator = *allocator, .wire = params->wire, .sync = params->sync, .window = MPI_WIN_NULL};
     chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     out->chunk = chunk < max_count ? chunk : max_count;
+    out->halves = chunk < max_count ? 2 : 1;
     out->reduces = params->put_reduces && row->layout.length > 1;
     SL_TRY(sl_comm_split(comm, (int)row->layout.first, row->layout.place, &out->comm));
     out->part = out->chunk / out->comm.ranks + 1;
@@ -116,10 +117,8 @@ void sl_put_free(sl_put *put) {
 
 /* All ranks of the row have made their earlier puts, and those are in place. */
 static sl_status fence(sl_put *put) {
-#ifndef SL_SMPI
     /* So no rank waits long inside of MPI_Win_fence, with the lock. */
     SL_TRY(sl_comm_barrier(&put->comm));
-#endif
     CALL(put, MPI_Win_fence, 0, put->window);
     return SL_OK;
 }
@@ -127,7 +126,6 @@ static sl_status fence(sl_put *put) {
 /* Tells the partners that this rank's window is open, and waits until theirs are. MPI_Win_start then waits for nobody
  * inside of MPI. */
 static sl_status meet(sl_put *put, MPI_Group group) {
-#ifndef SL_SMPI
     MPI_Group all;
     int count, used = 0;
     CALL(put, MPI_Group_size, group, &count);
@@ -140,11 +138,6 @@ static sl_status meet(sl_put *put, MPI_Group group) {
     }
     CALL(put, MPI_Group_free, &all);
     return sl_comm_wait(&put->comm, put->requests, (size_t)used);
-#else
-    (void)put;
-    (void)group;
-    return SL_OK;
-#endif
 }
 
 /* Opens the windows to a group's ranks. `first`: of a chunk. A later fence is the one that closed the step before. */
@@ -206,7 +199,7 @@ static sl_status put_level(sl_put *put, const sl_row *row, size_t l, const chunk
 
 /* Offset in the window of the part that a rank puts here to be summed. */
 static size_t slot_at(const sl_put *put, size_t place) {
-    return bytes_of(put, 2 * put->chunk + place * put->part);
+    return bytes_of(put, put->halves * put->chunk + place * put->part);
 }
 
 /* Puts the parts of a chunk into their owners' windows. */
@@ -271,7 +264,7 @@ static size_t steps_of(const sl_put *put, const sl_row *row) {
 sl_status sl_put_run(sl_put *put, const sl_row *row, const sl_row *column, sl_traffic *traffic, float *numbers,
                      size_t count) {
     const run run = {row, column, traffic, numbers};
-    chunk before = {.buffer = 0};
+    chunk before = {.buffer = 1};
     for (size_t at = 0; at < count || before.range.count; at += put->chunk) {
         const size_t left = at < count ? count - at : 0;
         const chunk now = {{at, left < put->chunk ? left : put->chunk}, !before.buffer};

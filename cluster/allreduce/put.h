@@ -16,9 +16,10 @@ typedef struct sl_put {
     int is_proven;  /* a failed call breaks the job from now on */
     int is_wrecked; /* a call failed, so nobody waits for the window's end */
     size_t chunk;   /* numbers */
+    size_t halves;  /* chunks that the window gathers: 1 if all numbers are one chunk, else 2 */
     size_t part;    /* numbers of a rank's part of a chunk, at most */
     MPI_Win window;
-    char *memory;      /* of the window: the gathered numbers of two chunks, then `part` numbers of each rank */
+    char *memory;      /* of the window: the gathered numbers of the chunks, then `part` numbers of each rank */
     char *packed;      /* parts that leave on a wire of bf16, with `reduces` */
     MPI_Group *groups; /* of pscw: partners of each level, then all others of the row */
     size_t group_count;
