@@ -66,6 +66,27 @@ static int train_on_ranks(ranks_training *t) {
     return status == SL_ECANCELED ? train_report_interrupted(state) : ranks_report(status);
 }
 
+/* Of bytes that pass through all ranks: what one rank sends if messages go round a ring. */
+static uint64_t sent_by_a_rank(uint64_t bytes) {
+    return bytes * (ranks()->ranks - 1) / ranks()->ranks;
+}
+
+static void print_sparse(json *json, const sl_sparse_traffic *sparse) {
+    const struct {
+        const char *key;
+        uint64_t bytes;
+    } fields[] = {{"bytes", sparse->moved},
+                  {"least_bytes", sparse->least},
+                  {"unique_rows_bytes", sparse->unique},
+                  {"dense_bytes", sparse->dense},
+                  {"raw_rows_bytes", sparse->raw}};
+    json_open_object(json, "sparse");
+    json_count(json, "steps", sparse->steps);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        json_count(json, fields[i].key, sent_by_a_rank(fields[i].bytes));
+    json_close_object(json);
+}
+
 static void print_more(json *json, const void *ctx) {
     const ranks_training *t = ctx;
     const sl_cluster_report *exchanged = &t->exchanged;
@@ -73,6 +94,10 @@ static void print_more(json *json, const void *ctx) {
         printf("%zu ranks, all with the weights %08x; rank 0 sent %llu bytes in %llu messages, dense gradients by %s\n",
                ranks()->ranks, (unsigned)exchanged->weights_crc, (unsigned long long)exchanged->sent.bytes,
                (unsigned long long)exchanged->sent.messages, sl_allreduce_name(exchanged->algorithm));
+        if (ranks()->ranks > 1 && exchanged->sparse.steps)
+            printf("wide weights and embeddings: %llu bytes a step and rank; a row for each occurrence would be %llu\n",
+                   (unsigned long long)(sent_by_a_rank(exchanged->sparse.moved) / exchanged->sparse.steps),
+                   (unsigned long long)(sent_by_a_rank(exchanged->sparse.raw) / exchanged->sparse.steps));
         return;
     }
     char hash[16];
@@ -82,6 +107,7 @@ static void print_more(json *json, const void *ctx) {
     json_text(json, "algorithm", sl_allreduce_name(exchanged->algorithm));
     json_count(json, "sent_bytes", exchanged->sent.bytes);
     json_count(json, "sent_messages", exchanged->sent.messages);
+    print_sparse(json, &exchanged->sparse);
 }
 
 /* Prints where the ranks run, if the user wants to see the progress. */

@@ -67,10 +67,13 @@ static sl_status train_rows(const sl_comm *comm, const sl_cluster_training *trai
         on.warm_up_from = 1 / factor;
         on.ranks = ranks;
         on.position = sl_csv_parts_position(rows.train_parts);
+        exchanged->sparse = (sl_sparse_traffic){.steps = 0};
+        on.traffic = &exchanged->sparse;
         status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, &params, &on, out,
                                    report);
     }
     rows_close(&rows);
+    if (status == SL_OK) status = ranks->sum_counts(ranks->ctx, &exchanged->sparse.raw, 1);
     return status == SL_OK ? check_model(comm, *out, &exchanged->weights_crc) : status;
 }
 

@@ -26,6 +26,7 @@ typedef struct sl_cluster_report {
     sl_comm_counts sent;  /* by this rank, in messages and bytes */
     uint32_t weights_crc; /* of the model's weights: the same on every rank */
     sl_allreduce_algorithm algorithm;
+    sl_sparse_traffic sparse; /* of all ranks */
 } sl_cluster_report;
 
 /*

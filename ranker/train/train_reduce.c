@@ -45,9 +45,6 @@ void sl_trainer_reduce_begin(sl_trainer *trainer) {
  * Sparse gradients
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a row's number beside its sums. */
-#define ROW_NUMBER sizeof(uint32_t)
-
 /* What a rank tells the others of its step. Then come the gradients by the biases, and the numbers of rows that it
  * touched: of the wide part, of each table. */
 typedef struct step_record {
@@ -76,14 +73,10 @@ static int is_sharded(const step *s, size_t table) {
     return table > 0 && sl_is_sharded(s->trainer->sparse, table - 1);
 }
 
-static size_t row_bytes(const sl_row_sums *sums) {
-    return ROW_NUMBER + sums->width * sizeof(float);
-}
-
 /* Returns whether the rows of all ranks are fewer bytes than the whole table. An all-reduce of the table sends each
  * float twice, less what a rank has itself. A gather sends each rank's rows to all others. */
 static int rows_are_fewer(const sl_row_sums *sums, uint64_t rows) {
-    return (double)rows * (double)row_bytes(sums) <= 2.0 * (double)sums->size * (double)sums->width * sizeof(float);
+    return rows * sl_sent_row_bytes(sums->width) <= sl_summed_table_bytes(sums->size, sums->width);
 }
 
 static sl_status step_alloc(step *s, sl_trainer *trainer) {
@@ -176,11 +169,11 @@ static sl_status exchange_records(step *s) {
 /* Adds the rows that a rank touched. The bytes are their numbers, then their sums. */
 static void add_rows(sl_row_sums *sums, const uint8_t *part, size_t count) {
     const size_t width = sums->width;
-    const uint8_t *from = part + count * ROW_NUMBER;
+    const uint8_t *from = part + count * SL_ROW_NUMBER;
     for (size_t i = 0; i < count; i++, from += width * sizeof(float)) {
         uint32_t row;
         int fresh;
-        memcpy(&row, part + i * ROW_NUMBER, sizeof row);
+        memcpy(&row, part + i * SL_ROW_NUMBER, sizeof row);
         float *to = sl_row_sums_of(sums, row, &fresh);
         if (fresh) {
             memcpy(to, from, width * sizeof *to);
@@ -200,9 +193,9 @@ static void pack_rows(const step *s, uint8_t *to) {
         const sl_row_sums *sums = sums_of(s, t);
         if (!s->as_rows[t]) continue;
         const size_t count = s->counts[s->ranks->rank * s->tables + t], floats = count * sums->width * sizeof(float);
-        memcpy(to, sums->rows, count * ROW_NUMBER);
-        memcpy(to + count * ROW_NUMBER, sums->sums, floats);
-        to += count * ROW_NUMBER + floats;
+        memcpy(to, sums->rows, count * SL_ROW_NUMBER);
+        memcpy(to + count * SL_ROW_NUMBER, sums->sums, floats);
+        to += count * SL_ROW_NUMBER + floats;
     }
 }
 
@@ -217,7 +210,7 @@ static void unpack_rows(step *s, const uint8_t *all) {
         for (size_t r = 0; r < s->ranks->ranks; r++) {
             const size_t count = s->counts[r * s->tables + t];
             add_rows(sums, all + s->at[r], count);
-            s->at[r] += count * row_bytes(sums);
+            s->at[r] += count * sl_sent_row_bytes(sums->width);
         }
     }
 }
@@ -230,7 +223,7 @@ static sl_status reduce_rows(step *s) {
     for (size_t r = 0; r < ranks; r++) {
         s->sizes[r] = 0;
         for (size_t t = 0; t < s->tables; t++)
-            if (s->as_rows[t]) s->sizes[r] += s->counts[r * s->tables + t] * row_bytes(sums_of(s, t));
+            if (s->as_rows[t]) s->sizes[r] += s->counts[r * s->tables + t] * sl_sent_row_bytes(sums_of(s, t)->width);
         all += s->sizes[r];
     }
     if (all == 0) return SL_OK;
@@ -240,6 +233,7 @@ static sl_status reduce_rows(step *s) {
     pack_rows(s, mine);
     SL_TRY(s->ranks->gather_sizes(s->ranks->ctx, mine, s->sizes, mine + own));
     unpack_rows(s, mine + own);
+    if (s->trainer->on.traffic) s->trainer->on.traffic->moved += all;
     return SL_OK;
 }
 
@@ -256,6 +250,7 @@ static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
     for (size_t i = 0; i < sums->count; i++)
         memcpy(table + sums->rows[i] * sums->width, sums->sums + i * sums->width, sums->width * sizeof *table);
     SL_TRY(ranks->sum_floats(ranks->ctx, table, floats));
+    if (trainer->on.traffic) trainer->on.traffic->moved += 2 * floats * sizeof *table;
     sl_row_sums_clear(sums);
     for (size_t row = 0; row < sums->size; row++) {
         const float *from = table + row * sums->width;
@@ -267,12 +262,25 @@ static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
     return SL_OK;
 }
 
+/* Counts what this step sends, and what other ways would have sent. */
+static void count_traffic(const step *s) {
+    const sl_trainer *trainer = s->trainer;
+    sl_sparse_traffic *traffic = trainer->on.traffic;
+    if (!traffic) return;
+    traffic->steps++;
+    for (size_t t = 0; t < s->tables; t++)
+        if (!is_sharded(s, t))
+            sl_sparse_traffic_add_table(traffic, sums_of(s, t)->size, sums_of(s, t)->width, s->total[t]);
+    sl_sparse_traffic_add_raw(traffic, trainer->sparse, &trainer->minibatch.rows, trainer->net != NULL);
+}
+
 /* Sums the sparse gradients, each table in the way that takes fewer bytes. */
 static sl_status reduce_sparse(step *s) {
     for (size_t t = 0; t < s->tables; t++) {
         s->as_rows[t] = !is_sharded(s, t) && rows_are_fewer(sums_of(s, t), s->total[t]);
         if (s->total[t] == 0) sl_row_sums_clear(sums_of(s, t));
     }
+    count_traffic(s);
     SL_TRY(reduce_rows(s));
     for (size_t t = 0; t < s->tables; t++)
         if (!s->as_rows[t] && !is_sharded(s, t)) SL_TRY(reduce_table(s->trainer, sums_of(s, t)));

@@ -17,6 +17,7 @@
 #include "ranker/train/embedding_usage.h"
 #include "ranker/train/forget.h"
 #include "ranker/train/magnitude_pruning.h"
+#include "ranker/train/sparse_traffic.h"
 #include "ranker/train/train_precision.h"
 #include "ranker/train/train_ranges.h"
 
@@ -37,9 +38,10 @@ typedef struct sl_train_ranks {
     size_t batch_rows;        /* rows of a mini-batch of all ranks; 0: the spec's */
     double warm_up_from;      /* factor of the rates at the first step; it rises to 1 over warm_up_steps */
     uint64_t warm_up_steps;
-    size_t bucket;  /* floats of gradients that are summed at once, at most; 0: SL_TRAIN_BUCKET */
-    int no_overlap; /* the sums begin after the backward pass, not during it */
-    size_t shard;   /* embedding tables of this many bytes or more are sharded; 0: none */
+    size_t bucket;              /* floats of gradients that are summed at once, at most; 0: SL_TRAIN_BUCKET */
+    int no_overlap;             /* the sums begin after the backward pass, not during it */
+    size_t shard;               /* embedding tables of this many bytes or more are sharded; 0: none */
+    sl_sparse_traffic *traffic; /* counts the sparse gradients of the training; NULL: nobody asks */
 } sl_train_ranks;
 
 /* Floats of a bucket: 1 MB. */

@@ -120,6 +120,38 @@ class TrainingTest(JobTest):
             self.assertGreaterEqual(on["epochs"], 4)
             self.assertGreater(self.auc(), 0.7)
 
+    def sparse_bytes(self, first, second, repeats, hidden=4, dim=8):
+        """Trains 2 ranks, one on rows of the values `first` and one on those of `second`, in whole epochs. Returns
+        "sparse" of the report and the bytes a step of unique rows, whole tables and raw rows, by the formulas."""
+        parts = [[value, i % 2] for part in (first, second) for i, value in enumerate(part * repeats)]
+        self.write("clicks.csv", table(["v", "y"], parts))
+        rows = repeats * (len(first) + len(second))
+        self.spec(label={"column": "y"}, features=[{"name": "v", "type": "categorical", "dim": dim}],
+                  deep={"hidden": [hidden]} if DEEP else None,
+                  train={"epochs": 3, "batch": rows, "validation": 0, "forget": 0})
+        told = self.train(2)
+        self.assertEqual(told["sparse"]["steps"], 3)
+        layers = hidden * dim + hidden + hidden + 1 if DEEP else 1
+        widths = [1, dim] if DEEP else [1]
+        size = (told["parameters"] - layers) // sum(widths)
+        unique = [(len(first) + len(second)) * (4 + 4 * width) for width in widths]
+        dense = [2 * size * 4 * width for width in widths]
+        raw = sum(rows * (4 + 4 * width) for width in widths)
+        return told["sparse"], unique, dense, raw
+
+    def test_sparse_bytes_are_those_of_the_cheaper_way(self):
+        """Each table goes as unique rows or as a whole. With 2 ranks, one sends half of the bytes that pass."""
+        values = [f"a{i:02}" for i in range(60)]
+        chosen = set()
+        for first, second in ((values[:30], values[30:]), (values, values), (values[:5], values[:5])):
+            sparse, unique, dense, raw = self.sparse_bytes(first, second, 6)
+            least = [min(pair) for pair in zip(unique, dense)]
+            self.assertEqual(sparse, {"steps": 3, "bytes": 3 * sum(least) // 2, "least_bytes": 3 * sum(least) // 2,
+                                      "unique_rows_bytes": 3 * sum(unique) // 2, "dense_bytes": 3 * sum(dense) // 2,
+                                      "raw_rows_bytes": 3 * raw // 2})
+            chosen |= {u <= d for u, d in zip(unique, dense)}
+        self.assertEqual(chosen, {True, False}, "one of the ways was never the cheaper one")
+
     def test_weights_multiclass_and_values(self):
         weighted = [[*row, 1 + row[0] % 3] for row in ROWS]
         self.write("clicks.csv", table([*CLICKS, "weight"], weighted))
