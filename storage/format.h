@@ -66,6 +66,17 @@ typedef enum sl_items_section {
     SL_SECTION_TEXT = 27       /* bytes of the texts that columns point to */
 } sl_items_section;
 
+/* Of the routing file of a split, see cluster/search/split_file.h. */
+typedef enum sl_split_section {
+    SL_SECTION_SPLIT_FACTS = 44,  /* one sl_split_facts */
+    SL_SECTION_SPLIT_PARTS = 45,  /* an sl_split_part per part */
+    SL_SECTION_SPLIT_STARTS = 46, /* uint32: first group of each part and their end, first cell of each group and their
+                                     end */
+    SL_SECTION_SPLIT_CELLS = 47,  /* float: centre of each cell, dim numbers */
+    SL_SECTION_SPLIT_GROUPS = 48, /* float: centre of each group */
+    SL_SECTION_SPLIT_REACHES = 49 /* sl_split_reach: reaches by the share of true neighbours */
+} sl_split_section;
+
 /* Flag of a section: a reader that doesn't know its kind must refuse the file. */
 #define SL_SECTION_REQUIRED 1u
 /* Flag of a section: it's written in place, and its CRC is 0 and means nothing. */
@@ -92,7 +103,7 @@ typedef struct sl_file_type {
 } sl_file_type;
 
 /* type.c */
-extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file;
+extern const sl_file_type sl_index_file, sl_ranker_file, sl_items_file, sl_split_file;
 
 /* A section's content, for messages: "section 26 (values of the columns)". Never NULL. */
 const char *sl_section_name(uint32_t kind);

@@ -30,9 +30,9 @@ static const char *bare_name(const sl_file_type *type) {
     return strchr(type->name, ' ') + 1;
 }
 
-/* In the order of sl_file_kind. */
-static const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file};
-enum { TYPES = sizeof types / sizeof *types };
+/* Those of sl_file_kind come first, in its order. */
+static const sl_file_type *const types[] = {&sl_index_file, &sl_ranker_file, &sl_items_file, &sl_split_file};
+enum { TYPES = sizeof types / sizeof *types, KINDS = SL_FILE_ITEMS + 1 };
 
 static sl_status refuse_other(const char *path, const sl_file_header *header, uint64_t size, const sl_file_type *type) {
     for (size_t i = 0; i < TYPES; i++)
@@ -277,7 +277,7 @@ sl_status sl_file_kind_of(const char *path, sl_file_kind *out) {
     sl_status status;
     SL_TRY_GOTO(open_file(path, path, &any, &fd, &info), done);
     SL_TRY_GOTO(read_header(fd, path, (uint64_t)info.st_size, &header), done);
-    for (size_t i = 0; i < TYPES; i++) {
+    for (size_t i = 0; i < KINDS; i++) {
         if (!has_magic(&header, (uint64_t)info.st_size, types[i])) continue;
         *out = (sl_file_kind)i;
         goto done;

@@ -31,6 +31,16 @@ const sl_file_type sl_items_file = {
     .fields_end = SL_HEADER_COMMON,
 };
 
+/* A zero fills this magic to 8 bytes. */
+const sl_file_type sl_split_file = {
+    .magic = "SLSPLIT",
+    .name = "the routing file of a split",
+    .version = 1,
+    .known_kinds = KIND(SPLIT_FACTS) | KIND(SPLIT_PARTS) | KIND(SPLIT_STARTS) | KIND(SPLIT_CELLS) | KIND(SPLIT_GROUPS) |
+                   KIND(SPLIT_REACHES),
+    .fields_end = SL_HEADER_COMMON,
+};
+
 static const char *const section_names[] = {
     [SL_SECTION_CODES] = "codes of the vectors",
     [SL_SECTION_LINKS] = "links of layer 0",
@@ -70,6 +80,12 @@ static const char *const section_names[] = {
     [SL_SECTION_ITEM_IDS] = "ids of the items",
     [SL_SECTION_COLUMNS] = "values of the columns",
     [SL_SECTION_TEXT] = "texts of the columns",
+    [SL_SECTION_SPLIT_FACTS] = "facts of the split",
+    [SL_SECTION_SPLIT_PARTS] = "parts of the split",
+    [SL_SECTION_SPLIT_STARTS] = "first groups and cells",
+    [SL_SECTION_SPLIT_CELLS] = "centres of the cells",
+    [SL_SECTION_SPLIT_GROUPS] = "centres of the groups",
+    [SL_SECTION_SPLIT_REACHES] = "reaches by recall",
 };
 
 const char *sl_section_name(uint32_t kind) {

@@ -20,6 +20,7 @@
 typedef struct search_options {
     const char *output, *scores;
     fraction_list recall;
+    split_choice split;
     size_t k, ef, threads;
     int place, json;
 } search_options;
@@ -34,6 +35,7 @@ typedef struct search_state {
     sl_search_params params;
     double search_s;
     uint64_t evaluations, found;
+    uint64_t asked; /* of a split: parts */
 } search_state;
 
 /* Memory for a block of queries: this rank's share, and on rank 0 all results. */
@@ -65,17 +67,40 @@ static void block_free(block *block) {
     free(block->all_scores);
 }
 
-/* Answers this rank's queries of a block: `count` from row `first` of the file on. */
-static int answer(search_state *state, block *block, size_t first, size_t count) {
+/* Answers this rank's queries of a block by its own index: `count` from row `first` of the file on. */
+static int answer_alone(search_state *state, block *block, size_t first, size_t count) {
     sl_search_stats stats = {0};
-    int status = vectors_read(state->queries, first, count, state->type, 0, block->rows);
-    if (status != EXIT_DONE || count == 0) return status;
+    if (count == 0) return EXIT_DONE;
     sl_status found = sl_index_search(state->searched.index, block->rows, element_dtype(state->type), count, 0,
                                       state->options->k, &state->params, block->ids, block->scores, &stats);
     if (found != SL_OK) return report_rows(state->queries_path, first, found);
     state->evaluations += stats.evaluations;
     state->found += stats.results;
     return EXIT_DONE;
+}
+
+/* Answers them by the parts of a split, with the other ranks. */
+static int answer_together(search_state *state, block *block, size_t count) {
+    const search_options *options = state->options;
+    const double recall = options->recall.count ? options->recall.values[0] : 0;
+    const sl_split_params params =
+        split_choice_params(&options->split, &state->searched, options->k, state->params.ef, recall);
+    sl_split_counts counts;
+    const sl_split_queries queries = {.rows = block->rows, .dtype = element_dtype(state->type), .count = count};
+    const sl_split_results out = {.ids = block->ids, .scores = block->scores, .counts = &counts};
+    sl_status status = sl_split_search(state->searched.split, &params, &queries, &out);
+    if (status != SL_OK) return ranks_report(status);
+    state->evaluations += counts.evaluations;
+    state->found += counts.results;
+    state->asked += counts.asked;
+    return EXIT_DONE;
+}
+
+static int answer(search_state *state, block *block, size_t first, size_t count) {
+    int status =
+        ranks_agree(searched_read_queries(&state->searched, state->queries, first, count, state->type, block->rows));
+    if (status != EXIT_DONE) return status;
+    return state->searched.split ? answer_together(state, block, count) : answer_alone(state, block, first, count);
 }
 
 /* Answers a block of queries on all ranks, and writes the results. */
@@ -113,7 +138,10 @@ static int choose_settings(search_state *state) {
     state->params.threads = options->threads;
     int status = check_depth("-k", options->k, n, path);
     if (status == EXIT_DONE && options->ef != SIZE_MAX) status = check_depth("--ef", options->ef, n, path);
+    if (status == EXIT_DONE) status = split_choice_check(&options->split);
     if (status != EXIT_DONE) return status;
+    if (options->recall.count && state->searched.split)
+        return report_failure("%s: a split stores no settings for a recall; give --ef, and --cover", path);
     if (options->recall.count) {
         sl_tuned tuned = {.struct_size = sizeof tuned};
         sl_status found = sl_index_find_tuned(state->searched.index, options->k, options->recall.values[0], &tuned);
@@ -133,7 +161,7 @@ static int print_result(const search_state *state) {
     if (options->json) {
         json json;
         json_begin(&json, stdout);
-        json_index(&json, &state->searched.stats);
+        if (state->searched.index) json_index(&json, &state->searched.stats);
         json_count(&json, "queries", state->queries->n);
         json_count(&json, "k", options->k);
         json_count(&json, "ef", state->params.ef);
@@ -143,6 +171,7 @@ static int print_result(const search_state *state) {
         json_real(&json, "search_s", state->search_s);
         json_real(&json, "qps", rate);
         json_real(&json, "evaluations", evaluations);
+        if (state->searched.split) json_real(&json, "asked", (double)state->asked / nq);
         json_text(&json, "output", options->output);
         json_end(&json);
     } else
@@ -153,11 +182,12 @@ static int print_result(const search_state *state) {
 
 /* Adds up the ranks' counts. */
 static int add_counts(search_state *state) {
-    uint64_t counts[2] = {state->evaluations, state->found};
-    sl_status status = sl_comm_sum_counts(ranks(), counts, 2);
+    uint64_t counts[3] = {state->evaluations, state->found, state->asked};
+    sl_status status = sl_comm_sum_counts(ranks(), counts, 3);
     if (status != SL_OK) return ranks_report(status);
     state->evaluations = counts[0];
     state->found = counts[1];
+    state->asked = counts[2];
     return EXIT_DONE;
 }
 
@@ -188,13 +218,13 @@ static int search_queries(search_state *state) {
 }
 
 static int run_search(const command *self, int argc, char **argv) {
-    search_options options = {.ef = SIZE_MAX, .place = SL_PLACE_MAP};
+    search_options options = {.split = SPLIT_CHOICE_DEFAULT, .ef = SIZE_MAX, .place = SL_PLACE_MAP};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
     search_state state = {.options = &options, .queries_path = paths[1]};
-    int status = searched_open(paths[0], options.place, &state.searched);
+    int status = searched_open(paths[0], options.place, options.threads, &state.searched);
     if (status == EXIT_DONE) status = search_queries(&state);
     results_discard(state.results);
     vectors_close(state.queries);
@@ -202,7 +232,7 @@ static int run_search(const command *self, int argc, char **argv) {
     return status;
 }
 
-static const char *const operands[] = {"INDEX", "QUERIES", NULL};
+static const char *const operands[] = {"INDEX|DIR", "QUERIES", NULL};
 
 static const option search_table[] = {
     {'k', NULL, OPTION_COUNT, "N", 1, offsetof(search_options, k), "Neighbours per query."},
@@ -214,6 +244,7 @@ static const option search_table[] = {
      "Candidates kept while a graph is walked (default 64, or -k where that is more)."},
     {0, "recall", OPTION_FRACTIONS, "R", 0, offsetof(search_options, recall),
      "The recall to reach, by the settings that 'shortlist tune' stored in the index for it."},
+    OPTIONS_SPLIT(search_options),
     OPTION_SEARCH_PLACE(search_options),
     OPTION_THREADS(search_options, "Threads of each rank; 0 (default) takes as many as OMP_NUM_THREADS or the rank's "
                                    "CPUs give."),
@@ -223,12 +254,15 @@ static const option search_table[] = {
 const command command_cluster_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
-    .synopsis = "mpirun -np N shortlist-mpi search INDEX QUERIES -k N -o OUT.ibin [--scores FILE.fbin] [--ef N | "
-                "--recall R] [--place dram|map] [--threads N] [--json]",
+    .synopsis = "mpirun -np N shortlist-mpi search INDEX|DIR QUERIES -k N -o OUT.ibin [--scores FILE.fbin] [--ef N | "
+                "--recall R] [--cover SHARE] [--batch N] [--place dram|map] [--threads N] [--json]",
     .description =
-        "Every rank opens the same INDEX and answers its share of the queries. The files have the same rows as "
-        "those of 'shortlist search' with the same settings.\n",
-    .examples = "mpirun -np 4 shortlist-mpi search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n",
+        "Every rank opens the same INDEX and answers its share of the queries. The files have the same rows as those "
+        "of "
+        "'shortlist search' with the same settings.\nDIR is a split, made by 'shortlist-mpi split'. Each rank then "
+        "serves its parts, and sends each query of its share to the parts that may hold its neighbours.\n",
+    .examples = "mpirun -np 4 shortlist-mpi search base.sl queries.fbin -k 10 --ef 100 -o found.ibin\n"
+                "mpirun -np 4 shortlist-mpi search parts queries.fbin -k 10 --ef 100 --cover 0.98 -o found.ibin\n",
     .operands = operands,
     .options = search_table,
     .run = run_search,

@@ -11,6 +11,7 @@ extern const command command_cluster_build;
 extern const command command_cluster_train;
 extern const command command_cluster_eval;
 extern const command command_cluster_search;
+extern const command command_cluster_split;
 extern const command command_cluster_truth;
 
 #endif

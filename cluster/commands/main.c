@@ -13,9 +13,11 @@
 #include <string.h>
 
 static const command *const commands[] = {
-    &command_ranks,          &command_allreduce,     &command_cluster_tune,
-    &command_cluster_train,  &command_cluster_build, &command_cluster_truth,
-    &command_cluster_search, &command_cluster_eval,  NULL,
+    &command_ranks,         &command_allreduce,
+    &command_cluster_tune,  &command_cluster_train,
+    &command_cluster_build, &command_cluster_truth,
+    &command_cluster_split, &command_cluster_search,
+    &command_cluster_eval,  NULL,
 };
 
 static const page_entry entries[] = {

@@ -4,14 +4,39 @@
 #include "cli/index/open_save.h"
 #include "cluster/commands/ranks.h"
 
-int searched_open(const char *path, int place, searched *out) {
+#include <math.h>
+#include <sys/stat.h>
+
+static int is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static int open_split(const char *path, sl_place place, size_t threads, searched *out) {
+    sl_status status = sl_split_searcher_create(ranks(), path, place, threads, &out->split);
+    if (status != SL_OK) return ranks_report(status);
+    const sl_split_facts *facts = &sl_split_searcher_split(out->split)->facts;
+    out->stats.n = (size_t)facts->n;
+    out->stats.dim = facts->dim;
+    out->stats.metric = (sl_metric)facts->metric;
+    out->stats.dtype = (sl_dtype)facts->dtype;
+    return EXIT_DONE;
+}
+
+int searched_open(const char *path, int place, size_t threads, searched *out) {
+    const opening how = {.place = (sl_place)place, .tier = SL_TIER_NONE};
+    uint64_t folders = (uint64_t)is_folder(path);
     *out = (searched){.path = path};
-    return ranks_agree(
-        open_index(path, (opening){.place = (sl_place)place, .tier = SL_TIER_NONE}, &out->index, &out->stats));
+    /* All ranks take the same way, also where one does not see the folder. */
+    sl_status status = sl_comm_max(ranks(), &folders);
+    if (status != SL_OK) return ranks_report(status);
+    if (folders) return ranks_agree(open_split(path, (sl_place)place, threads, out));
+    return ranks_agree(open_index(path, how, &out->index, &out->stats));
 }
 
 void searched_close(searched *searched) {
     sl_index_free(searched->index);
+    sl_split_searcher_free(searched->split);
 }
 
 int searched_open_queries(const searched *searched, const char *path, vectors **out, element *type) {
@@ -20,4 +45,27 @@ int searched_open_queries(const searched *searched, const char *path, vectors **
     if (status == EXIT_DONE) status = vectors_match_dim(*out, searched->stats.dim, searched->path);
     if (status == EXIT_DONE) status = vectors_match_type(*out, searched->stats.dtype, searched->path, type);
     return status;
+}
+
+int searched_read_queries(const searched *searched, vectors *queries, size_t first, size_t count, element type,
+                          void *rows) {
+    int result = vectors_read(queries, first, count, type, 0, rows);
+    if (result != EXIT_DONE || !searched->split) return result;
+    const sl_split_queries read = {.rows = rows, .dtype = element_dtype(type), .count = count};
+    sl_status status = sl_split_check_queries(sl_split_searcher_split(searched->split), &read);
+    return status == SL_OK ? EXIT_DONE : report_rows(queries->path, first, status);
+}
+
+int split_choice_check(const split_choice *choice) {
+    if (choice->cover > 1) return report_failure("--cover is %g; ask for a share up to 1", choice->cover);
+    return choice->batch ? EXIT_DONE : report_failure("--batch is 0; ask for at least 1");
+}
+
+sl_split_params split_choice_params(const split_choice *choice, const searched *searched, size_t k, size_t ef,
+                                    double recall) {
+    const double cover = choice->cover >= 0 ? choice->cover : recall > 0 ? (1 + recall) / 2 : 0.975;
+    return (sl_split_params){.k = k,
+                             .ef = ef,
+                             .batch = choice->batch,
+                             .reach = sl_split_reach_of(sl_split_searcher_split(searched->split), cover)};
 }

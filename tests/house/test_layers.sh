@@ -36,7 +36,7 @@ declare -A may=(
     [cluster/train]="$ranked ranker/features ranker/net ranker/model ranker/train cluster/comm cluster/allreduce"
     [cluster/construct]="$indexed cluster/comm"
     [cluster/search]="$indexed cluster/comm"
-    [cluster/commands]="base storage cli/common cli/files cli/index cli/search cli/ranker hnsw/search hnsw/index \
+    [cluster/commands]="base storage cli/common cli/files cli/index cli/search cli/ranker hnsw/search hnsw/construct hnsw/index \
 ranker/model cluster/comm cluster/allreduce cluster/train cluster/construct cluster/search"
     [bindings]="" [examples]=""
 )

@@ -1,0 +1,84 @@
+/* The routing file of a split, DIR/routing.sls: the parts of a set, and which of them a query asks. The parts are index
+ * files beside it, DIR/part-R.sl. docs/FORMAT.md describes the bytes. */
+#ifndef SL_CLUSTER_SEARCH_SPLIT_FILE_H
+#define SL_CLUSTER_SEARCH_SPLIT_FILE_H
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "cluster/search/cells.h"
+
+#include <assert.h>
+
+#define SL_SPLIT_MAX_PARTS   1024u
+#define SL_SPLIT_MAX_REACHES 64u
+/* Bytes of a path inside a split at most. */
+#define SL_SPLIT_PATH 4096
+
+/* Slices: rows in their order; every query asks every part. Neighbourhoods: near cells in one part; a query asks the
+ * parts of its nearest cells. */
+typedef enum sl_split_kind { SL_SPLIT_SLICES = 0, SL_SPLIT_NEIGHBOURHOODS = 1 } sl_split_kind;
+
+/* Section SPLIT_FACTS. */
+typedef struct sl_split_facts {
+    uint64_t n;      /* different vectors */
+    uint64_t stored; /* vectors in all parts together */
+    uint32_t kind, metric, dtype, dim;
+    uint32_t parts, groups, cells; /* no groups and cells in slices */
+    uint32_t opened;               /* see sl_opening */
+    float gap;
+    uint32_t bound_after; /* candidates that a further part expands whatever they score */
+    uint32_t reaches;
+    uint32_t reserved; /* 0 */
+} sl_split_facts;
+
+/* Entry of section SPLIT_PARTS: what tells the part's file from that of another split. */
+typedef struct sl_split_part {
+    uint64_t n, file_size;
+    uint32_t header_crc; /* checksum of the file's header page, which has the checksums of its sections */
+    uint32_t reserved;
+} sl_split_part;
+
+/* Entry of section SPLIT_REACHES, by rising share: parts whose nearest cell lies within `reach` of the query's border
+ * (see sl_route) hold this share of the true neighbours. */
+typedef struct sl_split_reach {
+    double share;
+    float reach;
+    float asked; /* parts asked per query, on average */
+} sl_split_reach;
+
+static_assert(sizeof(sl_split_facts) == 64, "sl_split_facts");
+static_assert(sizeof(sl_split_part) == 24, "sl_split_part");
+static_assert(sizeof(sl_split_reach) == 16, "sl_split_reach");
+
+typedef struct sl_split {
+    sl_allocator allocator;
+    sl_split_facts facts;
+    sl_split_part *parts;
+    sl_cells cells; /* of neighbourhoods; else empty */
+    sl_split_reach reaches[SL_SPLIT_MAX_REACHES];
+} sl_split;
+
+/* How a query opens groups. */
+static inline sl_opening sl_split_opening(const sl_split *split) {
+    return (sl_opening){.least = split->facts.opened, .gap = split->facts.gap};
+}
+
+/* Writes the routing file of the folder, as sl_store_save does. Errors: SL_EIO, SL_ENOSPC, SL_EBUSY. */
+sl_status sl_split_save(const sl_split *split, const char *folder);
+
+/* Reads and checks the routing file of a folder. The caller frees, also on failure. Errors: SL_EIO (there is none),
+ * SL_EFORMAT, SL_EVERSION, SL_ECORRUPT, SL_ENOMEM. */
+sl_status sl_split_read(const char *folder, const sl_allocator *allocator, sl_split *out);
+void sl_split_free(sl_split *split);
+
+/* Writes the path of a part's file, or of the routing file. Errors: SL_EINVAL (the folder's name is too long). */
+sl_status sl_split_part_path(const char *folder, size_t part, char path[SL_SPLIT_PATH]);
+sl_status sl_split_routing_path(const char *folder, char path[SL_SPLIT_PATH]);
+
+/* Reads what tells a part's file from others. Errors: of opening an index. */
+sl_status sl_split_identify(const char *path, sl_split_part *out);
+
+/* Returns the smallest known reach whose parts hold this share of the true neighbours; INFINITY if none does. */
+float sl_split_reach_of(const sl_split *split, double share);
+
+#endif
