@@ -22,11 +22,12 @@ static uint64_t leaf_cost(const sl_leaves *leaves, size_t leaf) {
     return size * (leaves->targets ? SL_LEAF_TARGETS : size);
 }
 
-/* Sorts the leaves that are left by their middle points. Returns how many there are. `of` and `ends`: scratch, one
+/* Sorts some leaves that have no note by their middle points. Returns how many there are. `of` and `ends`: scratch, one
  * entry per leaf. */
-static size_t sort_leaves(const sl_leaves *leaves, const uint64_t *noted, uint32_t *of, uint32_t *ends,
+static size_t sort_leaves(const sl_leaves *leaves, sl_range some, const uint64_t *noted, uint32_t *of, uint32_t *ends,
                           uint32_t *sorted) {
-    for (size_t leaf = 0; leaf < leaves->count; leaf++) {
+    memset(of, 0xff, leaves->count * sizeof *of);
+    for (size_t leaf = some.first; leaf < some.end; leaf++) {
         const size_t size = leaf_size(leaves, leaf);
         const uint64_t middle = size ? leaves->points[leaves->starts[leaf] + size / 2] : 0;
         of[leaf] = has_bit(noted, leaf) ? SL_NONE : (uint32_t)(middle * leaves->count / leaves->n);
@@ -61,7 +62,7 @@ static sl_status number_points(sl_leaf_share *s, const sl_leaves *leaves, const 
     memset(s->places, 0xff, leaves->n * sizeof *s->places);
     for (size_t i = 0; i < s->leaf_count; i++)
         mark_points(s, leaves, s->leaves[i]);
-    for (size_t leaf = 0; leaf < leaves->count; leaf++)
+    for (size_t leaf = 0; leaf < leaves->count && own; leaf++)
         if (has_bit(own, leaf)) mark_points(s, leaves, leaf);
     for (size_t point = 0; point < leaves->n; point++)
         s->point_room += s->places[point] != SL_NONE;
@@ -75,8 +76,8 @@ static sl_status number_points(sl_leaf_share *s, const sl_leaves *leaves, const 
     return SL_OK;
 }
 
-sl_status sl_leaf_share_init(sl_leaf_share *s, const sl_points *points, const sl_leaves *leaves, const uint64_t *noted,
-                             const uint64_t *own) {
+sl_status sl_leaf_share_init(sl_leaf_share *s, const sl_points *points, const sl_leaves *leaves, sl_range some,
+                             const uint64_t *noted, const uint64_t *own) {
     const sl_allocator *allocator = &points->graph->allocator;
     sl_status status = SL_OK;
     *s = (sl_leaf_share){.allocator = *allocator, .leaf_room = leaves->count, .n = leaves->n};
@@ -85,7 +86,7 @@ sl_status sl_leaf_share_init(sl_leaf_share *s, const sl_points *points, const sl
     uint32_t *scratch = sl_mem_array(allocator, 3 * leaves->count, sizeof *scratch, &status);
     if (status == SL_OK) {
         uint32_t *ends = scratch + leaves->count, *sorted = ends + leaves->count;
-        take_leaves(s, points->ranks, leaves, sorted, sort_leaves(leaves, noted, scratch, ends, sorted));
+        take_leaves(s, points->ranks, leaves, sorted, sort_leaves(leaves, some, noted, scratch, ends, sorted));
         status = number_points(s, leaves, own);
     }
     SL_FREE_ARRAY(allocator, scratch, 3 * leaves->count);
@@ -151,51 +152,49 @@ static sl_status make_parts(const sl_leaf_share *s, const sl_points *points, con
     return status;
 }
 
-/* Starts the rank's lists with what its own leaves gave. */
-static sl_status begin_lists(const sl_leaf_share *s, const sl_points *points, const sl_neighbour_lists *local,
-                             sl_neighbour_lists *lists) {
-    const sl_range owned = sl_points_mine(points), places = places_of(s, points, points->ranks->rank);
-    sl_status status = SL_OK;
-    *lists = (sl_neighbour_lists){
-        .allocator = s->allocator, .first = owned.first, .n = owned.end - owned.first, .width = local->width};
-    lists->entries = sl_mem_array(&s->allocator, lists->n * lists->width, sizeof *lists->entries, &status);
-    lists->count = sl_mem_array(&s->allocator, lists->n, sizeof *lists->count, &status);
-    for (size_t i = places.first; i < places.end && status == SL_OK; i++) {
-        const size_t to = s->points[i] - owned.first;
-        lists->count[to] = local->count[i];
-        memcpy(lists->entries + to * lists->width, local->entries + i * local->width,
-               local->count[i] * sizeof *lists->entries);
-    }
-    return status;
+static void merge_list(sl_neighbour_lists *lists, size_t point, const sl_neighbour *list, size_t count,
+                       sl_neighbour *scratch) {
+    const size_t to = point - lists->first;
+    sl_neighbour *own = lists->entries + to * lists->width;
+    memcpy(scratch, own, lists->count[to] * sizeof *own);
+    lists->count[to] = (uint16_t)sl_neighbours_merge(scratch, lists->count[to], list, count, own, lists->width);
+}
+
+/* Merges what the rank's own leaves gave into its lists of points [first, end). `scratch`: `width` entries. */
+static void merge_local(const sl_leaf_share *s, sl_neighbour_lists *lists, const sl_neighbour_lists *local,
+                        sl_range places, sl_range points, sl_neighbour *scratch) {
+    for (size_t i = places.first; i < places.end && s->points[i] < points.end; i++)
+        if (s->points[i] >= points.first)
+            merge_list(lists, s->points[i], local->entries + i * local->width, local->count[i], scratch);
 }
 
 /* Merges the lists that one rank sent into those of points [first, end). `scratch`: `width` entries. */
 static void merge_part(sl_neighbour_lists *lists, const word *at, const word *part_end, sl_range points,
                        sl_neighbour *scratch) {
     while (at < part_end) {
-        const size_t point = (size_t)(*at >> 32), count = (uint32_t)*at, to = point - lists->first;
+        const size_t point = (size_t)(*at >> 32), count = (uint32_t)*at;
         if (point >= points.end) return;
-        if (point >= points.first) {
-            sl_neighbour *list = lists->entries + to * lists->width;
-            memcpy(scratch, list, lists->count[to] * sizeof *list);
-            lists->count[to] =
-                (uint16_t)sl_neighbours_merge(scratch, lists->count[to], at + 1, count, list, lists->width);
-        }
+        if (point >= points.first) merge_list(lists, point, at + 1, count, scratch);
         at += 1 + count;
     }
 }
 
-/* Merges what all ranks sent. Each thread merges the lists of its share of the points. */
-static sl_status merge_parts(sl_neighbour_lists *lists, const sl_parts *from, size_t threads) {
+/* Merges what the rank's leaves gave, and what all ranks sent. Each thread merges the lists of its share of the points.
+ */
+static sl_status merge_all(const sl_leaf_share *s, const sl_points *points, const sl_neighbour_lists *local,
+                           const sl_parts *from, sl_neighbour_lists *lists) {
+    const sl_range places = places_of(s, points, points->ranks->rank);
+    const size_t threads = points->threads;
     sl_status status = SL_OK;
     sl_neighbour *scratch = sl_mem_array(&lists->allocator, threads * lists->width, sizeof *scratch, &status);
     SL_TRY(status);
 #pragma omp parallel for schedule(static, 1) num_threads((int)threads) if (threads > 1)
     for (size_t t = 0; t < threads; t++) {
-        const sl_range points = {lists->first + lists->n * t / threads, lists->first + lists->n * (t + 1) / threads};
+        const sl_range some = {lists->first + lists->n * t / threads, lists->first + lists->n * (t + 1) / threads};
+        merge_local(s, lists, local, places, some, scratch + t * lists->width);
         for (size_t r = 0; r < from->ranks; r++)
             merge_part(lists, (const word *)(const void *)(from->data + from->at[r]),
-                       (const word *)(const void *)(from->data + from->at[r + 1]), points, scratch + t * lists->width);
+                       (const word *)(const void *)(from->data + from->at[r + 1]), some, scratch + t * lists->width);
     }
     SL_FREE_ARRAY(&lists->allocator, scratch, threads * lists->width);
     return SL_OK;
@@ -203,14 +202,12 @@ static sl_status merge_parts(sl_neighbour_lists *lists, const sl_parts *from, si
 
 sl_status sl_leaf_share_exchange(const sl_leaf_share *s, const sl_points *points, sl_status mine,
                                  sl_neighbour_lists *local, sl_neighbour_lists *lists) {
-    const sl_ranks *ranks = points->ranks;
-    sl_parts to = {.data = NULL}, from = {.data = NULL};
+    sl_parts to = {.data = NULL}, from;
     if (mine == SL_OK) mine = make_parts(s, points, local, &to);
-    if (mine == SL_OK) mine = begin_lists(s, points, local, lists);
-    sl_neighbour_lists_free(local);
-    mine = sl_share_exchange(ranks, mine, &to, &from);
+    mine = sl_share_exchange(points->ranks, mine, &to, &from);
     sl_parts_free(&to);
-    if (mine == SL_OK) mine = merge_parts(lists, &from, points->threads);
+    if (mine == SL_OK) mine = merge_all(s, points, local, &from, lists);
+    sl_neighbour_lists_free(local);
     sl_parts_free(&from);
-    return sl_ranks_agree(ranks, mine);
+    return sl_ranks_agree(points->ranks, mine);
 }

@@ -249,9 +249,10 @@ static size_t leaf_words(const sl_leaves *leaves) {
     return leaves->count / 64 + 1;
 }
 
-/* Makes n lists of what the leaves give. `own`: see sl_leaf_pairs. */
+/* Makes n lists of what the leaves give. `own`: see sl_leaf_pairs. `bounds`: a score that each point's entries must
+ * reach at least; NULL: none. `has_notes`: notes are merged too. */
 static sl_status make_lists(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
-                            const sl_leaf_share *own, size_t width) {
+                            const sl_leaf_share *own, size_t width, const float *bounds, int has_notes) {
     const sl_allocator *allocator = &points->graph->allocator;
     const size_t n = own ? own->place_count : points->n;
     sl_status status = SL_OK;
@@ -263,8 +264,8 @@ static sl_status make_lists(sl_neighbour_lists *lists, const sl_points *points, 
     pairs.worst = sl_mem_array(allocator, n, sizeof *pairs.worst, &status);
     pairs.noted = sl_mem_array(allocator, leaf_words(leaves), sizeof *pairs.noted, &status);
     for (size_t i = 0; i < n && status == SL_OK; i++)
-        pairs.worst[i] = -INFINITY;
-    if (status == SL_OK && points->work) status = merge_notes(&pairs);
+        pairs.worst[i] = bounds ? bounds[own->points[i]] : -INFINITY;
+    if (status == SL_OK && has_notes) status = merge_notes(&pairs);
     if (status == SL_OK) status = compare_leaves(&pairs);
     SL_FREE_ARRAY(allocator, pairs.locks, LOCKS);
     SL_FREE_ARRAY(allocator, pairs.worst, n);
@@ -304,29 +305,64 @@ static sl_status gather_noted(const sl_points *points, const sl_leaves *leaves, 
     return SL_OK;
 }
 
-/* Compares the rank's leaves, and gets the lists of the rank's points from all ranks. */
+/* Compares the rank's share of some leaves, and merges what they gave into the lists of the points' owners. */
+static sl_status compare_some(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                              sl_range some, const uint64_t *noted, const uint64_t *own_notes, const float *bounds) {
+    sl_neighbour_lists local = {0};
+    sl_leaf_share own;
+    sl_status status = sl_leaf_share_init(&own, points, leaves, some, noted, own_notes);
+    if (status == SL_OK)
+        status = make_lists(&local, points, leaves, &own, lists->width, bounds, points->work && own_notes);
+    status = sl_leaf_share_exchange(&own, points, status, &local, lists);
+    sl_leaf_share_free(&own);
+    return status;
+}
+
+/* Gives every rank the lowest score of each full list, -INFINITY for other lists. */
+static sl_status gather_bounds(const sl_neighbour_lists *lists, const sl_points *points, float *bounds,
+                               sl_status mine) {
+    for (size_t i = 0; i < lists->n && mine == SL_OK; i++)
+        bounds[lists->first + i] =
+            lists->count[i] < lists->width ? -INFINITY : sl_neighbour_score(lists->entries[(i + 1) * lists->width - 1]);
+    return sl_share_gather(points->ranks, mine, bounds, sizeof *bounds, points->n, SL_POINTS_UNIT);
+}
+
+/* Compares all leaves. The first half, which is about one partitioning, gives bounds for the second: without them, a
+ * point whose leaves are on several ranks would be compared with a bound on none. */
+static sl_status compare_halves(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
+                                const uint64_t *noted, const uint64_t *own_notes) {
+    const sl_allocator *allocator = &points->graph->allocator;
+    const size_t half = leaves->count / 2;
+    sl_status status = compare_some(lists, points, leaves, (sl_range){0, half}, noted, own_notes, NULL);
+    float *bounds = sl_mem_array(allocator, points->n, sizeof *bounds, &status);
+    status = gather_bounds(lists, points, bounds, status);
+    if (status == SL_OK)
+        status = compare_some(lists, points, leaves, (sl_range){half, leaves->count}, noted, NULL, bounds);
+    SL_FREE_ARRAY(allocator, bounds, points->n);
+    return status;
+}
+
+/* Makes the lists of the rank's points, from the leaves of all ranks. */
 static sl_status make_shared(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
                              size_t width) {
     const sl_allocator *allocator = &points->graph->allocator;
     const size_t words = leaf_words(leaves), ranks = points->ranks->ranks;
-    sl_neighbour_lists local = {0};
-    sl_leaf_share own = {0};
+    const sl_range mine = sl_points_mine(points);
     sl_status status = SL_OK;
+    *lists =
+        (sl_neighbour_lists){.allocator = *allocator, .first = mine.first, .n = mine.end - mine.first, .width = width};
+    lists->entries = sl_mem_array(allocator, lists->n * width, sizeof *lists->entries, &status);
+    lists->count = sl_mem_array(allocator, lists->n, sizeof *lists->count, &status);
     uint64_t *sets = sl_mem_array(allocator, (ranks + 1) * words, sizeof *sets, &status);
     status = gather_noted(points, leaves, width, sets, status);
-    if (status == SL_OK) {
-        status = sl_leaf_share_init(&own, points, leaves, sets + ranks * words, sets + points->ranks->rank * words);
-        if (status == SL_OK) status = make_lists(&local, points, leaves, &own, width);
-        status = sl_leaf_share_exchange(&own, points, status, &local, lists);
-        sl_leaf_share_free(&own);
-    }
+    if (status == SL_OK)
+        status = compare_halves(lists, points, leaves, sets + ranks * words, sets + points->ranks->rank * words);
     SL_FREE_ARRAY(allocator, sets, (ranks + 1) * words);
     return status;
 }
 
 sl_status sl_neighbour_lists_make(sl_neighbour_lists *lists, const sl_points *points, const sl_leaves *leaves,
                                   size_t width) {
-    *lists = (sl_neighbour_lists){.allocator = points->graph->allocator};
     if (points->ranks) return make_shared(lists, points, leaves, width);
-    return make_lists(lists, points, leaves, NULL, width);
+    return make_lists(lists, points, leaves, NULL, width, NULL, points->work != NULL);
 }
