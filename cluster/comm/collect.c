@@ -195,9 +195,30 @@ typedef struct failure {
     char host[128], message[SL_ERROR_SIZE];
 } failure;
 
+/* Finds the first rank that failed; comm->ranks if none did. A rank that failed waits for a while alone. */
+static sl_status find_first_failure(const sl_comm *comm, sl_status mine, uint64_t *first) {
+    MPI_Request request;
+    *first = mine == SL_OK ? comm->ranks : comm->rank;
+    sl_comm_lock(comm);
+    int result = MPI_Iallreduce(MPI_IN_PLACE, first, 1, MPI_UINT64_T, MPI_MIN, comm->agreement, &request);
+    sl_comm_unlock(comm);
+    SL_TRY(sl_comm_check(comm, result, "MPI_Iallreduce"));
+    return sl_comm_wait_for(comm, &request, 1, mine == SL_OK ? 0 : sl_comm_patience(comm));
+}
+
+/* Copies the failure of a rank to all. */
+static sl_status broadcast_failure(const sl_comm *comm, failure *failed, size_t root) {
+    MPI_Request request;
+    sl_comm_lock(comm);
+    int result = MPI_Ibcast(failed, sizeof *failed, MPI_BYTE, (int)root, comm->agreement, &request);
+    sl_comm_unlock(comm);
+    SL_TRY(sl_comm_check(comm, result, "MPI_Ibcast"));
+    return sl_comm_wait(comm, &request, 1);
+}
+
 sl_status sl_comm_agree(const sl_comm *comm, sl_status mine) {
     failure failed = {.status = (int32_t)mine};
-    uint64_t first = mine == SL_OK ? comm->ranks : comm->rank;
+    uint64_t first;
     if (comm->ranks == 1 || sl_comm_is_broken(comm)) return mine;
     /* Read before the calls below, which may set another message. */
     if (mine != SL_OK) {
@@ -205,9 +226,12 @@ sl_status sl_comm_agree(const sl_comm *comm, sl_status mine) {
         strncpy(failed.message, *message ? message : sl_status_text(mine), sizeof failed.message - 1);
         strncpy(failed.host, sl_comm_host(comm), sizeof failed.host - 1);
     }
-    SL_TRY(sl_comm_min(comm, &first));
+    sl_status status = find_first_failure(comm, mine, &first);
+    if (status != SL_OK && mine == SL_OK) return status;
+    /* The others are elsewhere. */
+    if (status != SL_OK) first = comm->rank;
     if (first == comm->ranks) return SL_OK;
-    SL_TRY(sl_comm_broadcast(comm, &failed, sizeof failed, first));
+    if (status == SL_OK) SL_TRY(broadcast_failure(comm, &failed, first));
     /* The ranks had agreed on this failure before. */
     if (strncmp(failed.message, "rank ", 5) == 0) return sl_fail((sl_status)failed.status, "%s", failed.message);
     return sl_fail((sl_status)failed.status, "rank %zu (%s): %s", (size_t)first, failed.host, failed.message);

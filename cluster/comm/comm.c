@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cluster/comm/comm.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@ struct sl_comm_job {
     int polls;  /* waits test requests in a loop; 0: they wait inside MPI */
     int yields; /* more ranks than cores on this machine: a wait lets others run at once */
     int broken; /* atomic */
+    double patience;
     sl_comm_counts counts;
     char host[MPI_MAX_PROCESSOR_NAME + 1];
 };
@@ -44,8 +47,9 @@ sl_status sl_comm_check(const sl_comm *comm, int result, const char *what) {
 
 /* ---- Waiting ---- */
 
-static sl_status poll_until_done(const sl_comm *comm, MPI_Request *requests, size_t count) {
+static sl_status poll_until_done(const sl_comm *comm, MPI_Request *requests, size_t count, double seconds) {
     const sl_comm_job *job = comm->job;
+    const double end = seconds > 0 ? sl_now_s() + seconds : 0;
     for (size_t tests = 0;; tests++) {
         int done;
         sl_comm_lock(comm);
@@ -54,13 +58,25 @@ static sl_status poll_until_done(const sl_comm *comm, MPI_Request *requests, siz
         SL_TRY(sl_comm_check(comm, result, "MPI_Testall"));
         if (done) return SL_OK;
         if (sl_comm_is_broken(comm)) return sl_fail(SL_EIO, "the job is broken: a call of MPI failed on this rank");
+        if (end > 0 && tests % EAGER_TESTS == 0 && sl_now_s() > end) {
+            __atomic_store_n(&comm->job->broken, 1, __ATOMIC_RELEASE);
+            return sl_fail(SL_EIO, "the other ranks do not come");
+        }
         if (job->yields || tests >= EAGER_TESTS) sched_yield();
     }
 }
 
-sl_status sl_comm_wait(const sl_comm *comm, MPI_Request *requests, size_t count) {
-    if (comm->job->polls) return poll_until_done(comm, requests, count);
+sl_status sl_comm_wait_for(const sl_comm *comm, MPI_Request *requests, size_t count, double seconds) {
+    if (comm->job->polls) return poll_until_done(comm, requests, count, seconds);
     return sl_comm_check(comm, MPI_Waitall((int)count, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+sl_status sl_comm_wait(const sl_comm *comm, MPI_Request *requests, size_t count) {
+    return sl_comm_wait_for(comm, requests, count, 0);
+}
+
+double sl_comm_patience(const sl_comm *comm) {
+    return comm->job->patience;
 }
 
 sl_status sl_comm_barrier(const sl_comm *comm) {
@@ -85,6 +101,17 @@ static int has_too_few_cores(const sl_comm *comm) {
     return here > (size_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+static sl_status read_patience(double *patience) {
+    const char *word = getenv("SHORTLIST_MPI_PATIENCE");
+    char *end;
+    *patience = SL_COMM_PATIENCE;
+    if (!word || !*word) return SL_OK;
+    *patience = strtod(word, &end);
+    if (*end == '\0' && *patience >= 0 && *patience <= 1e6) return SL_OK;
+    return sl_fail(SL_EINVAL, "the environment's SHORTLIST_MPI_PATIENCE is '%s'; give seconds, or 0 to wait for ever",
+                   word);
+}
+
 static sl_status set_up_job(sl_comm *comm, int thread_level) {
     sl_comm_job *job = comm->job;
     int rank, ranks, length = 0;
@@ -93,6 +120,8 @@ static sl_status set_up_job(sl_comm *comm, int thread_level) {
     SL_TRY(sl_comm_check(comm, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
     SL_TRY(sl_comm_check(comm, MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size"));
     SL_TRY(sl_comm_check(comm, MPI_Get_processor_name(job->host, &length), "MPI_Get_processor_name"));
+    SL_TRY(sl_comm_check(comm, MPI_Comm_dup(MPI_COMM_WORLD, &comm->agreement), "MPI_Comm_dup"));
+    SL_TRY(read_patience(&job->patience));
     comm->mpi = MPI_COMM_WORLD;
     comm->rank = (size_t)rank;
     comm->ranks = (size_t)ranks;
@@ -112,7 +141,7 @@ static sl_status set_up_job(sl_comm *comm, int thread_level) {
 
 sl_status sl_comm_start(int *argc, char ***argv, sl_comm *out) {
     int level;
-    *out = (sl_comm){.mpi = MPI_COMM_NULL};
+    *out = (sl_comm){.mpi = MPI_COMM_NULL, .agreement = MPI_COMM_NULL};
     if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return sl_fail(SL_EIO, "MPI does not start; start the program by mpirun, or mend the installation of MPI");
     out->job = calloc(1, sizeof *out->job);
@@ -121,6 +150,7 @@ sl_status sl_comm_start(int *argc, char ***argv, sl_comm *out) {
 }
 
 void sl_comm_end(sl_comm *comm) {
+    MPI_Comm_free(&comm->agreement);
     MPI_Finalize();
     pthread_mutex_destroy(&comm->job->lock);
     free(comm->job);
@@ -144,19 +174,21 @@ static sl_status finish_split(const sl_comm *comm, int result, const char *what,
 }
 
 sl_status sl_comm_split(const sl_comm *comm, int colour, size_t key, sl_comm *out) {
-    *out = (sl_comm){.mpi = MPI_COMM_NULL, .job = comm->job};
+    *out = (sl_comm){.mpi = MPI_COMM_NULL, .agreement = MPI_COMM_NULL, .job = comm->job};
     SL_TRY(sl_comm_barrier(comm));
     sl_comm_lock(comm);
     int result = MPI_Comm_split(comm->mpi, colour, (int)key, &out->mpi);
+    if (result == MPI_SUCCESS) result = MPI_Comm_dup(out->mpi, &out->agreement);
     sl_comm_unlock(comm);
     return finish_split(comm, result, "MPI_Comm_split", out);
 }
 
 sl_status sl_comm_split_machine(const sl_comm *comm, sl_comm *out) {
-    *out = (sl_comm){.mpi = MPI_COMM_NULL, .job = comm->job};
+    *out = (sl_comm){.mpi = MPI_COMM_NULL, .agreement = MPI_COMM_NULL, .job = comm->job};
     SL_TRY(sl_comm_barrier(comm));
     sl_comm_lock(comm);
     int result = MPI_Comm_split_type(comm->mpi, MPI_COMM_TYPE_SHARED, (int)comm->rank, MPI_INFO_NULL, &out->mpi);
+    if (result == MPI_SUCCESS) result = MPI_Comm_dup(out->mpi, &out->agreement);
     sl_comm_unlock(comm);
     return finish_split(comm, result, "MPI_Comm_split_type", out);
 }
@@ -165,6 +197,7 @@ void sl_comm_free(sl_comm *comm) {
     if (!comm->job || comm->mpi == MPI_COMM_NULL) return;
     if (sl_comm_is_broken(comm)) return;
     sl_comm_lock(comm);
+    MPI_Comm_free(&comm->agreement);
     MPI_Comm_free(&comm->mpi);
     sl_comm_unlock(comm);
     comm->mpi = MPI_COMM_NULL;

@@ -29,11 +29,18 @@ typedef struct sl_comm_job sl_comm_job;
 /* A communicator: some ranks of the job, or all of them. */
 typedef struct sl_comm {
     MPI_Comm mpi;
+    MPI_Comm agreement; /* the same ranks, for sl_comm_agree alone: a rank that fails meets no other call there */
     size_t rank, ranks;
     sl_comm_job *job; /* common to all communicators of this process */
 } sl_comm;
 
-/* Starts MPI with all ranks of the job. Errors: SL_EUNSUPPORTED (this MPI serves one thread alone), SL_EIO, SL_ENOMEM.
+/* Seconds for which a rank waits for others that may have died or gone another way, unless the environment's
+ * SHORTLIST_MPI_PATIENCE gives another number. 0: it waits for ever. */
+#define SL_COMM_PATIENCE 20
+double sl_comm_patience(const sl_comm *comm);
+
+/* Starts MPI with all ranks of the job. Errors: SL_EINVAL (the environment's patience), SL_EUNSUPPORTED (this MPI
+ * serves one thread alone), SL_EIO, SL_ENOMEM.
  */
 sl_status sl_comm_start(int *argc, char ***argv, sl_comm *out);
 /* Ends MPI. Every rank calls it, after a last collective call. */
@@ -66,8 +73,10 @@ void sl_comm_lock(const sl_comm *comm);
 void sl_comm_unlock(const sl_comm *comm);
 /* Turns the result of an MPI call into a status, and breaks the job on failure. `what` names the call. */
 sl_status sl_comm_check(const sl_comm *comm, int result, const char *what);
-/* Waits until all requests are complete. Null requests count as complete. */
+/* Waits until all requests are complete. Null requests count as complete. The second call breaks the job after so many
+ * seconds; 0: never. */
 sl_status sl_comm_wait(const sl_comm *comm, MPI_Request *requests, size_t count);
+sl_status sl_comm_wait_for(const sl_comm *comm, MPI_Request *requests, size_t count, double seconds);
 
 /* ---- Between two ranks. Data longer than SL_COMM_PIECE take several requests: see sl_comm_pieces ---- */
 
@@ -106,7 +115,10 @@ sl_status sl_comm_max(const sl_comm *comm, uint64_t *number);
 
 /* Agrees on success. Returns SL_OK if every rank gives SL_OK. Otherwise every rank gets the status and the message of
  * the first rank that failed; the message then begins with that rank and its machine. Call it after each step that may
- * fail on one rank alone, before a rank waits for others. */
+ * fail on one rank alone, before a rank waits for others.
+ *
+ * A rank that failed between two such calls finds nobody here, because the others wait for it in another call. After
+ * the patience it breaks the job and returns its own failure. */
 sl_status sl_comm_agree(const sl_comm *comm, sl_status mine);
 
 #endif

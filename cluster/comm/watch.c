@@ -87,17 +87,6 @@ static void *run_watch(void *ctx) {
     return NULL;
 }
 
-static sl_status read_patience(double *patience) {
-    const char *word = getenv("SHORTLIST_MPI_PATIENCE");
-    char *end;
-    *patience = SL_WATCH_PATIENCE;
-    if (!word || !*word) return SL_OK;
-    *patience = strtod(word, &end);
-    if (*end == '\0' && *patience >= 0 && *patience <= 1e6) return SL_OK;
-    return sl_fail(SL_EINVAL, "the environment's SHORTLIST_MPI_PATIENCE is '%s'; give seconds, or 0 for no watch",
-                   word);
-}
-
 /* Learns the machine of the rank before, and waits for its first heartbeat. */
 static sl_status begin_watch(sl_watch *watch) {
     const sl_comm *comm = &watch->comm;
@@ -115,9 +104,8 @@ static sl_status begin_watch(sl_watch *watch) {
 }
 
 sl_status sl_watch_start(const sl_comm *comm, const char *name, sl_watch **out) {
-    double patience;
+    const double patience = sl_comm_patience(comm);
     *out = NULL;
-    SL_TRY(read_patience(&patience));
 #ifdef SL_SMPI
     (void)run_watch;
     (void)begin_watch;

@@ -54,15 +54,13 @@ static int train_on_ranks(ranks_training *t) {
     sl_train_params params;
     sl_cluster_training training = {
         .spec = state->spec, .paths = t->paths, .path_count = t->path_count, .valid = state->options->valid};
-    int alone = 0;
     train_begin(state, &params);
     if (ranks()->rank != 0) silence(&params);
     training.params = &params;
     set_ranks(t, &training);
-    sl_status status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged, &alone);
+    sl_status status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged);
     train_end(state, status);
     if (status == SL_OK) return EXIT_DONE;
-    if (alone) ranks_fail_alone(sl_last_error());
     return status == SL_ECANCELED ? train_report_interrupted(state) : ranks_report(status);
 }
 

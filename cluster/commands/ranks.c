@@ -45,12 +45,6 @@ int ranks_check_same(const char *what, const void *data, size_t size) {
     return ranks_agree(status);
 }
 
-void ranks_fail_alone(const char *text) {
-    report_keep(NULL, 0);
-    (void)report_failure("rank %zu (%s): %s", world.rank, sl_comm_host(&world), text);
-    sl_comm_abort(&world, EXIT_FAILED);
-}
-
 int ranks_report(sl_status status) {
     return report_status(NULL, status);
 }

@@ -19,9 +19,6 @@ int ranks_agree(int status);
 /* Checks that all ranks have the same bytes. `what` names them in the message. Returns an exit status. */
 int ranks_check_same(const char *what, const void *data, size_t size);
 
-/* Ends all ranks at once, after a failure of this rank alone, which the others do not know of. Prints the message. */
-void ranks_fail_alone(const char *text);
-
 /* Reports a failed call of cluster/ in which the ranks have agreed: its message names the rank. Returns an exit
  * status. */
 int ranks_report(sl_status status);

@@ -18,7 +18,6 @@ struct sl_reducer {
     sl_comm sums; /* of the courier */
     sl_allreduce *reduce;
     size_t bucket;
-    int has_agreed;
     pthread_t courier;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -77,10 +76,7 @@ static sl_status sum_wait(void *ctx) {
 /* ---- The main thread's calls ---- */
 
 static sl_status agree(void *ctx, sl_status mine) {
-    sl_reducer *reducer = ctx;
-    sl_status status = sl_comm_agree(&reducer->comm, mine);
-    reducer->has_agreed |= status != SL_OK;
-    return status;
+    return sl_comm_agree(&((sl_reducer *)ctx)->comm, mine);
 }
 
 static sl_status gather(void *ctx, const void *mine, size_t size, const sl_allocator *allocator, sl_parts *out) {
@@ -175,8 +171,4 @@ void sl_reducer_free(sl_reducer *reducer) {
 
 sl_allreduce_algorithm sl_reducer_algorithm(const sl_reducer *reducer) {
     return sl_allreduce_used(reducer->reduce, reducer->bucket).algorithm;
-}
-
-int sl_reducer_has_agreed(const sl_reducer *reducer) {
-    return reducer->has_agreed;
 }

@@ -20,10 +20,6 @@ sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *para
 /* Every rank calls it. NULL is allowed. */
 void sl_reducer_free(sl_reducer *reducer);
 
-/* Returns whether the ranks have agreed on a failure. If a call of the library fails otherwise, this rank failed alone,
- * and the others still wait for it. */
-int sl_reducer_has_agreed(const sl_reducer *reducer);
-
 /* The algorithm that sums whole buckets. */
 sl_allreduce_algorithm sl_reducer_algorithm(const sl_reducer *reducer);
 

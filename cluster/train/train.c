@@ -78,19 +78,18 @@ static sl_status train_rows(const sl_comm *comm, const sl_cluster_training *trai
 }
 
 sl_status sl_cluster_train(const sl_comm *comm, const sl_cluster_training *training, sl_ranker **out,
-                           sl_train_report *report, sl_cluster_report *exchanged, int *alone) {
+                           sl_train_report *report, sl_cluster_report *exchanged) {
     const sl_comm_counts before = sl_comm_counted(comm);
     const size_t bucket = training->on.bucket ? training->on.bucket : SL_TRAIN_BUCKET;
     const sl_ranks *ranks;
     sl_reducer *reducer;
     *out = NULL;
-    *alone = 0;
     SL_TRY(sl_reducer_create(comm, &training->reduce, bucket, &reducer, &ranks));
     sl_status status = train_rows(comm, training, ranks, out, report, exchanged);
-    *alone = status != SL_OK && !sl_reducer_has_agreed(reducer) && comm->ranks > 1;
+    /* A rank may have failed in a step of its own. */
+    status = sl_comm_agree(comm, status);
     exchanged->algorithm = sl_reducer_algorithm(reducer);
-    /* A rank that failed alone cannot end its sums with the others. */
-    if (!*alone) sl_reducer_free(reducer);
+    sl_reducer_free(reducer);
     if (status != SL_OK) {
         sl_ranker_free(*out);
         *out = NULL;

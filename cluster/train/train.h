@@ -32,11 +32,9 @@ typedef struct sl_cluster_report {
 /*
  * Trains one model. Each rank reads a part of the rows. Statistics, vocabularies, and which rows validate are those of
  * one process. *out is the same model on every rank, which is checked.
- *
- * *alone is true if this rank failed in a step of its own: the others still wait for it, and the caller ends the job.
- * Otherwise all ranks fail alike, with a message that names the rank.
+ * A failure of one rank is the failure of all.
  */
 sl_status sl_cluster_train(const sl_comm *comm, const sl_cluster_training *training, sl_ranker **out,
-                           sl_train_report *report, sl_cluster_report *exchanged, int *alone);
+                           sl_train_report *report, sl_cluster_report *exchanged);
 
 #endif

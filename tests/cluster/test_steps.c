@@ -53,8 +53,7 @@ static sl_ranker *train(const sl_comm *comm, const char *spec, const sl_train_ra
     training.reduce.algorithm = SL_ALLREDUCE_RING;
     sl_cluster_report exchanged;
     sl_ranker *ranker;
-    int alone;
-    rank_assert_ok(sl_cluster_train(comm, &training, &ranker, NULL, &exchanged, &alone));
+    rank_assert_ok(sl_cluster_train(comm, &training, &ranker, NULL, &exchanged));
     return ranker;
 }
 
