@@ -239,18 +239,19 @@ static sl_status reduce_rows(step *s) {
 
 /* ---- Tables ---- */
 
-/* Sums a whole table over the ranks. Then a row of it counts as touched if one of its sums is not 0. */
-static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
-    const sl_ranks *ranks = trainer->on.ranks;
-    const size_t floats = sums->size * sums->width;
-    sl_status status = SL_OK;
-    float *table = (float *)(void *)room_for(trainer, floats * sizeof *table, &status);
-    SL_TRY(status);
-    memset(table, 0, floats * sizeof *table);
+static int goes_whole(const step *s, size_t table) {
+    return !s->as_rows[table] && !is_sharded(s, table);
+}
+
+/* Writes a whole table: the sums of touched rows, and 0. */
+static void fill_table(const sl_row_sums *sums, float *table) {
+    memset(table, 0, sums->size * sums->width * sizeof *table);
     for (size_t i = 0; i < sums->count; i++)
         memcpy(table + sums->rows[i] * sums->width, sums->sums + i * sums->width, sums->width * sizeof *table);
-    SL_TRY(ranks->sum_floats(ranks->ctx, table, floats));
-    if (trainer->on.traffic) trainer->on.traffic->moved += 2 * floats * sizeof *table;
+}
+
+/* Reads a table that was summed over the ranks. A row counts as touched if one of its sums is not 0. */
+static void read_table(sl_row_sums *sums, const float *table) {
     sl_row_sums_clear(sums);
     for (size_t row = 0; row < sums->size; row++) {
         const float *from = table + row * sums->width;
@@ -258,6 +259,31 @@ static sl_status reduce_table(sl_trainer *trainer, sl_row_sums *sums) {
         for (size_t j = 0; j < sums->width && !is_touched; j++)
             is_touched = from[j] != 0;
         if (is_touched) memcpy(sl_row_sums_of(sums, (uint32_t)row, &fresh), from, sums->width * sizeof *from);
+    }
+}
+
+/* Sums whole tables over the ranks, all in one sum: many small ones would wait for a message's way each. */
+static sl_status reduce_tables(step *s) {
+    sl_trainer *trainer = s->trainer;
+    size_t floats = 0, at = 0;
+    sl_status status = SL_OK;
+    for (size_t t = 0; t < s->tables; t++)
+        if (goes_whole(s, t)) floats += sums_of(s, t)->size * sums_of(s, t)->width;
+    if (floats == 0) return SL_OK;
+    float *all = (float *)(void *)room_for(trainer, floats * sizeof *all, &status);
+    SL_TRY(status);
+    for (size_t t = 0; t < s->tables; t++) {
+        if (!goes_whole(s, t)) continue;
+        fill_table(sums_of(s, t), all + at);
+        at += sums_of(s, t)->size * sums_of(s, t)->width;
+    }
+    SL_TRY(s->ranks->sum_floats(s->ranks->ctx, all, floats));
+    if (trainer->on.traffic) trainer->on.traffic->moved += 2 * floats * sizeof *all;
+    at = 0;
+    for (size_t t = 0; t < s->tables; t++) {
+        if (!goes_whole(s, t)) continue;
+        read_table(sums_of(s, t), all + at);
+        at += sums_of(s, t)->size * sums_of(s, t)->width;
     }
     return SL_OK;
 }
@@ -282,8 +308,7 @@ static sl_status reduce_sparse(step *s) {
     }
     count_traffic(s);
     SL_TRY(reduce_rows(s));
-    for (size_t t = 0; t < s->tables; t++)
-        if (!s->as_rows[t] && !is_sharded(s, t)) SL_TRY(reduce_table(s->trainer, sums_of(s, t)));
+    SL_TRY(reduce_tables(s));
     return s->tables > 1 ? sl_shards_reduce(s->trainer) : SL_OK;
 }
 
