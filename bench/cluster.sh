@@ -29,7 +29,7 @@ main() {
     mkdir -p build/peers
     environment
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON >/dev/null
-    cmake --build build --target shortlist_cli shortlist_mpi ||
+    cmake --build build --target shortlist_cli shortlist_mpi bench_cluster ||
         die "shortlist-mpi was not built: it needs MPI (libopenmpi-dev) and the ranker"
     local set
     for set in adult clicks:50000; do ./dev data "$set"; done

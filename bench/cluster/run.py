@@ -5,12 +5,14 @@ A part is a module of this folder with four functions:
   summarise(events)            returns what the record keeps; "targets" is a list of setting.fact
   table(summary)               returns text to print
   draw(summary, about, path)   writes a picture
+A module without `measure` is a program of its own, with its own record.
 """
 
 import datetime
 import importlib
 import json
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -43,6 +45,9 @@ def main():
     parts = json.loads(path.read_text()) if chosen.only and path.exists() else {}
     for name in [chosen.only] if chosen.only else PARTS:
         part = importlib.import_module(name)
+        if not hasattr(part, "measure"):
+            subprocess.run([sys.executable, HERE / f"{name}.py"], check=True)
+            continue
         about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                  "commit": commit(), "machine": machine(), "rounds": chosen.rounds}
         events = part.measure(chosen, work)

@@ -4,28 +4,14 @@
  * A way is a precision, or int8-observed or int8-learned: layers in INT8 with ranges of that kind.
  * The step is the whole one: the mini-batch gathered, forward, backward, sums and optimisers of all parts.
  */
-#include "ranker/train/train_step.h"
 #include "timing.h"
+#include "trainers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 5, WARM = 3 };
-
-static void must(sl_status status, const char *what) {
-    if (status == SL_OK) return;
-    fprintf(stderr, "bench mixed: %s: %s\n", what, sl_last_error());
-    exit(1);
-}
-
-static char *text_of(const char *path) {
-    FILE *file = fopen(path, "rb");
-    char *text = calloc(1, 1 << 20);
-    if (!file || !text || !fread(text, 1, (1 << 20) - 1, file)) must(SL_EIO, path);
-    fclose(file);
-    return text;
-}
 
 static sl_train_precision precision_named(const char *name) {
     for (int p = SL_TRAIN_F32; p < SL_TRAIN_AUTO; p++)
@@ -44,27 +30,19 @@ static void choose(const char *way, sl_train_params *params) {
     params->ranges = learned ? SL_TRAIN_RANGES_LEARNED : SL_TRAIN_RANGES_OBSERVED;
 }
 
-static sl_trainer *trainer_of(const char *spec, const sl_rows *rows, const char *way) {
+static sl_trainer *trainer_of(const bench_rows *rows, const char *way) {
     sl_train_params params;
     sl_train_params_init(&params);
-    params.threads = 1;
     choose(way, &params);
-    sl_features *features;
-    sl_trainer *trainer;
-    must(sl_train_fit(spec, rows, &params, NULL, &features), "fit");
-    must(sl_trainer_create(features, rows, NULL, &params, NULL, &trainer), "trainer");
-    sl_dataset_shuffle(&trainer->data, trainer->spec->seed, 0);
-    if (trainer->ranges) trainer->ranges->first_step = 0;
-    must(sl_trainer_start_ranges(trainer), "ranges");
-    return trainer;
+    return bench_trainer(rows, &params);
 }
 
-/* A step, and the next mini-batch after it. The last one of an epoch, which is smaller, is left out. */
+/* A step, and the next mini-batch after it. */
 static void step(sl_trainer *trainer) {
     must(sl_trainer_forward(trainer), "forward");
     must(sl_trainer_collect(trainer), "backward");
     if (!trainer->overflowed) sl_trainer_apply(trainer);
-    if (++trainer->position.minibatch + 1 >= sl_trainer_minibatches(trainer)) trainer->position.minibatch = 0;
+    bench_next(trainer);
 }
 
 int main(int argc, char **argv) {
@@ -76,16 +54,10 @@ int main(int argc, char **argv) {
     long rounds = strtol(argv[3], NULL, 10);
     sl_trainer *trainers[MOST];
     pin();
-    char *spec = text_of(argv[1]);
-    sl_csv_params csv_params;
-    sl_csv_params_init(&csv_params);
-    csv_params.spec = spec;
-    sl_csv *csv;
-    sl_rows rows = {.struct_size = sizeof rows};
-    must(sl_csv_open(argv[2], &csv_params, &csv), argv[2]);
-    must(sl_csv_rows(csv, &rows), argv[2]);
+    bench_rows rows;
+    bench_rows_open(argv[1], argv[2], &rows);
     for (size_t t = 0; t < count; t++)
-        trainers[t] = trainer_of(spec, &rows, argv[4 + t]);
+        trainers[t] = trainer_of(&rows, argv[4 + t]);
     for (long round = -WARM; round < rounds; round++) {
         for (size_t turn = 0; turn < count; turn++) {
             size_t t = (turn + (size_t)(round + WARM)) % count;
@@ -101,7 +73,6 @@ int main(int argc, char **argv) {
     }
     for (size_t t = 0; t < count; t++)
         sl_trainer_free(trainers[t]);
-    sl_csv_free(csv);
-    free(spec);
+    bench_rows_close(&rows);
     return 0;
 }
