@@ -113,7 +113,7 @@ def choose(paths, tests, includes):
         chosen.add(named_after(path, tests), 1, path)
         if path.startswith(LIBRARY):
             chosen.add([test for test in tests if test.name in GOLDEN], 1, "any change of the library")
-        if path.startswith((*LIBRARY, "cli/")):
+        if path.startswith((*LIBRARY, "cli/", "cluster/")):
             room = room_of(folder, folders)
             chosen.add([test for test in tests if test.folder == room], 2, path)
         if path.startswith("tests/") and os.path.basename(path) == "CMakeLists.txt" and folder != "tests/house":
