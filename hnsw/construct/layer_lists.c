@@ -144,10 +144,11 @@ static sl_status exchange_edges(const reverse_lists *t, const sl_points *points,
 /* Counts the edges that lead to each point, and turns the counts into places. Returns the number of edges. */
 static uint64_t count_edges(reverse_lists *t, const sl_points *points, edge_fn *edge, const void *of,
                             const edge_parts *parts) {
+    const size_t threads = points->threads;
     size_t received;
     uint64_t all = 0;
     const sent_edge *sent = edges_of(&parts->from, &received);
-#pragma omp parallel for schedule(static) num_threads((int)points->threads) if (points->threads > 1)
+#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
     for (size_t from = t->first; from < t->first + t->n; from++) {
         sl_neighbour reverse;
         uint32_t to;
