@@ -3,6 +3,7 @@
 #include "cli/common/output.h"
 #include "cli/common/report.h"
 #include "cli/ranker/training.h"
+#include "cluster/allreduce/tuning.h"
 #include "cluster/commands/commands.h"
 #include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
@@ -16,11 +17,12 @@ typedef struct ranks_options {
     train_options train; /* first: the shared table has the offsets of this struct */
     size_t batch, warm_up, bucket, shard;
     int rate, wire, no_overlap, shared;
-    const char *algorithm;
+    const char *algorithm, *tuning;
 } ranks_options;
 
 typedef struct ranks_training {
     const ranks_options *options;
+    sl_tuning tuning; /* the table of --tuning */
     train_state state;
     const char *const *paths;
     size_t path_count;
@@ -36,10 +38,12 @@ static void set_ranks(const ranks_training *t, sl_cluster_training *training) {
                                     .bucket = options->bucket / sizeof(float),
                                     .shard = options->shard,
                                     .no_overlap = options->no_overlap};
-    training->reduce = (sl_allreduce_params){.algorithm = options->algorithm ? sl_allreduce_of_name(options->algorithm)
-                                                                             : SL_ALLREDUCE_MPI,
-                                             .wire = options->wire ? SL_WIRE_BF16 : SL_WIRE_F32,
-                                             .shared = options->shared};
+    const sl_allreduce_algorithm usual = options->tuning ? SL_ALLREDUCE_AUTO : SL_ALLREDUCE_MPI;
+    training->reduce =
+        (sl_allreduce_params){.algorithm = options->algorithm ? sl_allreduce_of_name(options->algorithm) : usual,
+                              .tuning = options->tuning ? &t->tuning : NULL,
+                              .wire = options->wire ? SL_WIRE_BF16 : SL_WIRE_F32,
+                              .shared = options->shared};
     training->reduce.log = report_log(&training->reduce.log_ctx);
 }
 
@@ -58,7 +62,8 @@ static int train_on_ranks(ranks_training *t) {
     if (ranks()->rank != 0) silence(&params);
     training.params = &params;
     set_ranks(t, &training);
-    sl_status status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged);
+    sl_status status = t->options->tuning ? sl_tuning_read(ranks(), t->options->tuning, &t->tuning) : SL_OK;
+    if (status == SL_OK) status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged);
     train_end(state, status);
     if (status == SL_OK) return EXIT_DONE;
     return status == SL_ECANCELED ? train_report_interrupted(state) : ranks_report(status);
@@ -135,6 +140,8 @@ static int check_usage(const ranks_options *options) {
     if (options->algorithm && sl_allreduce_of_name(options->algorithm) == SL_ALLREDUCE_COUNT)
         return report_usage("--algorithm is '%s', which is none of those that 'allreduce' measures",
                             options->algorithm);
+    if (options->tuning && options->algorithm && sl_allreduce_of_name(options->algorithm) != SL_ALLREDUCE_AUTO)
+        return report_usage("--tuning is for --algorithm auto");
     if (options->rate != SL_RATES_KEPT && !options->batch)
         return report_usage("--scale-rates needs --batch N, the mini-batch that the rates are scaled to");
     return train_options_check(&options->train);
@@ -170,10 +177,13 @@ static const option ranks_table[] = {
     {0, "algorithm", OPTION_TEXT, "A", 0, offsetof(ranks_options, algorithm),
      "All-reduce of the dense gradients: mpi (default), auto, ring, rabenseifner, torus, torus-put or bine. "
      "'shortlist-mpi allreduce' measures them."},
+    {0, "tuning", OPTION_TEXT, "TABLE", 0, offsetof(ranks_options, tuning),
+     "The table of 'shortlist-mpi tune' that chooses the all-reduce by size. Its choices include shared memory. A "
+     "table of another job is not used, and SHORTLIST_LOG=warn says why."},
     {0, "shared", OPTION_FLAG, NULL, 0, offsetof(ranks_options, shared),
      "Ranks of one machine first add up their gradients through shared memory."},
     {0, "wire", OPTION_WORD, "f32|bf16", 0, offsetof(ranks_options, wire),
-     "Numbers that dense gradients travel in. bf16 halves the bytes; sums are made in f32. mpi takes f32 alone."},
+     "Numbers that dense gradients travel in. bf16 halves the bytes; sums are made in f32, except those of mpi."},
     {0, "bucket", OPTION_BYTES, "BYTES", 0, offsetof(ranks_options, bucket),
      "Bytes of dense gradients that are summed at once, at most; 0 (default): 1M."},
     {0, "shard", OPTION_BYTES, "BYTES", 0, offsetof(ranks_options, shard),
@@ -187,7 +197,8 @@ const command command_cluster_train = {
     .name = "train",
     .summary = "train a model that ranks, on all ranks",
     .synopsis = "mpirun -np N shortlist-mpi train SPEC.json DATA.csv... -o MODEL [--valid CSV] [--batch N] "
-                "[--scale-rates none|linear|sqrt] [--warm-up STEPS] [--algorithm A] [--shared] [--wire f32|bf16] "
+                "[--scale-rates none|linear|sqrt] [--warm-up STEPS] [--algorithm A] [--tuning TABLE] [--shared] "
+                "[--wire f32|bf16] "
                 "[--bucket BYTES] [--shard BYTES] [--no-overlap] [options of shortlist train]",
     .description =
         "Trains one model as 'shortlist train' does, on all ranks at once. Each rank reads a part of the rows: a range "

@@ -108,6 +108,15 @@ class TrainingTest(JobTest):
         self.assertEqual(self.train(2, "--algorithm", "ring", "--no-overlap")["weights"], first)
 
     @unittest.skipUnless(DEEP, "no oneDNN")
+    def test_a_table_chooses_the_sums(self):
+        self.job_json(2, "tune", "-o", "table", "--largest", "1K", "--time", 1)
+        facts = self.read("table").decode().splitlines()[:5]
+        self.write("table", "\n".join(facts + ["up_to 4096 ring 0x0 halving fence 0 shared 0 seconds 1e-05"]).encode())
+        self.assertEqual(self.train(2, "--tuning", "table")["algorithm"], "ring")
+        self.assertEqual(self.train(2)["algorithm"], "mpi")
+        self.job_bad(2, 2, "train", "spec.json", "clicks.csv", "-o", "x.slr", "--algorithm", "mpi", "--tuning", "table",
+                     says=("--tuning is for",))
+
     def test_sharded_tables(self):
         """The model is as good, ranks share it, and a training goes on from its checkpoint, with other ranks or shards."""
         self.spec(deep={**SPEC["deep"], "optimizer": "adam", "rate": 0.003})

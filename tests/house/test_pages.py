@@ -8,7 +8,7 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ("base", "bench", "bindings", "cli", "cmake", "distance", "docs", "examples", "fuzz", "hnsw", "include", "ranker",
+FOLDERS = ("base", "bench", "bindings", "cluster", "cli", "cmake", "distance", "docs", "examples", "fuzz", "hnsw", "include", "ranker",
            "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
 MOST_WORDS = 2500
