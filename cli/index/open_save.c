@@ -115,8 +115,8 @@ int work_path(size_t max_memory, const char *output, char **path) {
     return EXIT_DONE;
 }
 
-/* Returns whether the work file has notes. Closing the index removes a work file that is only its head of 32 bytes. */
-static int has_notes(const char *work) {
+/* Closing the index removes a work file that is only its head of 32 bytes. */
+int work_has_notes(const char *work) {
     enum { HEAD = 32 };
     struct stat info;
     return stat(work, &info) == 0 && info.st_size > HEAD;
@@ -125,10 +125,11 @@ static int has_notes(const char *work) {
 int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status) {
     char *work;
     if (status == SL_ECANCELED && max_memory && work_path(max_memory, output, &work) == EXIT_DONE) {
-        const int failed = has_notes(work) ? report_failure("interrupted; no index was written, and %s lets the same "
-                                                            "command go on",
-                                                            work)
-                                           : report_interrupted();
+        const int failed = work_has_notes(work)
+                               ? report_failure("interrupted; no index was written, and %s lets the same "
+                                                "command go on",
+                                                work)
+                               : report_interrupted();
         free(work);
         return failed;
     }

@@ -27,6 +27,8 @@ int save_index(saving saving, const char *path, int progress, double *seconds);
 /* Makes the path of the work file beside an output, to be freed. NULL without --max-memory (0). Returns an exit
  * status. */
 int work_path(size_t max_memory, const char *output, char **path);
+/* Returns whether the work file has notes. */
+int work_has_notes(const char *work);
 /* Reports a failed call that ran under --max-memory (0: no limit). Returns an exit status. */
 int report_bounded(const char *path, const char *output, size_t max_memory, sl_status status);
 

@@ -7,6 +7,7 @@
 #include "cli/common/report.h"
 #include "cli/index/description.h"
 #include "cli/index/index_build.h"
+#include "cli/index/open_save.h"
 #include "cluster/commands/commands.h"
 #include "cluster/commands/ranks.h"
 #include "cluster/construct/shared_index.h"
@@ -113,7 +114,7 @@ static int step(void *ctx, uint64_t done, uint64_t total) {
     return 0;
 }
 
-/* Names the rank's own work file. With one rank the file is that of 'shortlist build'. */
+/* Names the rank's own work file. */
 static int name_work(ranks_build *build) {
     build_state *state = &build->state;
     free(state->work);
@@ -144,6 +145,9 @@ static int end_shared(ranks_build *build, int status) {
     sl_status mine = status == EXIT_DONE ? SL_OK : build->share.failed ? build->share.failed : SL_EIO;
     if (status != EXIT_DONE && !build->share.failed) mine = sl_fail(mine, "%s", ranks_message());
     mine = sl_rank_share_end(&build->share, mine);
+    if (mine == SL_ECANCELED && work_has_notes(build->state.work))
+        return report_failure("interrupted; no index was written, and the files %s.work.* let the same command go on",
+                              build->state.options->output);
     return mine == SL_OK ? EXIT_DONE : report_status(NULL, mine);
 }
 

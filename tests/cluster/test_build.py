@@ -93,6 +93,20 @@ class BuildTest(JobTest):
         self.assertEqual(self.read("one.sl"), self.read("many.sl"))
         self.assertEqual(self.notes(), 0)
 
+    def test_an_interrupted_build_goes_on(self):
+        self.base(40000, dim=64)
+        options = ["base.i8bin", "-o", "many.sl", "--metric", "l2", "--threads", "1", "--ef-build", "400"]
+        job, _ = self.started(2, "build", *options)
+        while self.notes() < 6_000_000:
+            self.assertIsNone(job.poll(), "the build ended before it was interrupted")
+            time.sleep(0.002)
+        job.send_signal(signal.SIGINT)
+        said = job.communicate(timeout=60)[1]
+        self.assertNotEqual(job.returncode, 0)
+        self.assertGreater(self.notes(), 6_000_000)
+        self.assertFalse([name for name in os.listdir(self.folder) if ".tmp." in name], said)
+        self.assertGreater(self.job_json(2, "build", *options)["leaves_noted"], 10)
+
     def mixed(self, *ranks):
         """A job whose ranks have command lines of their own."""
         command = []
