@@ -127,6 +127,7 @@ static int run_split_pass(job_eval *job, eval_setting setting, pass *out) {
 static int run_pass(job_eval *job, eval_setting setting, int batch, pass *out) {
     eval_pass mine = {0};
     int result = EXIT_DONE;
+    if (job->split.stop > 0) setting.stop = job->split.stop;
     atomic_store(&job->gate.arrived, 0);
     atomic_store(&job->gate.finished, 0);
     sl_status status = sl_comm_barrier(ranks());
@@ -410,12 +411,15 @@ const command command_cluster_eval = {
     .name = "eval",
     .summary = "measure recall and speed of searches by all ranks",
     .synopsis =
-        "mpirun -np N shortlist-mpi eval INDEX|DIR QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--repeat N] "
-        "[--place dram|map] [--threads N] [--progress] [--json]",
+        "mpirun -np N shortlist-mpi eval INDEX|DIR QUERIES TRUTH.ibin -k N [--ef LIST | --recall LIST] [--stop X] "
+        "[--cover SHARE] [--batch N] [--repeat N] [--place dram|map] [--threads N] [--progress] [--json]",
     .description =
         "Every rank opens the same INDEX and searches its share of the queries. queries/s counts all queries between "
         "two barriers of all ranks. Recall, evaluations and percentiles are over all queries. The names of --json are "
-        "those of 'shortlist eval'.\n",
+        "those of 'shortlist eval'.\nDIR is a split, made by 'shortlist-mpi split'. Evaluations then count those of "
+        "all "
+        "parts asked and the centres compared on the way. Also prints the parts asked, the centres compared, and the "
+        "messages and bytes that the ranks sent, per query. A query's time is that of its batch.\n",
     .examples = "mpirun -np 4 shortlist-mpi eval base.sl queries.fbin truth.ibin -k 10 --recall 0.95\n",
     .operands = operands,
     .options = eval_table,

@@ -151,6 +151,7 @@ static int choose_settings(search_state *state) {
     }
     if (options->ef != SIZE_MAX) state->params.ef = options->ef;
     if (state->params.ef < options->k) state->params.ef = options->k;
+    state->params.stop = options->split.stop;
     return EXIT_DONE;
 }
 
@@ -222,6 +223,7 @@ static int run_search(const command *self, int argc, char **argv) {
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
     if (options.recall.count > 1) return report_usage("--recall takes one number");
+    if (options.recall.count && options.split.stop > 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
     search_state state = {.options = &options, .queries_path = paths[1]};
     int status = searched_open(paths[0], options.place, options.threads, &state.searched);
@@ -255,7 +257,7 @@ const command command_cluster_search = {
     .name = "search",
     .summary = "find the nearest neighbours of a file of queries",
     .synopsis = "mpirun -np N shortlist-mpi search INDEX|DIR QUERIES -k N -o OUT.ibin [--scores FILE.fbin] [--ef N | "
-                "--recall R] [--cover SHARE] [--batch N] [--place dram|map] [--threads N] [--json]",
+                "--recall R] [--cover SHARE] [--stop X] [--batch N] [--place dram|map] [--threads N] [--json]",
     .description =
         "Every rank opens the same INDEX and answers its share of the queries. The files have the same rows as those "
         "of "

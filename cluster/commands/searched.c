@@ -7,6 +7,9 @@
 #include <math.h>
 #include <sys/stat.h>
 
+/* Share of the neighbours that may be missed, which the parts that are not asked may hold. */
+#define COVER_LOST 0.4
+
 static int is_folder(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -63,9 +66,10 @@ int split_choice_check(const split_choice *choice) {
 
 sl_split_params split_choice_params(const split_choice *choice, const searched *searched, size_t k, size_t ef,
                                     double recall) {
-    const double cover = choice->cover >= 0 ? choice->cover : recall > 0 ? (1 + recall) / 2 : 0.975;
+    const double cover = choice->cover >= 0 ? choice->cover : 1 - COVER_LOST * (1 - (recall > 0 ? recall : 0.95));
     return (sl_split_params){.k = k,
                              .ef = ef,
+                             .stop = choice->stop,
                              .batch = choice->batch,
                              .reach = sl_split_reach_of(sl_split_searcher_split(searched->split), cover)};
 }

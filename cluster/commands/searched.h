@@ -26,9 +26,10 @@ int searched_open_queries(const searched *searched, const char *path, vectors **
 int searched_read_queries(const searched *searched, vectors *queries, size_t first, size_t count, element type,
                           void *rows);
 
-/* Options of searches in a split. */
+/* Options of searches, most of them in a split. */
 typedef struct split_choice {
     double cover; /* below 0: not given */
+    double stop;
     size_t batch;
 } split_choice;
 
@@ -56,9 +57,17 @@ sl_split_params split_choice_params(const split_choice *choice, const searched *
      0,                                                                                                                \
      offsetof(type, split.cover),                                                                                      \
      "In a split of neighbourhoods: share of the true neighbours that the parts asked shall hold, as learnt when the " \
-     "split was made (default 0.975, or with --recall R the middle of R and 1). A larger share asks more parts; 1 "    \
-     "asks "                                                                                                           \
-     "every part near the query."},                                                                                    \
+     "split was made (default 0.98, or with --recall R 1 less 0.4 of what R may miss). A larger share asks more "      \
+     "parts; "                                                                                                         \
+     "1 asks every part near the query."},                                                                             \
+        {0,                                                                                                            \
+         "stop",                                                                                                       \
+         OPTION_REAL,                                                                                                  \
+         "X",                                                                                                          \
+         0,                                                                                                            \
+         offsetof(type, split.stop),                                                                                   \
+         "Also end a walk when the next candidate is more than 1 + X times as far as the -k th best so far, as of "    \
+         "'shortlist search --stop'; 0 (default) leaves the end to --ef alone."},                                      \
     {                                                                                                                  \
         0, "batch", OPTION_COUNT, "N", 0, offsetof(type, split.batch),                                                 \
             "In a split: queries of each rank that are under way at a time (default 256). Fewer take more messages."   \

@@ -38,6 +38,7 @@ static sl_status create_index(const split_job *job, sl_index **out) {
     params.ef_construction = options->ef_build;
     params.seed = options->seed;
     params.log = report_log(&params.log_ctx);
+    params.tags = options->kind == SL_SPLIT_NEIGHBOURHOODS;
     return sl_index_create(&params, out);
 }
 
@@ -47,6 +48,7 @@ static sl_status build_part(const split_job *job, const sl_part_rows *rows, cons
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = job->options->threads;
+    params.tags = rows->others;
     sl_status status = create_index(job, &index);
     if (status == SL_OK)
         status = sl_index_add(index, rows->rows, element_dtype(job->type), rows->count, 0, rows->numbers, &params);

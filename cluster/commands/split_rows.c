@@ -20,7 +20,7 @@
 #define OPENED_MEAN  6
 #define OPENED_ROWS  10
 /* Candidates that a further part expands before the bound counts. */
-#define BOUND_AFTER 8
+#define BOUND_AFTER 16
 /* Bytes of rows that a rank reads at a time. */
 #define READ_BYTES ((size_t)16 << 20)
 
@@ -159,36 +159,51 @@ static int place_rows(moving *m) {
     return EXIT_DONE;
 }
 
-/* Gives every rank the true neighbours of the tuning's vectors, each without itself. */
-static sl_status share_neighbours(moving *m, uint64_t *found, float *scores, uint64_t *neighbours) {
-    SL_TRY(sl_merge_exact(ranks(), m->exact, m->tuned, m->k + 1, found, scores));
-    SL_TRY(sl_comm_broadcast(ranks(), found, m->tuned * (m->k + 1) * sizeof *found, 0));
+/* True neighbours of the tuning's vectors. */
+typedef struct neighbours {
+    uint64_t *found, *ids; /* (tuned, k + 1), with the vectors themselves; (tuned, k) */
+    float *scores, *last;  /* of `found`; of each vector's k-th neighbour */
+} neighbours;
+
+/* Gives every rank the true neighbours, each without the vector itself. */
+static sl_status share_neighbours(moving *m, const neighbours *n) {
+    const size_t k = m->k;
+    SL_TRY(sl_merge_exact(ranks(), m->exact, m->tuned, k + 1, n->found, n->scores));
+    SL_TRY(sl_comm_broadcast(ranks(), n->found, m->tuned * (k + 1) * sizeof *n->found, 0));
+    SL_TRY(sl_comm_broadcast(ranks(), n->scores, m->tuned * (k + 1) * sizeof *n->scores, 0));
     for (size_t q = 0; q < m->tuned; q++)
-        for (size_t i = 0, kept = 0; kept < m->k; i++)
-            if (found[q * (m->k + 1) + i] != m->tuned_rows[q] || i == m->k)
-                neighbours[q * m->k + kept++] = found[q * (m->k + 1) + i];
+        for (size_t i = 0, kept = 0; kept < k; i++) {
+            const size_t at = q * (k + 1) + i;
+            if (n->found[at] == m->tuned_rows[q] && i < k) continue;
+            n->last[q] = n->scores[at];
+            n->ids[q * k + kept++] = n->found[at];
+        }
     return SL_OK;
 }
 
 static int tune_reaches(moving *m) {
     split_job *job = m->job;
     const size_t all = m->tuned * (m->k + 1);
-    uint64_t *found = allocate(all, sizeof *found), *neighbours = allocate(all, sizeof *neighbours);
-    float *scores = allocate(all, sizeof *scores);
-    int status = ranks_agree(found && scores && neighbours ? EXIT_DONE : EXIT_FAILED);
+    neighbours n = {.found = allocate(all, sizeof *n.found),
+                    .ids = allocate(all, sizeof *n.ids),
+                    .scores = allocate(all, sizeof *n.scores),
+                    .last = allocate(m->tuned, sizeof *n.last)};
+    int status = ranks_agree(n.found && n.ids && n.scores && n.last ? EXIT_DONE : EXIT_FAILED);
     if (status == EXIT_DONE) {
-        sl_status tuned = share_neighbours(m, found, scores, neighbours);
+        sl_status tuned = share_neighbours(m, &n);
         const sl_reach_sample sample = {.rows = m->tuned_vectors,
                                         .dtype = element_dtype(job->type),
                                         .count = m->tuned,
                                         .k = m->k,
-                                        .neighbours = neighbours};
+                                        .neighbours = n.ids,
+                                        .scores = n.last};
         if (tuned == SL_OK) tuned = sl_split_tune_reaches(ranks(), &job->split, &m->layout, m->places, &sample);
         if (tuned != SL_OK) status = ranks_report(tuned);
     }
-    free(found);
-    free(scores);
-    free(neighbours);
+    free(n.found);
+    free(n.ids);
+    free(n.scores);
+    free(n.last);
     return status;
 }
 

@@ -47,6 +47,9 @@ sl_status sl_held_parts_open(const sl_comm *comm, const sl_split *split, const c
     const size_t count = out->end - out->first;
     out->indexes = sl_mem_array(&allocator, count, sizeof *out->indexes, &status);
     out->searchers = sl_mem_array(&allocator, count * out->threads, sizeof *out->searchers, &status);
+    /* Centres are floats: indexes of integers take no such queries. */
+    if (split->cells.count && split->facts.dtype <= SL_BF16)
+        out->starts = sl_mem_array(&allocator, split->cells.count, sizeof *out->starts, &status);
     for (size_t i = 0; status == SL_OK && i < count; i++)
         if (split->parts[out->first + i].n) status = open_part(split, folder, out->first + i, place, &out->indexes[i]);
     return status;
@@ -68,7 +71,22 @@ void sl_held_parts_close(sl_held_parts *parts) {
         sl_index_free(parts->indexes[i]);
     SL_FREE_ARRAY(&parts->allocator, parts->indexes, count);
     SL_FREE_ARRAY(&parts->allocator, parts->searchers, count * parts->threads);
+    if (parts->split) SL_FREE_ARRAY(&parts->allocator, parts->starts, parts->split->cells.count);
     *parts = (sl_held_parts){.split = NULL};
+}
+
+/* Finds where searches begin that come by way of a cell: at the nodes nearest to its centre. */
+static sl_status find_starts(sl_held_parts *parts) {
+    const sl_cells *cells = &parts->split->cells;
+    for (size_t p = parts->first; p < parts->end; p++) {
+        sl_searcher *searcher = parts->searchers[(p - parts->first) * parts->threads];
+        const size_t first = sl_group_cells(cells, sl_part_groups(cells, p));
+        const size_t end = sl_group_cells(cells, sl_part_groups(cells, p + 1));
+        for (size_t c = first; searcher && c < end; c++)
+            SL_TRY(sl_searcher_find_start(searcher, (sl_query){cells->centres + c * cells->dim, SL_F32},
+                                          &parts->starts[c]));
+    }
+    return SL_OK;
 }
 
 sl_status sl_held_parts_prepare(sl_held_parts *parts, size_t ef) {
@@ -82,7 +100,7 @@ sl_status sl_held_parts_prepare(sl_held_parts *parts, size_t ef) {
         sl_searcher_note_beam(parts->searchers[i]);
     }
     parts->max_ef = ef;
-    return SL_OK;
+    return parts->starts ? find_starts(parts) : SL_OK;
 }
 
 size_t sl_part_request_size(size_t row) {
@@ -90,7 +108,24 @@ size_t sl_part_request_size(size_t row) {
 }
 
 size_t sl_part_answer_size(size_t k) {
-    return (sizeof(sl_part_answer) + k * (sizeof(uint64_t) + sizeof(float)) + 7) / 8 * 8;
+    return (sizeof(sl_part_answer) + k * (sizeof(uint64_t) + sizeof(float) + sizeof(uint16_t)) + 7) / 8 * 8;
+}
+
+/* Returns where a search begins. A search with a bound finds the best place itself: it has little else to go by. */
+static sl_range start_of(const sl_held_parts *parts, const sl_part_request *asked) {
+    const int known = parts->starts && asked->cell < parts->split->cells.count && !(asked->bound > -INFINITY);
+    return known ? parts->starts[asked->cell] : (sl_range){0, 0};
+}
+
+/* Finds the other part that holds each result. The tag word of a vector in two parts is the other part's number and 1.
+ */
+static sl_status find_copies(sl_index *index, const uint64_t *ids, size_t count, uint16_t *others) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t tag;
+        SL_TRY(sl_index_get_tags(index, ids + i, 1, &tag));
+        others[i] = tag ? (uint16_t)(tag - 1) : SL_NO_PART;
+    }
+    return SL_OK;
 }
 
 /* Answers one request with a searcher of its part; NULL: the part is empty. */
@@ -102,17 +137,23 @@ static sl_status answer_one(const sl_held_parts *parts, sl_searcher *searcher, c
     sl_part_answer answer = {.beam = -INFINITY};
     uint64_t *ids = (uint64_t *)(void *)(out + sizeof answer);
     float *scores = (float *)(void *)(ids + all->k);
+    uint16_t *others = (uint16_t *)(void *)(scores + all->k);
     memcpy(&asked, request, sizeof asked);
     for (size_t i = 0; i < all->k; i++) {
         ids[i] = SL_NO_ID;
         scores[i] = NAN;
+        others[i] = SL_NO_PART;
     }
     if (searcher) {
         sl_search_params_init(&params);
         params.ef = all->ef;
+        params.stop = all->stop;
+        sl_searcher_set_start(searcher, start_of(parts, &asked));
         sl_searcher_set_bound(searcher, asked.bound, parts->split->facts.bound_after);
         SL_TRY(sl_searcher_search(searcher, request + sizeof asked, all->dtype, all->k, &params, ids, scores, &stats));
         answer.beam = sl_searcher_beam_score(searcher);
+        if (parts->split->facts.kind == SL_SPLIT_NEIGHBOURHOODS && !(asked.bound > -INFINITY))
+            SL_TRY(find_copies(parts->indexes[asked.part - parts->first], ids, stats.results, others));
     }
     answer.query = asked.query;
     answer.evaluations = (uint32_t)stats.evaluations;

@@ -4,6 +4,9 @@
 
 #include "cluster/comm/comm.h"
 #include "cluster/search/split_file.h"
+#include "hnsw/search/searcher.h"
+
+#define SL_NO_PART UINT16_MAX
 
 /* Parts [first, end) of a split, opened. */
 typedef struct sl_held_parts {
@@ -13,6 +16,7 @@ typedef struct sl_held_parts {
     size_t max_ef; /* of the searchers; 0: none yet */
     sl_index **indexes;
     sl_searcher **searchers; /* threads of each part */
+    sl_range *starts;        /* of each cell of the split that this rank holds: where its searches begin */
 } sl_held_parts;
 
 /* Returns the rank that holds a part: rank r has the parts of its share (sl_comm_share). */
@@ -29,11 +33,12 @@ sl_status sl_held_parts_prepare(sl_held_parts *parts, size_t ef);
 typedef struct sl_part_request {
     uint32_t query; /* number in the asking rank's batch */
     uint32_t part;
-    float bound; /* see sl_searcher_set_bound; -INFINITY: none */
-    uint32_t unused;
+    uint32_t cell; /* the part's nearest cell, in neighbourhoods */
+    float bound;   /* see sl_searcher_set_bound; -INFINITY: none */
 } sl_part_request;
 
-/* The answer. k ids and k scores follow in the message. */
+/* The answer. k ids, k scores and k numbers of parts follow in the message: those that hold the result too. SL_NO_PART:
+ * none. */
 typedef struct sl_part_answer {
     uint32_t query, evaluations;
     float beam; /* see sl_searcher_beam_score */
@@ -51,6 +56,7 @@ typedef struct sl_part_requests {
     size_t row; /* bytes of a query */
     sl_dtype dtype;
     size_t k, ef; /* of the searches */
+    double stop;  /* see sl_search_params */
 } sl_part_requests;
 
 /* Answers requests on the parts' threads. answers: count * sl_part_answer_size(k) bytes. */

@@ -71,27 +71,32 @@ sl_status sl_rows_limit_copies(const sl_comm *comm, sl_row_place *places, size_t
 void sl_part_rows_free(sl_part_rows *rows) {
     SL_FREE_ARRAY(&rows->allocator, rows->rows, rows->rows_room);
     SL_FREE_ARRAY(&rows->allocator, rows->numbers, rows->numbers_room);
+    SL_FREE_ARRAY(&rows->allocator, rows->others, rows->others_room);
     *rows = (sl_part_rows){.rows = NULL};
 }
 
-/* A row in a message: its number and part, then its elements. */
+/* A row in a message: its number, its part and the other part that holds it, then its elements. */
 typedef struct sent_row {
     uint64_t number;
-    uint32_t part, unused;
+    uint16_t part, other;
+    uint32_t unused;
 } sent_row;
 
 static size_t sent_size(size_t row) {
     return (sizeof(sent_row) + row + 7) / 8 * 8;
 }
 
-static sl_status append_row(sl_part_rows *part, uint64_t number, const uint8_t *row) {
+static sl_status append_row(sl_part_rows *part, const sent_row *sent, const uint8_t *row) {
     sl_status status = SL_OK;
     part->rows = sl_mem_grow(&part->allocator, part->rows, &part->rows_room, (part->count + 1) * part->row, 1, &status);
     part->numbers = sl_mem_grow(&part->allocator, part->numbers, &part->numbers_room, part->count + 1,
                                 sizeof *part->numbers, &status);
+    part->others =
+        sl_mem_grow(&part->allocator, part->others, &part->others_room, part->count + 1, sizeof *part->others, &status);
     SL_TRY(status);
     memcpy(part->rows + part->count * part->row, row, part->row);
-    part->numbers[part->count++] = number;
+    part->others[part->count] = sent->other == SL_NO_PART ? 0 : (uint64_t)sent->other + 1;
+    part->numbers[part->count++] = sent->number;
     return SL_OK;
 }
 
@@ -104,9 +109,9 @@ typedef struct sending {
     uint8_t *out;   /* NULL: only count the bytes */
 } sending;
 
-static void send_row(sending *sending, size_t i, uint32_t part) {
+static void send_row(sending *sending, size_t i, uint16_t part, uint16_t other) {
     const sl_placed_rows *rows = sending->rows;
-    const sent_row sent = {.number = rows->first + i, .part = part};
+    const sent_row sent = {.number = rows->first + i, .part = part, .other = other};
     size_t *place = &sending->places[sl_rank_of_part(part, sending->parts, sending->comm->ranks)];
     if (sending->out) {
         memcpy(sending->out + *place, &sent, sizeof sent);
@@ -119,8 +124,8 @@ static void send_row(sending *sending, size_t i, uint32_t part) {
 static void send_all(sending *sending) {
     for (size_t i = 0; i < sending->rows->count; i++) {
         const sl_row_place *place = &sending->rows->places[i];
-        send_row(sending, i, place->part);
-        if (place->second != SL_NO_PART) send_row(sending, i, place->second);
+        send_row(sending, i, place->part, place->second);
+        if (place->second != SL_NO_PART) send_row(sending, i, place->second, place->part);
     }
 }
 
@@ -129,7 +134,7 @@ static sl_status take_rows(const sl_comm *comm, size_t parts, size_t row, const 
     for (size_t at = 0; at < got->at[got->ranks]; at += sent_size(row)) {
         sent_row sent;
         memcpy(&sent, got->data + at, sizeof sent);
-        SL_TRY(append_row(&mine[sent.part - first], sent.number, got->data + at + sizeof sent));
+        SL_TRY(append_row(&mine[sent.part - first], &sent, got->data + at + sizeof sent));
     }
     return SL_OK;
 }

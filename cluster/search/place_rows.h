@@ -4,9 +4,7 @@
 #define SL_CLUSTER_SEARCH_PLACE_ROWS_H
 
 #include "cluster/comm/comm.h"
-#include "cluster/search/split_file.h"
-
-#define SL_NO_PART UINT16_MAX
+#include "cluster/search/parts.h"
 
 typedef struct sl_row_place {
     uint16_t part, second; /* second: the part of the next border; SL_NO_PART: none */
@@ -28,7 +26,8 @@ typedef struct sl_part_rows {
     sl_allocator allocator;
     uint8_t *rows;
     uint64_t *numbers; /* of each row in the base */
-    size_t count, row, rows_room, numbers_room;
+    uint64_t *others;  /* the other part that holds the row, and 1; 0: none */
+    size_t count, row, rows_room, numbers_room, others_room;
 } sl_part_rows;
 void sl_part_rows_free(sl_part_rows *rows);
 

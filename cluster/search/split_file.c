@@ -40,6 +40,17 @@ float sl_split_reach_of(const sl_split *split, double share) {
     return INFINITY;
 }
 
+/* Counts of copies against distances: chosen on word vectors and on sentence embeddings. */
+#define COPIES_WEIGHT 0.2f
+
+float sl_reach_found(sl_metric metric, float border, float score, float copies) {
+    float radius = 1;
+    if (metric == SL_METRIC_COSINE) radius = sqrtf(fmaxf(2 - 2 * score, 0));
+    if (metric == SL_METRIC_L2) radius = sqrtf(fmaxf(score, 0));
+    /* A query that found itself alone has no distance to measure by. */
+    return (radius > 1e-3f * border ? border / radius : 1e3f) - COPIES_WEIGHT * copies;
+}
+
 /* ---- Writing ---- */
 
 sl_status sl_split_save(const sl_split *split, const char *folder) {
@@ -113,7 +124,7 @@ static sl_status check_facts(const sl_store *store, const sl_split_facts *facts)
 static sl_status check_reaches(const sl_store *store, const sl_split *split) {
     const sl_split_reach *reaches = split->reaches;
     for (size_t i = 0; i < split->facts.reaches; i++)
-        if (!(reaches[i].share > 0 && reaches[i].share <= 1) || !(reaches[i].reach >= 0) ||
+        if (!(reaches[i].share > 0 && reaches[i].share <= 1) || !isfinite(reaches[i].reach) ||
             (i && reaches[i].share < reaches[i - 1].share))
             return damaged(store, "its reaches are no rising shares");
     return SL_OK;

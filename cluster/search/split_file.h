@@ -38,8 +38,8 @@ typedef struct sl_split_part {
     uint32_t reserved;
 } sl_split_part;
 
-/* Entry of section SPLIT_REACHES, by rising share: parts whose nearest cell lies within `reach` of the query's border
- * (see sl_route) hold this share of the true neighbours. */
+/* Entry of section SPLIT_REACHES, by rising share: parts within this reach (sl_reach_found) hold this share of the true
+ * neighbours. */
 typedef struct sl_split_reach {
     double share;
     float reach;
@@ -57,6 +57,14 @@ typedef struct sl_split {
     sl_cells cells; /* of neighbourhoods; else empty */
     sl_split_reach reaches[SL_SPLIT_MAX_REACHES];
 } sl_split;
+
+/* The reach of a further part once the first has answered: the distance of the border as a share of the distance of
+ * the k-th result, less for results that the further part holds too. They lie at its border.
+ * Parameters:
+ *   border   sl_route.reach
+ *   score    of the k-th result, or of the last one
+ *   copies   share of the results that the further part holds too */
+float sl_reach_found(sl_metric metric, float border, float score, float copies);
 
 /* How a query opens groups. */
 static inline sl_opening sl_split_opening(const sl_split *split) {

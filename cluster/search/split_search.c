@@ -160,8 +160,9 @@ static sl_status make_requests(batch *batch, int round, sl_parts *out) {
     for (size_t q = 0; q < batch->count; q++)
         for (size_t i = 0; i < batch->route_counts[q]; i++) {
             if (!is_asked(batch, q, i, round)) continue;
+            const sl_route *route = &batch->routes[q * parts + i];
             const sl_part_request request = {
-                .query = (uint32_t)q, .part = batch->routes[q * parts + i].part, .bound = batch->bounds[q]};
+                .query = (uint32_t)q, .part = route->part, .cell = route->cell, .bound = batch->bounds[q]};
             size_t *place = &batch->places[sl_rank_of_part(request.part, parts, ranks)];
             memcpy(out->data + *place, &request, sizeof request);
             memcpy(out->data + *place + sizeof request, batch->queries + q * batch->row, batch->row);
@@ -183,7 +184,8 @@ static sl_status answer_requests(batch *batch, const sl_parts *requests, sl_part
                                     .row = batch->row,
                                     .dtype = batch->dtype,
                                     .k = k,
-                                    .ef = batch->params->ef};
+                                    .ef = batch->params->ef,
+                                    .stop = batch->params->stop};
     return sl_held_parts_answer(&searcher->held, &block, out->data);
 }
 
@@ -221,7 +223,24 @@ static void merge_results(batch *batch, size_t q, const uint64_t *ids, const flo
     memcpy(mine_scores, batch->merged_scores, count * sizeof *mine_scores);
 }
 
-static void take_answers(batch *batch, const sl_parts *answers) {
+/* Makes the reaches of the further parts of a query from what its first part found. */
+static void adjust_reaches(batch *batch, size_t q, const uint16_t *others) {
+    const size_t k = batch->params->k;
+    const sl_metric metric = (sl_metric)batch->searcher->split.facts.metric;
+    sl_route *routes = batch->routes + q * parts_of(batch);
+    size_t found = 0;
+    while (found < k && batch->ids[q * k + found] != SL_NO_ID)
+        found++;
+    for (size_t i = 1; found && i < batch->route_counts[q]; i++) {
+        size_t copies = 0;
+        for (size_t r = 0; r < found; r++)
+            copies += others[r] == routes[i].part;
+        routes[i].reach =
+            sl_reach_found(metric, routes[i].reach, batch->scores[q * k + found - 1], (float)copies / (float)found);
+    }
+}
+
+static void take_answers(batch *batch, const sl_parts *answers, int round) {
     const size_t k = batch->params->k, size = sl_part_answer_size(k);
     const size_t count = answers->at[answers->ranks] / size;
     for (size_t i = 0; i < count; i++) {
@@ -231,7 +250,10 @@ static void take_answers(batch *batch, const sl_parts *answers) {
         const uint64_t *ids = (const uint64_t *)(const void *)(at + sizeof answer);
         batch->bounds[answer.query] = answer.beam;
         batch->counts->evaluations += answer.evaluations;
-        merge_results(batch, answer.query, ids, (const float *)(const void *)(ids + k));
+        const float *scores = (const float *)(const void *)(ids + k);
+        merge_results(batch, answer.query, ids, scores);
+        if (batch->searcher->routers && round == 0)
+            adjust_reaches(batch, answer.query, (const uint16_t *)(const void *)(scores + k));
     }
 }
 
@@ -247,7 +269,7 @@ static sl_status run_round(batch *batch, int round) {
     sl_parts_free(&asked);
     if (status == SL_OK) status = sl_comm_exchange(comm, &answers, allocator, &got);
     sl_parts_free(&answers);
-    if (status == SL_OK) take_answers(batch, &got);
+    if (status == SL_OK) take_answers(batch, &got, round);
     sl_parts_free(&got);
     return status;
 }

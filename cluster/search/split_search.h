@@ -40,8 +40,9 @@ sl_status sl_split_check_queries(const sl_split *split, const sl_split_queries *
 
 typedef struct sl_split_params {
     size_t k, ef;
+    double stop;  /* see sl_search_params */
     size_t batch; /* queries of each rank that are under way at a time */
-    float reach;  /* neighbourhoods: a part is asked if its nearest cell's reach is at most this */
+    float reach;  /* neighbourhoods: a further part is asked if its reach (sl_reach_found) is at most this */
 } sl_split_params;
 
 /* Sums over this rank's queries. */

@@ -31,11 +31,27 @@ static sl_status find_parts(const sl_comm *comm, const sl_row_layout *layout, co
     return sl_comm_sum_counts(comm, packed, sample->count * sample->k);
 }
 
-/* The reach at which a query asks a part that holds the neighbour; INFINITY: at none. */
+/* The reach at which a query asks a part that holds the neighbour; -INFINITY: the first part does; INFINITY: none is
+ * routed to. */
 static float reach_of(const sl_route *routes, size_t count, uint64_t packed) {
+    float least = INFINITY;
     for (size_t i = 0; i < count; i++)
-        if (holds(packed, routes[i].part)) return routes[i].reach;
-    return INFINITY;
+        if (holds(packed, routes[i].part)) least = fminf(least, i ? routes[i].reach : -INFINITY);
+    return least;
+}
+
+/* Makes the reaches of the further parts as a search does: from the neighbours that the first part holds. */
+static void adjust_reaches(sl_metric metric, const uint64_t *packed, size_t k, float score, sl_route *routes,
+                           size_t count) {
+    size_t found = 0;
+    for (size_t n = 0; n < k; n++)
+        found += (size_t)holds(packed[n], routes[0].part);
+    for (size_t i = 1; i < count; i++) {
+        size_t copies = 0;
+        for (size_t n = 0; n < k; n++)
+            copies += (size_t)(holds(packed[n], routes[0].part) && holds(packed[n], routes[i].part));
+        routes[i].reach = sl_reach_found(metric, routes[i].reach, score, found ? (float)copies / (float)found : 0);
+    }
 }
 
 static int compare_floats(const void *a, const void *b) {
@@ -59,6 +75,8 @@ static void route_sample(const sl_split *split, const sl_reach_sample *sample, t
     for (size_t q = 0; q < sample->count; q++) {
         const uint8_t *vector = (const uint8_t *)sample->rows + q * row;
         const size_t count = sl_router_find(t->router, vector, sample->dtype, sl_split_opening(split), t->routes, NULL);
+        adjust_reaches((sl_metric)split->facts.metric, t->packed + q * sample->k, sample->k, sample->scores[q],
+                       t->routes, count);
         for (size_t i = 1; i < count; i++)
             t->others[t->further++] = t->routes[i].reach;
         for (size_t i = 0; i < sample->k; i++)
@@ -74,7 +92,7 @@ static void note_reaches(sl_split *split, const sl_reach_sample *sample, const t
     size_t count = 0, asked = 0;
     for (size_t i = 0; i < SHARES && t->found; i++) {
         size_t at = (size_t)ceil(shares[i] * (double)t->found);
-        const float reach = t->needed[at ? at - 1 : 0];
+        const float reach = fmaxf(t->needed[at ? at - 1 : 0], -1);
         if (isinf(reach)) break;
         while (asked < t->further && t->others[asked] <= reach)
             asked++;

@@ -11,6 +11,7 @@ typedef struct sl_reach_sample {
     sl_dtype dtype;
     size_t count, k;
     const uint64_t *neighbours; /* (count, k): rows of the base; SL_NO_ID: none */
+    const float *scores;        /* of the k-th neighbour of each vector */
 } sl_reach_sample;
 
 /* Fills in split->reaches: for shares of neighbours up to 1, the reach within which that share lies.

@@ -53,7 +53,9 @@ static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k
                                           .allowed = &all,
                                           .k = k,
                                           .rerank = sl_rerank_count(graph, k, params),
-                                          .start = sl_start_nodes(walk, query, searcher->start_scratch)});
+                                          .start = searcher->start.first < searcher->start.end
+                                                       ? searcher->start
+                                                       : sl_start_nodes(walk, query, searcher->start_scratch)});
     return SL_OK;
 }
 
@@ -114,4 +116,17 @@ void sl_searcher_note_beam(sl_searcher *searcher) {
 
 float sl_searcher_beam_score(const sl_searcher *searcher) {
     return searcher->walk.beam_score;
+}
+
+sl_status sl_searcher_find_start(sl_searcher *searcher, sl_query query, sl_range *start) {
+    const sl_search_params params = {.ef = 1};
+    *start = (sl_range){0, 0};
+    sl_searcher_refresh(searcher);
+    if (!searcher->graph->n) return SL_OK;
+    SL_TRY(sl_searcher_prepare(searcher, query, &params));
+    return sl_searcher_start_nodes(searcher, query, start);
+}
+
+void sl_searcher_set_start(sl_searcher *searcher, sl_range start) {
+    searcher->start = start;
 }

@@ -19,6 +19,7 @@ struct sl_searcher {
     float *decoded;             /* room for one decoded vector, which re-ranking scores */
     void *scratch;              /* of partition scans and grouped searches */
     size_t scratch_size;
+    sl_range start;      /* nodes where walks begin; empty: sl_start_nodes finds them for each query */
     void *start_scratch; /* of sl_start_nodes and filtered searches. Apart from `scratch`: a query of a batch scan may
                             walk too */
     size_t start_scratch_size;

@@ -337,6 +337,12 @@ static int is_too_far(const sl_walk *walk) {
     return origin - popped > (farthest > 0 ? farthest : 0);
 }
 
+float sl_walk_stop_score(const sl_walk *walk) {
+    const float near = sl_pool_kth_score(&walk->pool), stop = walk->stop, origin = walk->origin;
+    if (walk->graph->codec.metric == SL_METRIC_IP) return near - stop * fabsf(near - origin);
+    return origin - (1 + stop) * (1 + stop) * fmaxf(origin - near, 0);
+}
+
 /* Returns whether the walk ends at the popped candidate, by its stop or by its bound. */
 static int is_at_end(const sl_walk *walk) {
     const sl_pool *pool = &walk->pool;

@@ -51,9 +51,8 @@ typedef struct sl_walk {
      * bound comes from a search of another index. -INFINITY: no bound. */
     float bound;
     size_t bound_after;
-    int notes_beam;   /* nonzero: sl_widen_beam sets beam_score */
-    float beam_score; /* of the last walk: the score of the last candidate of its beam; -INFINITY: its beam was not full
-                       */
+    int notes_beam;            /* nonzero: sl_widen_beam sets beam_score */
+    float beam_score;          /* of the last walk: the score below which it ended; -INFINITY: nothing ended it */
     sl_range_hits *range_hits; /* gets the scored nodes above its threshold; NULL: no range search */
     size_t evaluations, expansions;
     size_t max_evaluations; /* after this many evaluations the walk expands nothing more; SIZE_MAX: no bound */
@@ -117,6 +116,10 @@ typedef struct sl_walk_turn {
     size_t count;
     sl_ids waiting; /* ids that the next turn scores */
 } sl_walk_turn;
+
+/* Returns the score below which the walk's stop ends it, after a walk with a stop. -INFINITY: it met fewer than
+ * stop_rank nodes. */
+float sl_walk_stop_score(const sl_walk *walk);
 
 /* Starts a walk of layer 0 and does all that sl_walk_layer does before its first turn. The caller then chooses the
  * candidates of each turn. It keeps room in the pool for the ids of two turns. */

@@ -38,13 +38,15 @@ static int stop_was_sound(sl_walk *walk, const sl_beam_params *params, size_t ef
     return among_best >= needed && pool->size >= params->k;
 }
 
-/* Notes the score of the last candidate of a full beam. */
+/* Notes the score below which the walk ended: that of the last candidate of a full beam, or that of its stop. */
 static void note_beam(sl_walk *walk, size_t ef) {
     const sl_candidates *candidates = &walk->pool.candidates;
+    const float stop_score = walk->stop > 0 ? sl_walk_stop_score(walk) : -INFINITY;
     sl_pool_finish(&walk->pool, ef);
     walk->beam_score = candidates->count < ef ? -INFINITY : candidates->scores[0];
     for (size_t i = 1; i < candidates->count; i++)
         if (candidates->scores[i] < walk->beam_score) walk->beam_score = candidates->scores[i];
+    if (stop_score > walk->beam_score) walk->beam_score = stop_score;
 }
 
 /* Walks an index whose nodes may all be returned. */

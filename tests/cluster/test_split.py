@@ -151,7 +151,7 @@ class BadInputTest(SplitTest):
         shutil.copy(self.path("x/part-0.sl"), self.path("x/part-1.sl"))
         self.refused("rank 1", "part-1.sl", "another split")
         os.rename(self.path("kept.sl"), self.path("x/part-1.sl"))
-        self.split(2, "y", "--m", 20)
+        self.split(2, "y", "--ef-build", 100)
         shutil.copy(self.path("y/part-0.sl"), self.path("x/part-0.sl"))
         self.refused("rank 0", "part-0.sl", "another split")
 
