@@ -5,9 +5,12 @@
 
 #include <sched.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Numbers of a chunk, unless the caller chooses: the slots of a few ranks stay in the second cache. */
 enum { CHUNK_DEFAULT = 32768 };
+/* Numbers that are added up at a time. */
+enum { PIECE = 2048 };
 /* 64-bit words from one rank's flag to the next. */
 enum { FLAG_WORDS = SL_CACHE_LINE / sizeof(uint64_t) };
 /* Looks at a flag before others get the core, and before the rank sleeps between two looks. */
@@ -17,10 +20,10 @@ enum { EAGER_LOOKS = 2000, YIELDING_LOOKS = 20000 };
 
 /* ---- Waiting ---- */
 
-static void relax(size_t looks) {
+static void relax(const sl_shared *shared, size_t looks) {
     if (looks >= YIELDING_LOOKS)
         sl_pause_ns(20000);
-    else if (looks >= EAGER_LOOKS)
+    else if (shared->yields || looks >= EAGER_LOOKS)
         sched_yield();
 #if defined(__x86_64__) || defined(__i386__)
     else
@@ -32,7 +35,7 @@ static sl_status wait_for(const sl_shared *shared, size_t rank) {
     const uint64_t *flag = shared->flags + rank * FLAG_WORDS;
     const double begin = shared->is_proven ? 0 : sl_now_s();
     for (size_t looks = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < shared->turn; looks++) {
-        relax(looks);
+        relax(shared, looks);
         if (sl_comm_is_broken(&shared->ranks)) return sl_fail(SL_EIO, "the job is broken: a call of MPI failed");
         if (!shared->is_proven && sl_now_s() - begin > TRIAL_LIMIT_S)
             return sl_fail(SL_EIO, "rank %zu of the machine does not show in shared memory", rank);
@@ -65,6 +68,7 @@ static sl_status split(const sl_comm *comm, size_t machine_ranks, sl_shared *out
     SL_TRY(sl_comm_sum_counts(comm, &machines, 1));
     SL_TRY(sl_comm_max(comm, &most));
     out->machines = machines;
+    out->yields = out->ranks.ranks > (size_t)sysconf(_SC_NPROCESSORS_ONLN);
     out->most = most;
     return SL_OK;
 }
@@ -143,10 +147,14 @@ static void copy_slices(const sl_shared *shared, float *numbers, size_t count, i
 
 static void add_slices(const sl_shared *shared, float *numbers, size_t count) {
     const sl_range slice = slice_of(shared, count, shared->ranks.rank);
-    for (size_t r = 0; r < shared->ranks.ranks; r++)
-        if (r != shared->ranks.rank)
-            sl_wire_add(SL_WIRE_F32, slot_of(shared, r) + slice.at, slice.count, numbers + slice.at);
-    memcpy(slot_of(shared, shared->ranks.rank) + slice.at, numbers + slice.at, slice.count * sizeof *numbers);
+    float *sums = slot_of(shared, shared->ranks.rank);
+    /* In pieces that stay in the first cache. */
+    for (size_t at = slice.at, end = slice.at + slice.count; at < end; at += PIECE) {
+        const size_t size = end - at < PIECE ? end - at : PIECE;
+        for (size_t r = 0; r < shared->ranks.ranks; r++)
+            if (r != shared->ranks.rank) sl_wire_add(SL_WIRE_F32, slot_of(shared, r) + at, size, numbers + at);
+        memcpy(sums + at, numbers + at, size * sizeof *numbers);
+    }
 }
 
 sl_status sl_shared_reduce(sl_shared *shared, float *numbers, size_t count) {

@@ -8,8 +8,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ("base", "bench", "bindings", "cluster", "cli", "cmake", "distance", "docs", "examples", "fuzz", "hnsw", "include", "ranker",
-           "recommend", "storage", "tests", "tools")
+FOLDERS = ("base", "bench", "bindings", "cluster", "cli", "cmake", "distance", "docs", "examples", "fuzz", "hnsw", "include",
+           "ranker", "recommend", "storage", "tests", "tools")
 NAMED = re.compile(r"(?<![\w/.-])(?:" + "|".join(FOLDERS) + r")/[\w./*-]*")
 MOST_WORDS = 2500
 MOST_WORDS_OF_HEADERS = {"include/shortlist.h": 7500, "include/shortlist_rank.h": 4500}
