@@ -5,7 +5,6 @@
 
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Numbers of a chunk, unless the caller chooses: the slots of a few ranks stay in the second cache. */
 enum { CHUNK_DEFAULT = 32768 };
@@ -68,7 +67,7 @@ static sl_status split(const sl_comm *comm, size_t machine_ranks, sl_shared *out
     SL_TRY(sl_comm_sum_counts(comm, &machines, 1));
     SL_TRY(sl_comm_max(comm, &most));
     out->machines = machines;
-    out->yields = out->ranks.ranks > (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    out->yields = sl_comm_yields(comm);
     out->most = most;
     return SL_OK;
 }

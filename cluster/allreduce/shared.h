@@ -18,7 +18,7 @@ typedef struct sl_shared {
     float *slots;    /* of the window: a chunk of each rank */
     uint64_t turn;
     size_t span;   /* numbers that the slices of the last sum divide */
-    int yields;    /* more ranks than cores on this machine: a rank that waits gives the core away at once */
+    int yields;    /* as sl_comm_yields */
     int is_proven; /* no limit on waiting from now on */
 } sl_shared;
 

@@ -35,6 +35,10 @@ int sl_comm_is_broken(const sl_comm *comm) {
     return __atomic_load_n(&comm->job->broken, __ATOMIC_ACQUIRE);
 }
 
+int sl_comm_yields(const sl_comm *comm) {
+    return comm->job->yields;
+}
+
 sl_status sl_comm_check(const sl_comm *comm, int result, const char *what) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;

@@ -66,6 +66,9 @@ sl_comm_counts sl_comm_counted(const sl_comm *comm);
 void sl_comm_count(const sl_comm *comm, size_t messages, size_t bytes);
 /* Returns whether a call of MPI failed. No rank can rely on another then. */
 int sl_comm_is_broken(const sl_comm *comm);
+/* Returns whether a rank that waits gives its core away at once: this machine has more ranks than cores, or
+ * OMPI_MCA_mpi_yield_when_idle asks for it. */
+int sl_comm_yields(const sl_comm *comm);
 
 /* ---- For own calls of MPI: between lock and unlock, no call may wait for another rank for long ---- */
 
