@@ -30,6 +30,26 @@ sl_allocator sl_allocator_of(const sl_allocator *given) {
     return (sl_allocator){NULL, default_alloc, default_free};
 }
 
+/* ---- Sparse blocks ---- */
+
+static void *sparse_alloc(void *ctx, size_t size, size_t alignment) {
+    (void)ctx;
+    (void)alignment; /* a page at least */
+    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return block == MAP_FAILED ? NULL : block;
+}
+
+static void sparse_free(void *ctx, void *block, size_t size) {
+    (void)ctx;
+    (void)munmap(block, size);
+}
+
+const sl_allocator sl_sparse_allocator = {NULL, sparse_alloc, sparse_free};
+
+void sl_sparse_clear(void *block, size_t size) {
+    if (madvise(block, size, MADV_DONTNEED) != 0) memset(block, 0, size);
+}
+
 static void *counted_alloc(void *ctx, size_t size, size_t alignment) {
     sl_counted *counted = ctx;
     void *block = counted->from.alloc(counted->from.ctx, size, alignment);

@@ -31,6 +31,12 @@ sl_status sl_mem_resize(const sl_allocator *allocator, void **block, size_t old_
 void *sl_mem_grow(const sl_allocator *allocator, void *array, size_t *capacity, size_t need, size_t element,
                   sl_status *status);
 
+/* An allocator of blocks of zeros that take memory only where they are written to, page by page. sl_mem_alloc would
+ * write all of a block: use sl_mem_alloc_raw. */
+extern const sl_allocator sl_sparse_allocator;
+/* Makes a sparse block's bytes zeros again, and gives their memory back. `size`: of the block. */
+void sl_sparse_clear(void *block, size_t size);
+
 /* Memory of a job in bytes: `kept` stays when it ends, `most` is its peak. */
 typedef struct sl_bytes {
     size_t kept, most;

@@ -12,6 +12,9 @@ typedef struct sl_range {
     size_t first, end;
 } sl_range;
 
+/* Rows that a rank takes at once, of arrays and of lists with a row for each vector. */
+enum { SL_SHARED_ROWS = 64 };
+
 /* n items are shared out in whole units of `unit` items. A loop that takes a unit at a time then sees the same units at
  * any number of ranks. */
 

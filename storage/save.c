@@ -98,12 +98,12 @@ static sl_status write_page_sums(saver *s, uint64_t size) {
     return write_zeros_to(s, from + size);
 }
 
-/* Sums a section before anything is written: the header comes first, and it holds the CRCs. This pass runs at memory
- * speed. */
-static sl_status section_crc(saver *s, const sl_section_source *source, uint32_t *out) {
+/* Sums some bytes of a section before anything is written: the header comes first, and it holds the CRCs. This pass
+ * runs at memory speed. */
+static sl_status section_crc(saver *s, const sl_section_source *source, sl_range bytes, uint32_t *out) {
     uint32_t crc = 0;
-    for (uint64_t done = 0; done < source->size;) {
-        size_t chunk = source->size - done < CHUNK ? (size_t)(source->size - done) : CHUNK;
+    for (uint64_t done = bytes.first; done < bytes.end;) {
+        size_t chunk = bytes.end - done < CHUNK ? (size_t)(bytes.end - done) : CHUNK;
         crc = sl_crc32c(crc, bytes_of(source, done, chunk), chunk);
         done += chunk;
         sl_progress_step(s->progress, 0);
@@ -153,7 +153,8 @@ static sl_status fill_header(saver *s, const sl_file_content *content) {
         section->flags = sections[i].flags;
         section->offset = section_offset(end);
         section->size = section_size(&sections[i]);
-        if (!(section->flags & SL_SECTION_CHANGING)) SL_TRY(section_crc(s, &sections[i], &section->crc32c));
+        if (!(section->flags & SL_SECTION_CHANGING) && !sections[i].parted)
+            SL_TRY(section_crc(s, &sections[i], (sl_range){0, sections[i].size}, &section->crc32c));
         end = section_end(section->offset, section->size);
     }
     header->crc32c = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
@@ -244,6 +245,40 @@ static sl_status open_temporary(saver *s) {
     return errno == ENOENT ? sl_fail_in(status, "the output's folder must be one that all machines ranks") : status;
 }
 
+/* The bytes that a rank has of a section. */
+static sl_range bytes_of_rank(const sl_section_source *source, const sl_ranks *ranks, size_t rank) {
+    if (!source->parted) return (sl_range){0, source->size};
+    const sl_range rows = sl_share_of_rank(ranks, rank, source->size / source->parted, SL_SHARED_ROWS);
+    return (sl_range){rows.first * source->parted, rows.end * source->parted};
+}
+
+/* Sums a section of which each rank has a part. */
+static sl_status sum_parts(saver *s, const sl_section_source *source, const sl_ranks *ranks, sl_status mine,
+                           uint32_t *out) {
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    uint32_t *crcs = sl_mem_array(&allocator, ranks->ranks, sizeof *crcs, &mine);
+    if (mine == SL_OK) mine = section_crc(s, source, bytes_of_rank(source, ranks, ranks->rank), &crcs[ranks->rank]);
+    mine = sl_share_gather(ranks, mine, crcs, sizeof *crcs, ranks->ranks, 1);
+    *out = 0;
+    for (size_t r = 0; r < ranks->ranks && mine == SL_OK; r++) {
+        const sl_range bytes = bytes_of_rank(source, ranks, r);
+        *out = sl_crc32c_combine(*out, crcs[r], sl_crc32c_shift(bytes.end - bytes.first));
+    }
+    SL_FREE_ARRAY(&allocator, crcs, ranks->ranks);
+    return mine;
+}
+
+/* Fills in the header, with the sums of sections of which each rank has a part. */
+static sl_status fill_shared_header(saver *s, const sl_file_content *content, const sl_ranks *ranks) {
+    sl_file_header *header = &s->header;
+    sl_status status = fill_header(s, content);
+    for (size_t i = 0; i < content->section_count; i++)
+        if (content->sections[i].parted)
+            status = sum_parts(s, &content->sections[i], ranks, status, &header->sections[i].crc32c);
+    header->crc32c = sl_crc32c(0, header, offsetof(sl_file_header, crc32c));
+    return status;
+}
+
 /* Every rank has summed all sections. Equal headers prove that they have the same index. */
 static sl_status check_headers(const saver *s, const sl_ranks *ranks, sl_status mine) {
     sl_file_header first = s->header;
@@ -259,7 +294,7 @@ static sl_status check_headers(const saver *s, const sl_ranks *ranks, sl_status 
     return sl_ranks_agree(ranks, mine);
 }
 
-/* Writes the rank's part of a section. */
+/* Writes the bytes of a section that lie in this part of the file. */
 static sl_status write_section_part(saver *s, const sl_section_source *source, uint64_t offset, sl_range part) {
     const uint64_t end = offset + source->size < part.end ? offset + source->size : part.end;
     for (uint64_t at = offset > part.first ? offset : part.first; at < end;) {
@@ -281,12 +316,120 @@ static sl_status prepare_temporary(saver *s, const sl_ranks *ranks) {
     return sl_fail_errno("cannot set the size of", s->file.temporary);
 }
 
+/* The file's bytes that a rank has of a section, and the whole units among them. */
+typedef struct own_bytes {
+    sl_range all, units;
+} own_bytes;
+
+static own_bytes own_bytes_of(const sl_section_source *source, uint64_t offset, const sl_ranks *ranks) {
+    const sl_range bytes = bytes_of_rank(source, ranks, ranks->rank);
+    const size_t first = bytes.first + offset, end = bytes.end + offset;
+    own_bytes own = {{first, end}, {sl_round_up(first, SHARED_UNIT), end / SHARED_UNIT * SHARED_UNIT}};
+    if (own.units.first >= own.units.end) own.units = (sl_range){first, first};
+    return own;
+}
+
+static sl_status write_own_units(saver *s, const sl_section_source *source, uint64_t offset, const sl_ranks *ranks) {
+    return write_section_part(s, source, offset, own_bytes_of(source, offset, ranks).units);
+}
+
+/* Bytes of a unit that a rank has in part. The unit's owner writes them. */
+typedef struct edge {
+    uint64_t at, size;
+} edge;
+
+/* Calls visit() for the bytes of each unit that this rank has in part. */
+static void visit_edges(const saver *s, const sl_file_content *content, const sl_ranks *ranks,
+                        void (*visit)(void *ctx, const sl_section_source *source, uint64_t offset, edge edge),
+                        void *ctx) {
+    for (size_t i = 0; i < content->section_count; i++) {
+        const sl_section_source *source = &content->sections[i];
+        const uint64_t offset = s->header.sections[i].offset;
+        if (!source->parted) continue;
+        const own_bytes own = own_bytes_of(source, offset, ranks);
+        for (uint64_t at = own.all.first; at < own.all.end;) {
+            const uint64_t next = at / SHARED_UNIT * SHARED_UNIT + SHARED_UNIT;
+            const uint64_t end = next < own.all.end ? next : own.all.end;
+            if (at == own.units.first && own.units.first < own.units.end) {
+                at = own.units.end;
+                continue;
+            }
+            visit(ctx, source, offset, (edge){at, end - at});
+            at = end;
+        }
+    }
+}
+
+/* Edges on their way to the owners of their units. */
+typedef struct edge_parts {
+    const sl_ranks *ranks;
+    uint64_t file_size;
+    size_t *sizes; /* of the parts; then the bytes written of each */
+    sl_parts *to;
+} edge_parts;
+
+static size_t owner_of(const edge_parts *parts, edge edge) {
+    return sl_share_owner(parts->ranks, edge.at, parts->file_size, SHARED_UNIT);
+}
+
+static void count_edge(void *ctx, const sl_section_source *source, uint64_t offset, edge edge) {
+    edge_parts *parts = ctx;
+    (void)source;
+    (void)offset;
+    parts->sizes[owner_of(parts, edge)] += sizeof edge + sl_round_up(edge.size, sizeof edge);
+}
+
+static void copy_edge(void *ctx, const sl_section_source *source, uint64_t offset, edge edge) {
+    edge_parts *parts = ctx;
+    const size_t owner = owner_of(parts, edge);
+    uint8_t *to = parts->to->data + parts->to->at[owner] + parts->sizes[owner];
+    memcpy(to, &edge, sizeof edge);
+    memcpy(to + sizeof edge, bytes_of(source, edge.at - offset, edge.size), edge.size);
+    parts->sizes[owner] += sizeof edge + sl_round_up(edge.size, sizeof edge);
+}
+
+/* Sends each edge to the rank that writes its unit. */
+static sl_status exchange_edges(const saver *s, const sl_file_content *content, const sl_ranks *ranks, sl_status mine,
+                                sl_parts *from) {
+    const sl_allocator allocator = sl_allocator_of(NULL);
+    sl_parts to = {.data = NULL};
+    size_t *sizes = sl_mem_array(&allocator, ranks->ranks, sizeof *sizes, &mine);
+    edge_parts parts = {.ranks = ranks, .file_size = s->header.file_size, .sizes = sizes, .to = &to};
+    if (mine == SL_OK) visit_edges(s, content, ranks, count_edge, &parts);
+    if (mine == SL_OK) mine = sl_parts_create(&allocator, ranks->ranks, sizes, &to);
+    if (mine == SL_OK) {
+        memset(sizes, 0, ranks->ranks * sizeof *sizes);
+        visit_edges(s, content, ranks, copy_edge, &parts);
+    }
+    mine = sl_share_exchange(ranks, mine, &to, from);
+    sl_parts_free(&to);
+    SL_FREE_ARRAY(&allocator, sizes, ranks->ranks);
+    return mine;
+}
+
+/* Writes the edges that this rank got. */
+static sl_status write_edges(saver *s, const sl_parts *edges) {
+    const size_t all = edges->at[edges->ranks];
+    for (size_t at = 0; at < all;) {
+        edge edge;
+        memcpy(&edge, edges->data + at, sizeof edge);
+        at += sizeof edge;
+        SL_TRY(sl_write_at(&s->file.ops, s->file.fd, s->file.temporary, edges->data + at, edge.size, edge.at));
+        at += sl_round_up(edge.size, sizeof edge);
+    }
+    return SL_OK;
+}
+
 /* Writes the rank's part of the file, without the header. Rank 0 syncs later. */
-static sl_status write_part(saver *s, const sl_file_content *content, const sl_ranks *ranks) {
+static sl_status write_part(saver *s, const sl_file_content *content, const sl_ranks *ranks, const sl_parts *edges) {
     const sl_range part = sl_share_mine(ranks, s->header.file_size, SHARED_UNIT);
     SL_TRY(prepare_temporary(s, ranks));
     for (size_t i = 0; i < content->section_count; i++)
-        SL_TRY(write_section_part(s, &content->sections[i], s->header.sections[i].offset, part));
+        if (content->sections[i].parted)
+            SL_TRY(write_own_units(s, &content->sections[i], s->header.sections[i].offset, ranks));
+        else
+            SL_TRY(write_section_part(s, &content->sections[i], s->header.sections[i].offset, part));
+    SL_TRY(write_edges(s, edges));
     return ranks->rank ? sl_sync_data(&s->file.ops, s->file.fd, s->file.temporary) : SL_OK;
 }
 
@@ -314,8 +457,13 @@ static sl_status save_shared(saver *s, const char *path, const sl_file_content *
         if (begun) status = sl_replace_keep_writers_off(r);
     }
     status = sl_share_broadcast(ranks, status, r->temporary, sizeof r->temporary);
-    if (status == SL_OK) status = check_headers(s, ranks, fill_header(s, content));
-    if (status == SL_OK) status = finish_file(s, content, ranks, write_part(s, content, ranks));
+    if (status == SL_OK) status = check_headers(s, ranks, fill_shared_header(s, content, ranks));
+    if (status == SL_OK) {
+        sl_parts edges;
+        status = exchange_edges(s, content, ranks, SL_OK, &edges);
+        if (status == SL_OK) status = finish_file(s, content, ranks, write_part(s, content, ranks, &edges));
+        sl_parts_free(&edges);
+    }
     if (status != SL_OK && begun) return sl_replace_discard(r, status);
     if (ranks->rank && r->fd >= 0) (void)r->ops.close(r->ops.ctx, r->fd);
     return status;

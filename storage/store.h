@@ -41,6 +41,8 @@ typedef struct sl_section_source {
     uint64_t size;
     uint64_t room;
     const sl_split_rows *rows; /* NULL: the bytes are at data */
+    size_t parted;             /* of several ranks: bytes of a row, of which each rank has those of sl_share_mine(ranks,
+                                  size / parted, SL_SHARED_ROWS) alone; 0: each rank has all bytes */
 } sl_section_source;
 
 /* The content of a file to write. */

@@ -25,6 +25,7 @@ static int build_index(build_state *state) {
     if (status == EXIT_DONE) status = build_open(state);
     if (status != EXIT_DONE || options->dry_run) return status == EXIT_DONE ? print_needs(state) : status;
     status = build_create(state);
+    if (status == EXIT_DONE) status = build_reserve(state);
     if (status == EXIT_DONE) status = build_add(state);
     if (status == EXIT_DONE) status = build_save(state);
     return status == EXIT_DONE ? build_print(state, NULL, NULL) : status;

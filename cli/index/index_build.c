@@ -43,7 +43,11 @@ int build_create(build_state *state) {
     params.max_memory = state->memory;
     params.work_path = state->work;
     sl_status status = sl_index_create(&params, &state->addition.index);
-    if (status == SL_OK) status = sl_index_reserve(state->addition.index, state->addition.base->n);
+    return status == SL_OK ? EXIT_DONE : report_build(state, status);
+}
+
+int build_reserve(build_state *state) {
+    sl_status status = sl_index_reserve(state->addition.index, state->addition.base->n);
     return status == SL_OK ? EXIT_DONE : report_build(state, status);
 }
 

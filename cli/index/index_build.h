@@ -39,8 +39,10 @@ void build_end(build_state *state);
 int build_check(const build_state *state);
 /* Opens the base, reads ids, tags and keys, and chooses where the rows are unpacked. */
 int build_open(build_state *state);
-/* Creates the index, with room for all vectors. */
+/* Creates the index. */
 int build_create(build_state *state);
+/* Makes room for all vectors. */
+int build_reserve(build_state *state);
 int build_add(build_state *state);
 int build_save(build_state *state);
 /* Prints the index's facts, times and hash. `more` adds members to the JSON, or lines to the text if `json` is NULL; it

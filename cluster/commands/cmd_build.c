@@ -134,7 +134,8 @@ static int create_index(ranks_build *build) {
     addition->builder = SL_BUILDER_LEAVES;
     addition->step = step;
     sl_rank_share_init(&build->share, ranks(), interrupted);
-    sl_shared_index_begin(addition->index, &build->share);
+    sl_shared_index_begin(addition->index, &build->share,
+                          ranks()->ranks > 1 && !state->options->room && !state->options->max_memory);
     sl_status resumed = sl_shared_index_resume(addition->index, state->options->output, ranks());
     return resumed == SL_OK ? EXIT_DONE : report_status(NULL, resumed);
 }
@@ -208,6 +209,7 @@ static int build_on_ranks(ranks_build *build) {
     if (status == EXIT_DONE) status = ranks_agree(build_open(state));
     if (status == EXIT_DONE) status = check_same(state);
     if (status == EXIT_DONE) status = ranks_agree(create_index(build));
+    if (status == EXIT_DONE) status = ranks_agree(build_reserve(state));
     if (status == EXIT_DONE) status = ranks_agree(add_and_save(build));
     if (status == EXIT_DONE) status = gather_counts(build);
     return status == EXIT_DONE && ranks()->rank == 0 ? build_print(state, print_more, build) : status;

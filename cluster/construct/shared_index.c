@@ -13,8 +13,9 @@ int sl_shared_index_can_add(const sl_index *index, sl_builder builder, size_t n)
     return sl_build_is_from_leaves(index, builder, 0, n);
 }
 
-void sl_shared_index_begin(sl_index *index, const sl_rank_share *s) {
+void sl_shared_index_begin(sl_index *index, const sl_rank_share *s, int is_parted) {
     index->graph.ranks = &s->ranks;
+    index->graph.parted = is_parted && sl_has(&index->graph, SL_ARRAY_REFINE) ? 1u << SL_ARRAY_REFINE : 0;
 }
 
 sl_work_counts sl_shared_index_counts(const sl_index *index) {

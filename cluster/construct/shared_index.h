@@ -9,9 +9,11 @@
  * the whole graph, so one rank makes them all. */
 int sl_shared_index_can_add(const sl_index *index, sl_builder builder, size_t n);
 
-/* Makes the next add and the next save the work of all ranks. `s` must outlive both. Every rank calls, with an index of
- * the same parameters and a builder for which sl_shared_index_can_add is true. */
-void sl_shared_index_begin(sl_index *index, const sl_rank_share *s);
+/* Makes the next add and the next save the work of all ranks. `s` must outlive both. Every rank calls, with an empty
+ * index of the same parameters, before it reserves room, and with a builder for which sl_shared_index_can_add is true.
+ * `is_parted`: each rank keeps the refinements of its own vectors alone. The index can then only be saved, without
+ * room, and max_memory does not count these rows. */
+void sl_shared_index_begin(sl_index *index, const sl_rank_share *s, int is_parted);
 
 /* Returns how many leaves the add had to compare, and how many of them earlier runs had compared. */
 sl_work_counts sl_shared_index_counts(const sl_index *index);

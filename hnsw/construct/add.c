@@ -135,7 +135,8 @@ static sl_status gather_rows(sl_build *build) {
     SL_FREE_ARRAY(&graph->allocator, all, ranks->ranks);
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
         const unsigned both = SL_ARRAY_COPIED | SL_ARRAY_ADDED;
-        if ((sl_array_lines[kind].flags & both) != both || !graph->arrays[kind].at) continue;
+        if ((sl_array_lines[kind].flags & both) != both || !graph->arrays[kind].at || sl_is_parted(graph, kind))
+            continue;
         status = sl_share_gather(ranks, status, sl_array_row(graph, kind, (uint32_t)build->first),
                                  graph->arrays[kind].step, build->n, SL_POINTS_UNIT);
     }

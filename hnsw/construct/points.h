@@ -18,8 +18,8 @@ typedef struct sl_points {
     const sl_ranks *ranks; /* the ranks that link these points together; NULL: each process links them alone */
 } sl_points;
 
-/* Points that a rank takes at once (share.h). */
-enum { SL_POINTS_UNIT = 64 };
+/* Points that a rank takes at once. */
+enum { SL_POINTS_UNIT = SL_SHARED_ROWS };
 
 /* The points that this process links. */
 static inline sl_range sl_points_mine(const sl_points *points) {

@@ -129,6 +129,69 @@ static void move_rows(sl_order *order, void *array, size_t pitch) {
     }
 }
 
+/* Counts the rows that this rank sends to another: those that it has, of the other's new numbers. */
+static size_t count_sent(const sl_order *order, size_t to) {
+    const sl_ranks *ranks = order->index->graph.ranks;
+    const size_t n = order->index->graph.n;
+    const sl_range theirs = sl_share_of_rank(ranks, to, n, SL_SHARED_ROWS),
+                   mine = sl_share_mine(ranks, n, SL_SHARED_ROWS);
+    size_t count = 0;
+    for (size_t node = theirs.first; node < theirs.end; node++)
+        count += order->reach.queue[node] >= mine.first && order->reach.queue[node] < mine.end;
+    return count;
+}
+
+/* Makes a part of rows for each rank, in the order of their new numbers. */
+static sl_status make_row_parts(const sl_order *order, const sl_array *array, sl_parts *to) {
+    const sl_graph *graph = &order->index->graph;
+    const sl_range mine = sl_share_mine(graph->ranks, graph->n, SL_SHARED_ROWS);
+    sl_status status = SL_OK;
+    size_t *sizes = sl_mem_array(&graph->allocator, graph->ranks->ranks, sizeof *sizes, &status);
+    SL_TRY(status);
+    for (size_t r = 0; r < graph->ranks->ranks; r++)
+        sizes[r] = count_sent(order, r) * array->width;
+    status = sl_parts_create(&graph->allocator, graph->ranks->ranks, sizes, to);
+    uint8_t *row = to->data; /* parts lie in the order of ranks, and so of new numbers */
+    for (size_t node = 0; node < graph->n && status == SL_OK; node++) {
+        const uint32_t old = order->reach.queue[node];
+        if (old < mine.first || old >= mine.end) continue;
+        memcpy(row, array->at + (size_t)old * array->step, array->width);
+        row += array->width;
+    }
+    SL_FREE_ARRAY(&graph->allocator, sizes, graph->ranks->ranks);
+    return status;
+}
+
+/* Gives each rank the rows of its new numbers, in an array of which each rank has its own rows alone. */
+static sl_status exchange_rows(const sl_order *order, sl_array_kind kind, sl_status mine) {
+    const sl_graph *graph = &order->index->graph;
+    const sl_array *array = &graph->arrays[kind];
+    sl_parts to = {.data = NULL}, from = {.data = NULL};
+    if (mine == SL_OK) mine = make_row_parts(order, array, &to);
+    mine = sl_share_exchange(graph->ranks, mine, &to, &from);
+    sl_parts_free(&to);
+    if (mine == SL_OK) {
+        const sl_range own = sl_share_mine(graph->ranks, graph->n, SL_SHARED_ROWS);
+        size_t *at = from.at; /* the next row of each rank */
+        sl_sparse_clear(array->at, sl_array_bytes(graph, kind, graph->capacity));
+        for (size_t node = own.first; node < own.end; node++) {
+            const size_t r = sl_share_owner(graph->ranks, order->reach.queue[node], graph->n, SL_SHARED_ROWS);
+            memcpy(array->at + node * array->step, from.data + at[r], array->width);
+            at[r] += array->width;
+        }
+    }
+    sl_parts_free(&from);
+    return mine;
+}
+
+static sl_status exchange_parted(const sl_order *order) {
+    sl_status status = SL_OK;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        if (is_moved(&order->index->graph, kind) && sl_is_parted(&order->index->graph, kind))
+            status = exchange_rows(order, kind, status);
+    return status;
+}
+
 static void move_layer0(sl_order *order) {
     sl_index *index = order->index;
     uint64_t *ids = order->ids;
@@ -140,7 +203,7 @@ static void move_layer0(sl_order *order) {
             order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (is_moved(&index->graph, kind))
+        if (is_moved(&index->graph, kind) && !sl_is_parted(&index->graph, kind))
             move_rows(order, index->graph.arrays[kind].at, index->graph.arrays[kind].width);
 }
 
@@ -197,7 +260,7 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
     sl_order order = {.index = index};
     const sl_ranks *ranks = index->graph.ranks;
     if (sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&
-        sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK) {
+        sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK && exchange_parted(&order) == SL_OK) {
         copy_upper(&order);
         move_layer0(&order);
         adopt_order(&order);

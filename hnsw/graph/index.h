@@ -115,6 +115,8 @@ typedef struct sl_graph {
     size_t tuned_count;
 
     const sl_ranks *ranks; /* the ranks that build this graph together; NULL: this process alone */
+    unsigned parted;       /* one bit per kind of array: each rank has the rows of sl_share_mine(ranks, n,
+                              SL_SHARED_ROWS) alone, in a sparse block */
 
     /* Copies, which readers prefer to the originals. */
     sl_replicas *replicas;         /* copies of the upper layers, one for each memory node; NULL: none */
@@ -184,6 +186,11 @@ static inline sl_layer sl_layer_in(const sl_graph *graph, const sl_upper *upper,
 }
 static inline sl_layer sl_layer_at(const sl_graph *graph, uint32_t level) {
     return sl_layer_in(graph, &graph->upper, level);
+}
+
+/* Returns whether each rank has its own rows of this kind alone. */
+static inline int sl_is_parted(const sl_graph *graph, sl_array_kind kind) {
+    return graph->parted >> kind & 1;
 }
 
 /* Returns whether nodes have rows of this kind. */

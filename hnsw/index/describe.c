@@ -45,6 +45,8 @@ static void add_records(const sl_graph *graph, const sl_described_as *as, sl_des
     rows->count = sl_record_parts(graph, &record, as->made, rows->parts);
     add_section(out, SL_SECTION_RECORDS, SL_SECTION_REQUIRED, NULL, graph->n * record.pitch);
     out->sections[out->count - 1].rows = rows;
+    /* A rank can sum only the nodes of which it has all rows. */
+    if (graph->parted) out->sections[out->count - 1].parted = record.pitch;
 }
 
 /* Bytes of a row in the smallest file, or 1 for tombstones; 0: the file has no such array. */
@@ -76,6 +78,7 @@ static void add_array(const sl_graph *graph, const sl_described_as *as, sl_array
         add_section(out, line->section, SL_SECTION_REQUIRED, array->at, size);
     else
         add_rows(out, line->section, array, width, size, as);
+    if (sl_is_parted(graph, kind)) out->sections[out->count - 1].parted = width;
 }
 
 static void add_layer0(const sl_graph *graph, const sl_described_as *as, sl_description *out) {

@@ -86,7 +86,8 @@ static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
     if (sl_has(graph, SL_ARRAY_CHECKSUMS)) return SL_OK;
     SL_TRY(make_array(graph, parts, SL_ARRAY_CHECKSUMS, sizeof(uint32_t)));
     const sl_array *sums = &parts->made[SL_ARRAY_CHECKSUMS];
-    for (size_t node = 0; node < graph->n; node++)
+    const sl_range own = sl_share_mine(graph->parted ? graph->ranks : NULL, graph->n, SL_SHARED_ROWS);
+    for (size_t node = own.first; node < own.end; node++)
         sl_checksum_row(graph, (uint32_t)node, sums->at + node * sums->step);
     return SL_OK;
 }

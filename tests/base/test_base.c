@@ -560,6 +560,23 @@ START_TEST(pinned_processors_are_counted) {
 }
 END_TEST
 
+/* A sparse block takes memory where it was written to, until it is cleared. */
+START_TEST(sparse_blocks_are_zeros) {
+    const size_t size = ((size_t)1 << 40) + 5, at[] = {0, ((size_t)1 << 39) + 7, size - 1};
+    void *block;
+    ck_assert_int_eq(sl_mem_alloc_raw(&sl_sparse_allocator, size, &block), SL_OK);
+    uint8_t *bytes = block;
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(bytes[at[i]], 0);
+        bytes[at[i]] = 7;
+    }
+    sl_sparse_clear(block, size);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(bytes[at[i]], 0);
+    sl_mem_free(&sl_sparse_allocator, block, size);
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("base");
     tcase_add_test(tests, statuses_are_pinned);
@@ -584,5 +601,6 @@ int main(void) {
     tcase_add_test(tests, random_numbers_are_pinned);
     tcase_add_test(tests, the_machine_is_described);
     tcase_add_test(tests, pinned_processors_are_counted);
+    tcase_add_test(tests, sparse_blocks_are_zeros);
     return check_main("base", &tests, 1);
 }

@@ -51,7 +51,7 @@ static const kind kinds[] = {
     {SL_METRIC_IP, SL_CODES_I16, SL_REFINE_BF16, SL_LAYOUT_ARRAYS, APART, N, 1},
     {SL_METRIC_L2, SL_CODES_I8, SL_REFINE_I16, SL_LAYOUT_ARRAYS, APART, N, 2},
     {SL_METRIC_L2, SL_CODES_I8, SL_REFINE_NONE, SL_LAYOUT_RECORDS, ALIKE, N, 1},
-    {SL_METRIC_L2, SL_CODES_I16, SL_REFINE_NONE, SL_LAYOUT_ARRAYS, CLOSE, N, 1},
+    {SL_METRIC_L2, SL_CODES_I16, SL_REFINE_F32, SL_LAYOUT_ARRAYS, CLOSE, N, 1},
     {SL_METRIC_COSINE, SL_CODES_I8, SL_REFINE_NONE, SL_LAYOUT_ARRAYS, SPREAD, 4096, 1},
 };
 
@@ -122,7 +122,7 @@ static sl_status build_shared(const kind *kind, building with) {
     sl_status status = create_index(kind, with.allocator, work, &built);
     if (status == SL_OK) {
         rank_assert(sl_shared_index_can_add(built, SL_BUILDER_LEAVES, kind->n));
-        sl_shared_index_begin(built, &shared);
+        sl_shared_index_begin(built, &shared, 1);
         if (with.is_noted) status = sl_shared_index_resume(built, place.path, &all_ranks);
         if (status == SL_OK) status = add_vectors(kind, built);
         if (status == SL_OK) status = save(kind, built, place.path, with.ops);
@@ -268,7 +268,7 @@ START_TEST(refuses_ranks_that_differ) {
     sl_index *index;
     sl_rank_share_init(&shared, &all_ranks, NULL);
     rank_assert_ok(create_index(&kind, NULL, NULL, &index));
-    sl_shared_index_begin(index, &shared);
+    sl_shared_index_begin(index, &shared, 0);
     sl_add_params_init(&params);
     params.builder = SL_BUILDER_LEAVES;
     params.tags = tags;

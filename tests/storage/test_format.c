@@ -249,7 +249,7 @@ START_TEST(bytes_of_other_types) {
     } types[] = {{&sl_ranker_file, "SLRANKER", 16}, {&sl_items_file, "SLITEMS\0", 24}};
     static const unsigned char zeros[480];
     for (size_t i = 0; i < 2; i++) {
-        sl_section_source source = {types[i].kind, 1, "123456789", 9, 0, NULL};
+        sl_section_source source = {types[i].kind, 1, "123456789", 9, 0, NULL, 0};
         sl_progress progress;
         sl_progress_start(&progress, NULL, NULL, 0);
         ck_assert_int_eq(

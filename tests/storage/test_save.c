@@ -596,7 +596,7 @@ START_TEST(too_many_sections_are_refused) {
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     for (uint32_t i = 0; i <= SL_MAX_SECTIONS; i++)
-        sections[i] = (sl_section_source){1000 + i, 0, "", 0, 0, NULL};
+        sections[i] = (sl_section_source){1000 + i, 0, "", 0, 0, NULL, 0};
     ck_assert_int_eq(sl_store_save(place.path,
                                    &(sl_file_content){&sl_index_file, &header, sections, SL_MAX_SECTIONS + 1}, NULL,
                                    NULL, &progress),
