@@ -99,7 +99,7 @@ def derived(events):
             rows.append({"computing": kind, "link": event["link"], "ranks": ranks,
                          "overlap": step.efficiency(*common), "no_overlap": step.efficiency(*common, overlap=False),
                          "tables_apart": step.efficiency(*common, apart=True),
-                         "best_bucket": FLOAT * max(by_bucket, key=by_bucket.get),
+                         "best_bucket": FLOAT * min(max(by_bucket, key=by_bucket.get), sum(shape["layers"])),
                          "best_bucket_overlap": max(by_bucket.values()),
                          "sparse_ms": 1000 * step.sparse_seconds(*common)})
     return rows
@@ -123,6 +123,8 @@ def table(summary):
                      f"{1000 * times['forward_s']:.0f}, layers complete at "
                      f"{', '.join(f'{1000 * at:.0f}' for at in times['layers_s'])}")
     for row in summary["derived"]:
+        if row["ranks"] != TARGET_RANKS and row["link"] != LINKS[0][0]:
+            continue
         lines.append(f"{row['computing']:24} {row['link']:48} {row['ranks']:5} ranks   overlap {row['overlap']:.3f}   "
                      f"none {row['no_overlap']:.3f}   a sum a table {row['tables_apart']:.3f}   best bucket "
                      f"{row['best_bucket'] >> 10} KB {row['best_bucket_overlap']:.3f}   sparse {row['sparse_ms']:.2f} ms")

@@ -79,6 +79,15 @@ class Rates(unittest.TestCase):
         missed = [fact["met"] for fact in train.summarise(events)["targets"]]
         self.assertEqual(missed, [True, True, False, True])
 
+    def test_sparse_bytes(self):
+        """The last mini-batch is judged; a byte more than the cheaper way is a miss."""
+        event = {"event": "sparse", "spec": "s", "steps": 2, "least_bytes": 100, "dense_bytes": 400,
+                 "raw_rows_bytes": 300}
+        events = [{**event, "batch": 512, "bytes": 101}, {**event, "batch": 8192, "bytes": 100}]
+        found = train.summarise(events)
+        self.assertEqual([row["step_bytes"] for row in found["sparse"]], [50.5, 50])
+        self.assertEqual([fact["met"] for fact in found["targets"]], [False, True, True])
+
     def test_distance_of_auc(self):
         events = [{"event": "auc", "ranks": ranks, "auc": auc}
                   for ranks, values in ((0, (0.90, 0.92)), (2, (0.91, 0.93)), (4, (0.94, 0.96))) for auc in values]

@@ -28,7 +28,11 @@ OURS = (("1 rank x 2 threads", 1, 2, ()), ("2 ranks", 2, 1, ()), ("2 ranks, no o
         ("1 rank x 2 threads, bf16", 1, 2, ("--precision", "bf16")),
         ("2 ranks, bf16", 2, 1, ("--precision", "bf16")))
 RANKS = (1, 2, 4)
-SPEED_TARGET, PEER_TARGET, NOISE_TARGET = 0.9, 2.0, 2.0
+# Specs whose sparse bytes are counted, and rows of a mini-batch over 2 ranks; the last is judged.
+SPARSE = {"criteo, 1,000 buckets": HERE.parent / "rank" / "criteo.json",
+          "criteo, 100,000 buckets": HERE.parents[1] / "examples" / "specs" / "criteo.json"}
+SPARSE_BATCHES = (512, 2048, 8192)
+SPEED_TARGET, PEER_TARGET, NOISE_TARGET, RAW_TARGET = 0.9, 2.0, 2.0, 1 / 3
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -95,8 +99,21 @@ def auc_of_ranks(chosen, work):
     return events
 
 
+def sparse_bytes(chosen, work):
+    """Bytes of the wide weights and embeddings of one epoch on the click log."""
+    events, spec = [], work / "sparse.json"
+    for name, path in SPARSE.items():
+        for batch in SPARSE_BATCHES:
+            spec.write_text(json.dumps({**json.loads(path.read_text()), "train": {"epochs": 1, "batch": batch}}))
+            line = on_ranks(2, [chosen.build / "shortlist-mpi", "train", spec, chosen.data / FILES["criteo"], "-o",
+                                work / "sparse.slr", "--json", "--threads", 1])[0]
+            events.append({"event": "sparse", "spec": name, "batch": batch, **line["sparse"]})
+            print(json.dumps(events[-1]), file=sys.stderr)
+    return events
+
+
 def measure(chosen, work):
-    sets, events = {}, auc_of_ranks(chosen, work)
+    sets, events = {}, auc_of_ranks(chosen, work) + sparse_bytes(chosen, work)
     for name, batch, guess in QUICK if chosen.quick else SETTINGS:
         if name not in sets:
             sets[name] = Training(chosen, name, chosen.data / FILES[name])
@@ -152,10 +169,21 @@ def accuracy(events):
     return rows
 
 
+def sparse(events):
+    return [{"spec": event["spec"], "batch": event["batch"], "step_bytes": event["bytes"] / event["steps"],
+             "of_least": event["bytes"] / event["least_bytes"], "of_dense": event["bytes"] / event["dense_bytes"],
+             "of_raw": event["bytes"] / event["raw_rows_bytes"]} for event in events if event["event"] == "sparse"]
+
+
 def summarise(events):
     found = {"rates": rates(events), "tried": tried(events), "accuracy": accuracy(events),
-             "same": [event for event in events if event["event"] == "same"]}
+             "same": [event for event in events if event["event"] == "same"], "sparse": sparse(events)}
     facts = []
+    for row in found["sparse"]:
+        name = f"{row['spec']}, batch {row['batch']}: sparse bytes"
+        facts.append(fact(f"{name}, of the cheaper way", 1, row["of_least"], False))
+        if row["batch"] == SPARSE_BATCHES[-1]:
+            facts.append(fact(f"{name}, of raw rows", RAW_TARGET, row["of_raw"], False))
     for row in found["rates"]:
         if row["who"] in ("2 ranks", "2 ranks, bf16"):
             name = f"{row['data']}, batch {row['batch']}, {row['who']}"
@@ -179,6 +207,9 @@ def table(summary):
     for row in summary["accuracy"]:
         who = f"{row['ranks']} ranks" if row["ranks"] else "one process"
         lines.append(f"Adult, {who:12} AUC {row['mean']:.5f} mean, {span(row['auc'], 5)} over {row['seeds']} seeds")
+    for row in summary["sparse"]:
+        lines.append(f"{row['spec']:24} batch {row['batch']:5}   sparse bytes a step {row['step_bytes']:11,.0f}   of raw "
+                     f"rows {row['of_raw']:.3f}   of whole tables {row['of_dense']:.3f}")
     return "\n".join(lines)
 
 
