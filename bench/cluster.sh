@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Many machines: training on ranks beside PyTorch DDP, and its scaling (--quick, --only PART, --rounds N).
-# bench/cluster/run.py runs the parts: the files of bench/cluster that it names. It leaves bench/results/cluster.json.
+# Many ranks: training beside PyTorch DDP, its scaling, all-reduces simulated and real (--quick, --only PART, --rounds N).
+# bench/cluster/run.py runs the parts: the files of bench/cluster that it names. Records: bench/results/cluster*.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import keep  # noqa: E402
 from setting import commit, machine, options_of, verdicts  # noqa: E402
 
-PARTS = [name for name in ("simulate", "train", "scaling", "split") if (HERE / f"{name}.py").exists()]
+PARTS = [name for name in ("simulate", "shared", "train", "scaling", "split") if (HERE / f"{name}.py").exists()]
 
 
 def options():
