@@ -198,12 +198,16 @@ typedef struct failure {
 /* Finds the first rank that failed; comm->ranks if none did. A rank that failed waits for a while alone. */
 static sl_status find_first_failure(const sl_comm *comm, sl_status mine, uint64_t *first) {
     MPI_Request request;
-    *first = mine == SL_OK ? comm->ranks : comm->rank;
+    uint64_t *shared = sl_comm_first_failed(comm);
+    *first = comm->rank;
+    *shared = mine == SL_OK ? comm->ranks : comm->rank;
     sl_comm_lock(comm);
-    int result = MPI_Iallreduce(MPI_IN_PLACE, first, 1, MPI_UINT64_T, MPI_MIN, comm->agreement, &request);
+    int result = MPI_Iallreduce(MPI_IN_PLACE, shared, 1, MPI_UINT64_T, MPI_MIN, comm->agreement, &request);
     sl_comm_unlock(comm);
     SL_TRY(sl_comm_check(comm, result, "MPI_Iallreduce"));
-    return sl_comm_wait_for(comm, &request, 1, mine == SL_OK ? 0 : sl_comm_patience(comm));
+    SL_TRY(sl_comm_wait_for(comm, &request, 1, mine == SL_OK ? 0 : sl_comm_patience(comm)));
+    *first = *shared;
+    return SL_OK;
 }
 
 /* Copies the failure of a rank to all. */

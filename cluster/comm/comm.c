@@ -19,6 +19,7 @@ struct sl_comm_job {
     int yields; /* more ranks than cores on this machine: a wait lets others run at once */
     int broken; /* atomic */
     double patience;
+    uint64_t first_failed; /* of the agreement under way. A broken one may write it late */
     sl_comm_counts counts;
     char host[MPI_MAX_PROCESSOR_NAME + 1];
 };
@@ -79,6 +80,10 @@ sl_status sl_comm_wait(const sl_comm *comm, MPI_Request *requests, size_t count)
     return sl_comm_wait_for(comm, requests, count, 0);
 }
 
+uint64_t *sl_comm_first_failed(const sl_comm *comm) {
+    return &comm->job->first_failed;
+}
+
 double sl_comm_patience(const sl_comm *comm) {
     return comm->job->patience;
 }
@@ -98,22 +103,26 @@ sl_status sl_comm_barrier(const sl_comm *comm) {
 static int has_too_few_cores(const sl_comm *comm) {
     const char *word = getenv("OMPI_MCA_mpi_yield_when_idle");
     sl_comm machine;
-    if (word && strcmp(word, "0") != 0) return 1;
+    /* All ranks make the call, whatever their environments say. */
     if (sl_comm_split_machine(comm, &machine) != SL_OK) return 0;
     size_t here = machine.ranks;
     sl_comm_free(&machine);
-    return here > (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    return (word && strcmp(word, "0") != 0) || here > (size_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static sl_status read_patience(double *patience) {
+/* Takes the patience from the environment of rank 0, because those of other machines may differ. */
+static sl_status read_patience(const sl_comm *comm, double *patience) {
     const char *word = getenv("SHORTLIST_MPI_PATIENCE");
-    char *end;
     *patience = SL_COMM_PATIENCE;
-    if (!word || !*word) return SL_OK;
-    *patience = strtod(word, &end);
-    if (*end == '\0' && *patience >= 0 && *patience <= 1e6) return SL_OK;
+    if (comm->rank == 0 && word && *word) {
+        char *end;
+        *patience = strtod(word, &end);
+        if (*end != '\0' || !(*patience >= 0 && *patience <= 1e6)) *patience = -1;
+    }
+    SL_TRY(sl_comm_check(comm, MPI_Bcast(patience, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD), "MPI_Bcast"));
+    if (*patience >= 0) return SL_OK;
     return sl_fail(SL_EINVAL, "the environment's SHORTLIST_MPI_PATIENCE is '%s'; give seconds, or 0 to wait for ever",
-                   word);
+                   word ? word : "");
 }
 
 static sl_status set_up_job(sl_comm *comm, int thread_level) {
@@ -125,10 +134,10 @@ static sl_status set_up_job(sl_comm *comm, int thread_level) {
     SL_TRY(sl_comm_check(comm, MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size"));
     SL_TRY(sl_comm_check(comm, MPI_Get_processor_name(job->host, &length), "MPI_Get_processor_name"));
     SL_TRY(sl_comm_check(comm, MPI_Comm_dup(MPI_COMM_WORLD, &comm->agreement), "MPI_Comm_dup"));
-    SL_TRY(read_patience(&job->patience));
     comm->mpi = MPI_COMM_WORLD;
     comm->rank = (size_t)rank;
     comm->ranks = (size_t)ranks;
+    SL_TRY(read_patience(comm, &job->patience));
 #ifndef SL_SMPI
     if (thread_level < MPI_THREAD_SERIALIZED)
         return sl_fail(SL_EUNSUPPORTED,
@@ -154,7 +163,7 @@ sl_status sl_comm_start(int *argc, char ***argv, sl_comm *out) {
 }
 
 void sl_comm_end(sl_comm *comm) {
-    MPI_Comm_free(&comm->agreement);
+    if (comm->agreement != MPI_COMM_NULL) MPI_Comm_free(&comm->agreement);
     MPI_Finalize();
     pthread_mutex_destroy(&comm->job->lock);
     free(comm->job);
@@ -169,9 +178,11 @@ void sl_comm_abort(const sl_comm *comm, int status) {
 static sl_status finish_split(const sl_comm *comm, int result, const char *what, sl_comm *out) {
     int rank, ranks;
     SL_TRY(sl_comm_check(comm, result, what));
+    sl_comm_lock(comm);
     MPI_Comm_set_errhandler(out->mpi, MPI_ERRORS_RETURN);
     MPI_Comm_rank(out->mpi, &rank);
     MPI_Comm_size(out->mpi, &ranks);
+    sl_comm_unlock(comm);
     out->rank = (size_t)rank;
     out->ranks = (size_t)ranks;
     return SL_OK;

@@ -29,7 +29,8 @@ typedef struct sl_comm_job sl_comm_job;
 /* A communicator: some ranks of the job, or all of them. */
 typedef struct sl_comm {
     MPI_Comm mpi;
-    MPI_Comm agreement; /* the same ranks, for sl_comm_agree alone: a rank that fails meets no other call there */
+    MPI_Comm
+        agreement; /* the same ranks; only sl_comm_agree uses it, so a failing rank cannot match another call there */
     size_t rank, ranks;
     sl_comm_job *job; /* common to all communicators of this process */
 } sl_comm;
@@ -38,6 +39,8 @@ typedef struct sl_comm {
  * SHORTLIST_MPI_PATIENCE gives another number. 0: it waits for ever. */
 #define SL_COMM_PATIENCE 20
 double sl_comm_patience(const sl_comm *comm);
+/* Memory for sl_comm_agree, which outlives the call. */
+uint64_t *sl_comm_first_failed(const sl_comm *comm);
 
 /* Starts MPI with all ranks of the job. Errors: SL_EINVAL (the environment's patience), SL_EUNSUPPORTED (this MPI
  * serves one thread alone), SL_EIO, SL_ENOMEM.

@@ -11,7 +11,7 @@ enum { TAG_BEAT = 7 };
 /* What a heartbeat says. */
 enum { BEAT_ALIVE = 0, BEAT_LEAVES = 1 };
 
-/* A pause that lasted longer than this was none of the neighbour: this process stood still. */
+/* After a longer pause of its own loop, this process was stopped. The neighbour is not blamed for it. */
 #define STOOD_STILL_S 5.0
 
 struct sl_watch {
@@ -20,6 +20,7 @@ struct sl_watch {
     double patience;
     char host[128]; /* machine of the rank before */
     pthread_t thread;
+    int has_thread;
     int stops; /* atomic */
     MPI_Request sent, received;
     char out, in;
@@ -122,10 +123,14 @@ sl_status sl_watch_start(const sl_comm *comm, const char *name, sl_watch **out) 
         status = sl_comm_split(comm, 0, comm->rank, &watch->comm);
     }
     if (status == SL_OK) status = begin_watch(watch);
-    if (status == SL_OK && pthread_create(&watch->thread, NULL, run_watch, watch) != 0)
+    if (status == SL_OK) watch->has_thread = pthread_create(&watch->thread, NULL, run_watch, watch) == 0;
+    if (status == SL_OK && !watch->has_thread)
         status = sl_fail(SL_ENOMEM, "no thread for the watch over the ranks; raise the limit of processes (ulimit -u)");
     status = sl_comm_agree(comm, status);
-    if (status == SL_OK) *out = watch;
+    if (status == SL_OK)
+        *out = watch;
+    else if (!sl_comm_is_broken(comm))
+        sl_watch_stop(watch);
     return status;
 #endif
 }
@@ -133,7 +138,10 @@ sl_status sl_watch_start(const sl_comm *comm, const char *name, sl_watch **out) 
 void sl_watch_stop(sl_watch *watch) {
     if (!watch) return;
     __atomic_store_n(&watch->stops, 1, __ATOMIC_RELEASE);
-    pthread_join(watch->thread, NULL);
+    if (watch->has_thread)
+        pthread_join(watch->thread, NULL);
+    else
+        (void)run_watch(watch); /* the neighbours wait for this rank's last word */
     MPI_Wait(&watch->sent, MPI_STATUS_IGNORE);
     sl_comm_free(&watch->comm);
     free(watch);

@@ -32,8 +32,8 @@ typedef struct ranks_training {
 /* Fills in how the ranks train together. */
 static void set_ranks(const ranks_training *t, sl_cluster_training *training) {
     const ranks_options *options = t->options;
-    training->scaling = (sl_rate_scaling)options->rate;
     training->on = (sl_train_ranks){.batch_rows = options->batch,
+                                    .scaling = (sl_rate_scaling)options->rate,
                                     .warm_up_steps = options->warm_up,
                                     .bucket = options->bucket / sizeof(float),
                                     .shard = options->shard,
@@ -123,9 +123,20 @@ static int print_places(const ranks_training *t) {
     return EXIT_DONE;
 }
 
+/* Checks that no output takes the place of a file of rows. */
+static int check_outputs(const ranks_training *t) {
+    const train_options *options = t->state.options;
+    for (size_t i = 0; i < t->path_count; i++) {
+        const char *path = t->paths[i];
+        if (is_same_file(path, options->output) || (options->checkpoint && is_same_file(path, options->checkpoint)))
+            return report_failure("%s: named for rows and for an output; name another file for one", path);
+    }
+    return train_check_outputs(&t->state);
+}
+
 static int train_and_save(ranks_training *t) {
     train_state *state = &t->state;
-    int status = ranks_agree(ranks()->rank == 0 ? train_check_outputs(state) : EXIT_DONE);
+    int status = ranks_agree(ranks()->rank == 0 ? check_outputs(t) : EXIT_DONE);
     if (status == EXIT_DONE) status = ranks_agree(train_open(state));
     if (status == EXIT_DONE) status = ranks_check_same("spec", state->spec, strlen(state->spec));
     if (status == EXIT_DONE) status = print_places(t);
@@ -144,6 +155,8 @@ static int check_usage(const ranks_options *options) {
         return report_usage("--tuning is for --algorithm auto");
     if (options->rate != SL_RATES_KEPT && !options->batch)
         return report_usage("--scale-rates needs --batch N, the mini-batch that the rates are scaled to");
+    if (options->warm_up && options->rate == SL_RATES_KEPT)
+        return report_usage("--warm-up needs --scale-rates linear or sqrt: it leads from the spec's rates to these");
     return train_options_check(&options->train);
 }
 

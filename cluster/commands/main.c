@@ -58,8 +58,12 @@ static int check_arguments(int argc, char **argv) {
 
 /* Runs the command, and makes all ranks end alike. */
 static int run_on_ranks(int argc, char **argv) {
-    if (ranks()->rank != 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILED;
-    int status = ranks_check_same("version", sl_version(), strlen(sl_version()));
+    int status = report_log_install();
+    if (status == EXIT_DONE && ranks()->rank != 0 && !freopen("/dev/null", "w", stdout))
+        status = report_failure("/dev/null cannot be opened");
+    /* The environments of machines may differ, so a wrong one is a failure of its rank. */
+    status = ranks_agree(status == EXIT_DONE ? EXIT_DONE : EXIT_FAILED);
+    if (status == EXIT_DONE) status = ranks_check_same("version", sl_version(), strlen(sl_version()));
     if (status == EXIT_DONE) status = check_arguments(argc, argv);
     if (status != EXIT_DONE) return status;
     return ranks_agree(program_run(&shortlist_mpi, argc, argv));
@@ -69,13 +73,10 @@ int main(int argc, char **argv) {
     sl_watch *watch = NULL;
     report_program(shortlist_mpi.name);
     sl_status status = ranks_start(&argc, &argv);
-    if (status != SL_OK) return report_status(NULL, status);
+    if (status != SL_OK) return ranks_report_start(status);
     interrupt_install();
-    int exit_status = report_log_install();
-    if (exit_status == EXIT_DONE) {
-        status = sl_watch_start(ranks(), shortlist_mpi.name, &watch);
-        exit_status = status == SL_OK ? run_on_ranks(argc, argv) : ranks_report(status);
-    }
+    status = sl_watch_start(ranks(), shortlist_mpi.name, &watch);
+    int exit_status = status == SL_OK ? run_on_ranks(argc, argv) : ranks_report(status);
     (void)fflush(stdout);
     ranks_print_failure(exit_status);
     sl_watch_stop(watch);

@@ -69,13 +69,13 @@ sl_status places_threads(size_t asked, size_t *out) {
     const sl_comm *comm = ranks();
     place *all;
     *out = asked;
-    if (asked || getenv("OMP_NUM_THREADS")) return SL_OK;
+    /* Every rank gathers, because the environments of machines may differ. */
     SL_TRY(places_gather(0, &all));
     const place *mine = &all[comm->rank];
     size_t sharing = 0;
     for (size_t r = 0; r < comm->ranks; r++)
         sharing += strcmp(all[r].host, mine->host) == 0 && strcmp(all[r].cpus, mine->cpus) == 0;
-    *out = mine->cpu_count > sharing ? (size_t)mine->cpu_count / sharing : 1;
+    if (!asked && !getenv("OMP_NUM_THREADS")) *out = mine->cpu_count > sharing ? (size_t)mine->cpu_count / sharing : 1;
     free(all);
     return SL_OK;
 }

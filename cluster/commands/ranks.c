@@ -13,27 +13,13 @@ const sl_comm *ranks(void) {
     return &world;
 }
 
-/* A failure of one rank, as the ranks hand it on. */
-typedef struct ending {
-    int32_t status;
-    char host[128], message[SL_ERROR_SIZE];
-} ending;
-
 int ranks_agree(int status) {
-    ending mine = {.status = status};
-    uint64_t first = status == EXIT_DONE ? world.ranks : world.rank;
-    if (world.ranks == 1 || sl_comm_is_broken(&world)) return status;
-    if (sl_comm_min(&world, &first) != SL_OK) return ranks_report(SL_EIO);
-    if (first == world.ranks) return EXIT_DONE;
-    snprintf(mine.host, sizeof mine.host, "%s", sl_comm_host(&world));
-    snprintf(mine.message, sizeof mine.message, "%.*s", (int)sizeof mine.message - 1, message);
-    if (sl_comm_broadcast(&world, &mine, sizeof mine, first) != SL_OK) return ranks_report(SL_EIO);
-    /* A message of cluster/ names its rank, and all ranks report the same line about the command. */
-    if (mine.status == EXIT_USAGE || strncmp(mine.message, "rank ", 5) == 0)
-        snprintf(message, sizeof message, "%s", mine.message);
-    else
-        snprintf(message, sizeof message, "rank %zu (%s): %s", (size_t)first, mine.host, mine.message);
-    return mine.status;
+    /* All ranks have the same command line, and refuse it alike. */
+    if (world.ranks == 1 || status == EXIT_USAGE) return status;
+    sl_status agreed = sl_comm_agree(&world, status == EXIT_DONE ? SL_OK : sl_fail(SL_EIO, "%.500s", message));
+    if (agreed == SL_OK) return EXIT_DONE;
+    snprintf(message, sizeof message, "%s", sl_last_error());
+    return EXIT_FAILED;
 }
 
 int ranks_check_same(const char *what, const void *data, size_t size) {
@@ -57,6 +43,12 @@ sl_status ranks_start(int *argc, char ***argv) {
     SL_TRY(sl_comm_start(argc, argv, &world));
     report_keep(message, sizeof message);
     return SL_OK;
+}
+
+int ranks_report_start(sl_status status) {
+    if (world.rank == 0) (void)report_status(NULL, status);
+    if (world.job) sl_comm_end(&world);
+    return EXIT_FAILED;
 }
 
 void ranks_print_failure(int status) {

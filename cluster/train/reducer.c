@@ -19,6 +19,7 @@ struct sl_reducer {
     sl_allreduce *reduce;
     size_t bucket;
     pthread_t courier;
+    int has_courier;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     sum_job jobs[QUEUE]; /* jobs[done % QUEUE] is next */
@@ -114,11 +115,25 @@ static sl_status start_courier(sl_reducer *reducer, const sl_comm *comm, const s
     SL_TRY(sl_comm_split(comm, 0, comm->rank, &reducer->comm));
     SL_TRY(sl_comm_split(comm, 0, comm->rank, &reducer->sums));
     SL_TRY(sl_allreduce_create(&reducer->sums, params, reducer->bucket, &reducer->reduce));
-    pthread_mutex_init(&reducer->lock, NULL);
-    pthread_cond_init(&reducer->changed, NULL);
-    if (pthread_create(&reducer->courier, NULL, run_courier, reducer) != 0)
+    reducer->has_courier = pthread_create(&reducer->courier, NULL, run_courier, reducer) == 0;
+    if (!reducer->has_courier)
         status = sl_fail(SL_ENOMEM, "no thread for the sums; raise the limit of processes (ulimit -u)");
     return sl_comm_agree(comm, status);
+}
+
+void sl_reducer_free(sl_reducer *reducer) {
+    if (!reducer) return;
+    pthread_mutex_lock(&reducer->lock);
+    reducer->ends = 1;
+    pthread_cond_broadcast(&reducer->changed);
+    pthread_mutex_unlock(&reducer->lock);
+    if (reducer->has_courier) pthread_join(reducer->courier, NULL);
+    sl_allreduce_free(reducer->reduce);
+    sl_comm_free(&reducer->sums);
+    sl_comm_free(&reducer->comm);
+    pthread_mutex_destroy(&reducer->lock);
+    pthread_cond_destroy(&reducer->changed);
+    free(reducer);
 }
 
 sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *params, size_t bucket, sl_reducer **out,
@@ -141,32 +156,16 @@ sl_status sl_reducer_create(const sl_comm *comm, const sl_allreduce_params *para
                                 .sum_begin = sum_begin,
                                 .sum_wait = sum_wait};
     reducer->bucket = bucket;
+    pthread_mutex_init(&reducer->lock, NULL);
+    pthread_cond_init(&reducer->changed, NULL);
     sl_status status = start_courier(reducer, comm, params);
     if (status != SL_OK) {
-        sl_allreduce_free(reducer->reduce);
-        sl_comm_free(&reducer->sums);
-        sl_comm_free(&reducer->comm);
-        free(reducer);
+        sl_reducer_free(reducer);
         return status;
     }
     *out = reducer;
     *table = &reducer->table;
     return SL_OK;
-}
-
-void sl_reducer_free(sl_reducer *reducer) {
-    if (!reducer) return;
-    pthread_mutex_lock(&reducer->lock);
-    reducer->ends = 1;
-    pthread_cond_broadcast(&reducer->changed);
-    pthread_mutex_unlock(&reducer->lock);
-    pthread_join(reducer->courier, NULL);
-    sl_allreduce_free(reducer->reduce);
-    sl_comm_free(&reducer->sums);
-    sl_comm_free(&reducer->comm);
-    pthread_mutex_destroy(&reducer->lock);
-    pthread_cond_destroy(&reducer->changed);
-    free(reducer);
 }
 
 sl_allreduce_algorithm sl_reducer_algorithm(const sl_reducer *reducer) {

@@ -5,8 +5,6 @@
 #include "ranker/features/csv_parts.h"
 #include "ranker/train/train.h"
 
-#include <math.h>
-
 /* The rows of this rank. */
 typedef struct own_rows {
     sl_csv_parts *train_parts, *valid_parts;
@@ -30,51 +28,43 @@ static sl_status rows_open(const sl_cluster_training *training, const sl_ranks *
     return sl_csv_parts_rows(rows->valid_parts, &rows->valid);
 }
 
-/* Checks that all ranks have the same model. */
-static sl_status check_model(const sl_comm *comm, const sl_ranker *ranker, uint32_t *crc) {
+/* Computes a checksum of a model: its spec, weights, and layers in codes. NULL has 0. */
+static uint32_t crc_of(const sl_ranker *ranker) {
+    if (!ranker) return 0;
     const sl_weights *weights = &ranker->weights;
-    uint32_t first;
-    *crc = sl_crc32c(0, weights->block, weights->block_size * sizeof(float));
-    first = *crc;
-    SL_TRY(sl_comm_broadcast(comm, &first, sizeof first, 0));
-    return sl_comm_agree(comm, *crc == first ? SL_OK : sl_fail(SL_EVALUE, "its model is not that of rank 0"));
+    uint32_t crc = sl_crc32c(0, ranker->features->spec->text, ranker->features->spec->text_size);
+    if (ranker->coded.block) crc = sl_crc32c(crc, ranker->coded.block, ranker->coded.size);
+    return sl_crc32c(crc, weights->block, weights->block_size * sizeof(float));
 }
 
-/* Computes the factor of the rates for a mini-batch of other rows than the spec's. */
-static sl_status scale_rates(const sl_cluster_training *training, double *factor) {
-    const sl_allocator allocator = sl_allocator_of(training->params->allocator);
-    const size_t rows = training->on.batch_rows;
-    sl_spec *spec;
-    *factor = 1;
-    if (training->scaling == SL_RATES_KEPT || !rows) return SL_OK;
-    SL_TRY(sl_spec_read(training->spec, &allocator, &spec));
-    *factor = (double)rows / (double)spec->minibatch_rows;
-    if (training->scaling == SL_RATES_SQRT) *factor = sqrt(*factor);
-    sl_spec_free(spec);
-    return SL_OK;
+/* Checks that all ranks have the same model. `what` names it. */
+static sl_status check_model(const sl_comm *comm, const sl_ranker *ranker, const char *what) {
+    const uint32_t mine = crc_of(ranker);
+    uint32_t first = mine;
+    SL_TRY(sl_comm_broadcast(comm, &first, sizeof first, 0));
+    return sl_comm_agree(comm, mine == first ? SL_OK : sl_fail(SL_EVALUE, "its %s is not that of rank 0", what));
 }
 
 static sl_status train_rows(const sl_comm *comm, const sl_cluster_training *training, const sl_ranks *ranks,
                             sl_ranker **out, sl_train_report *report, sl_cluster_report *exchanged) {
     own_rows rows;
     sl_train_ranks on = training->on;
-    sl_train_params params = *training->params;
-    double factor;
-    SL_TRY(ranks->agree(ranks->ctx, scale_rates(training, &factor)));
+    SL_TRY(check_model(comm, training->params->teacher, "teacher"));
+    SL_TRY(check_model(comm, training->params->init, "model to begin with"));
     sl_status status = rows_open(training, ranks, &rows);
     if (status == SL_OK) {
-        params.rate_scale *= factor;
-        on.warm_up_from = 1 / factor;
         on.ranks = ranks;
         on.position = sl_csv_parts_position(rows.train_parts);
         exchanged->sparse = (sl_sparse_traffic){.steps = 0};
         on.traffic = &exchanged->sparse;
-        status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, &params, &on, out,
-                                   report);
+        status = sl_train_on_ranks(training->spec, &rows.train, training->valid ? &rows.valid : NULL, training->params,
+                                   &on, out, report);
     }
     rows_close(&rows);
     if (status == SL_OK) status = ranks->sum_counts(ranks->ctx, &exchanged->sparse.raw, 1);
-    return status == SL_OK ? check_model(comm, *out, &exchanged->weights_crc) : status;
+    if (status != SL_OK) return status;
+    exchanged->weights_crc = crc_of(*out);
+    return check_model(comm, *out, "model");
 }
 
 sl_status sl_cluster_train(const sl_comm *comm, const sl_cluster_training *training, sl_ranker **out,

@@ -5,10 +5,6 @@
 #include "cluster/allreduce/allreduce.h"
 #include "ranker/train/train_state.h"
 
-/* How the rates grow with the mini-batch: not, with its rows (Goyal et al. 2017, arXiv 1706.02677), or with their
- * square root. */
-typedef enum sl_rate_scaling { SL_RATES_KEPT, SL_RATES_LINEAR, SL_RATES_SQRT } sl_rate_scaling;
-
 /* What to train on. All ranks give the same. */
 typedef struct sl_cluster_training {
     const char *spec;         /* JSON text; NULL: that of params->init */
@@ -16,8 +12,7 @@ typedef struct sl_cluster_training {
     size_t path_count;
     const char *valid; /* CSV file of validation rows; NULL: the spec's share of the others */
     const sl_train_params *params;
-    sl_train_ranks on;       /* the call sets ranks, position and warm_up_from */
-    sl_rate_scaling scaling; /* of the rates, from the spec's mini-batch to on.batch_rows */
+    sl_train_ranks on; /* the call sets ranks and position */
     sl_allreduce_params reduce;
 } sl_cluster_training;
 

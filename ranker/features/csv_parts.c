@@ -16,8 +16,9 @@
 /* Bytes at each end of a file whose checksum tells whether the ranks have the same file. */
 #define ENDS ((size_t)1 << 16)
 
-/* Bytes of a part at least. So no part but the first has bytes of a byte order mark. */
-#define LEAST_PART 8u
+/* A part that would begin within the first bytes of a file begins with the file: no scan then begins within a byte
+ * order mark. */
+#define FIRST_BYTES 8u
 
 /* The state of a parser between two bytes. */
 enum { OUTSIDE, INSIDE, AFTER_QUOTE, STATES };
@@ -33,6 +34,7 @@ struct sl_csv_parts {
     char **paths;
     file_part *files;
     size_t count, at; /* files; the one that is open */
+    uint64_t total;   /* bytes of all files */
     uint64_t position;
     sl_csv_params params;
     sl_csv *csv; /* of file `at` */
@@ -191,12 +193,10 @@ static sl_status see_file(const scan *s, file_seen *seen) {
 /* Checks that all ranks see the same file. */
 static sl_status check_same_file(const sl_csv_parts *parts, const scan *s, file_seen *seen) {
     const sl_ranks *ranks = parts->ranks;
-    sl_parts all = {.data = NULL};
     file_seen first;
     SL_TRY(ranks->agree(ranks->ctx, see_file(s, seen)));
-    SL_TRY(ranks->gather(ranks->ctx, seen, sizeof *seen, &parts->allocator, &all));
-    memcpy(&first, all.data, sizeof first);
-    sl_parts_free(&all);
+    first = *seen;
+    SL_TRY(ranks->broadcast(ranks->ctx, &first, sizeof first));
     sl_status status = SL_OK;
     if (first.size != seen->size || first.crc != seen->crc)
         status = sl_fail(SL_EVALUE,
@@ -211,59 +211,99 @@ typedef struct beginning {
     uint64_t byte, line;
 } beginning;
 
-/* Finds where the rows of this rank begin. */
-static sl_status find_beginning(const sl_csv_parts *parts, const scan *s, uint64_t size, beginning *mine) {
+/* Returns where the bytes of rank `rank` begin in a file that has `before` bytes of others before it, of `total` bytes.
+ */
+static uint64_t boundary(const sl_ranks *ranks, uint64_t rank, uint64_t before, uint64_t size, uint64_t total) {
+    const uint64_t at = rank == ranks->ranks ? total : total / ranks->ranks * rank;
+    if (at < before + FIRST_BYTES) return 0;
+    return at - before < size ? at - before : size;
+}
+
+/* Finds where the rows of this rank begin in a file. `before`: bytes of the files before it. */
+static sl_status find_beginning(const sl_csv_parts *parts, const scan *s, uint64_t before, uint64_t size,
+                                beginning *mine) {
     const sl_ranks *ranks = parts->ranks;
-    const uint64_t unit = size / ranks->ranks > LEAST_PART ? size / ranks->ranks : LEAST_PART;
-    const uint64_t from = unit * ranks->rank < size ? unit * ranks->rank : size;
-    const uint64_t to = ranks->rank + 1 == ranks->ranks || unit > size - from ? size : from + unit;
-    sl_parts all = {.data = NULL};
-    passage own, other;
+    const uint64_t from = boundary(ranks, ranks->rank, before, size, parts->total);
+    const uint64_t to = boundary(ranks, ranks->rank + 1, before, size, parts->total);
+    sl_status status = SL_OK;
+    passage own;
     int state = OUTSIDE;
     uint64_t breaks = 0, more = 0;
-    SL_TRY(ranks->agree(ranks->ctx, scan_range(s, from, to, &own)));
-    SL_TRY(ranks->gather(ranks->ctx, &own, sizeof own, &parts->allocator, &all));
-    for (size_t r = 0; r < ranks->rank; r++) {
-        memcpy(&other, all.data + all.at[r], sizeof other);
-        state = other.ends[state];
-        breaks += other.breaks;
+    passage *all = sl_mem_array(&parts->allocator, ranks->ranks, sizeof *all, &status);
+    if (status == SL_OK) status = scan_range(s, from, to, &own);
+    status = ranks->agree(ranks->ctx, status);
+    if (status == SL_OK) status = ranks->gather_same(ranks->ctx, &own, sizeof own, all);
+    for (size_t r = 0; r < ranks->rank && status == SL_OK; r++) {
+        state = all[r].ends[state];
+        breaks += all[r].breaks;
     }
-    sl_parts_free(&all);
+    SL_FREE_ARRAY(&parts->allocator, all, ranks->ranks);
     *mine = (beginning){0, 1};
-    if (ranks->rank == 0) return ranks->agree(ranks->ctx, SL_OK);
-    sl_status status = find_row(s, from, size, state, &mine->byte, &more);
-    mine->line = 1 + breaks + more;
+    if (status != SL_OK) return status;
+    if (from) status = find_row(s, from, size, state, &mine->byte, &more);
+    if (from) mine->line = 1 + breaks + more;
     return ranks->agree(ranks->ctx, status);
 }
 
-/* Finds this rank's part of a file. */
-static sl_status divide_file(sl_csv_parts *parts, const scan *s, file_part *part) {
+/* Finds this rank's part of a file. `before`: bytes of the files before it. */
+static sl_status divide_file(sl_csv_parts *parts, const scan *s, uint64_t before, uint64_t size, file_part *part) {
     const sl_ranks *ranks = parts->ranks;
-    sl_parts all = {.data = NULL};
-    beginning mine, next;
-    file_seen seen = {.size = 0};
-    *part = (file_part){0, 1, UINT64_MAX};
-    if (!ranks) return SL_OK;
-    SL_TRY(check_same_file(parts, s, &seen));
-    SL_TRY(find_beginning(parts, s, seen.size, &mine));
-    SL_TRY(ranks->gather(ranks->ctx, &mine, sizeof mine, &parts->allocator, &all));
-    *part = (file_part){mine.byte, mine.line, UINT64_MAX};
-    if (ranks->rank + 1 < ranks->ranks) {
-        memcpy(&next, all.data + all.at[ranks->rank + 1], sizeof next);
-        part->end_byte = next.byte;
+    sl_status status = SL_OK;
+    beginning mine;
+    SL_TRY(find_beginning(parts, s, before, size, &mine));
+    beginning *all = sl_mem_array(&parts->allocator, ranks->ranks, sizeof *all, &status);
+    status = ranks->agree(ranks->ctx, status);
+    if (status == SL_OK) status = ranks->gather_same(ranks->ctx, &mine, sizeof mine, all);
+    if (status == SL_OK) {
+        *part = (file_part){mine.byte, mine.line, UINT64_MAX};
+        if (ranks->rank + 1 < ranks->ranks) part->end_byte = all[ranks->rank + 1].byte;
     }
-    sl_parts_free(&all);
-    return SL_OK;
+    SL_FREE_ARRAY(&parts->allocator, all, ranks->ranks);
+    return status;
 }
 
-static sl_status divide_path(sl_csv_parts *parts, size_t number) {
-    scan s = {.path = parts->paths[number], .delimiter = parts->params.delimiter, .block = parts->block};
+static int open_to_scan(const char *path) {
+    int fd;
     do
-        s.fd = open(s.path, O_RDONLY | O_CLOEXEC);
-    while (s.fd < 0 && errno == EINTR);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* Checks a file on all ranks, and adds its size to the total. */
+static sl_status measure_path(sl_csv_parts *parts, size_t number, uint64_t *size) {
+    scan s = {.path = parts->paths[number], .block = parts->block};
+    file_seen seen = {.size = 0};
+    s.fd = open_to_scan(s.path);
     sl_status status = sl_ranks_agree(parts->ranks, s.fd < 0 ? sl_fail_errno("cannot open", s.path) : SL_OK);
-    if (status == SL_OK) status = divide_file(parts, &s, &parts->files[number]);
+    if (status == SL_OK) status = check_same_file(parts, &s, &seen);
     if (s.fd >= 0) close(s.fd);
+    *size = seen.size;
+    parts->total += seen.size;
+    return status;
+}
+
+static sl_status divide_path(sl_csv_parts *parts, size_t number, uint64_t before, uint64_t size) {
+    scan s = {.path = parts->paths[number], .delimiter = parts->params.delimiter, .block = parts->block};
+    s.fd = open_to_scan(s.path);
+    sl_status status = sl_ranks_agree(parts->ranks, s.fd < 0 ? sl_fail_errno("cannot open", s.path) : SL_OK);
+    if (status == SL_OK) status = divide_file(parts, &s, before, size, &parts->files[number]);
+    if (s.fd >= 0) close(s.fd);
+    return status;
+}
+
+/* Divides the bytes of all files, one after the other, into one run for each rank. So the rows of a rank follow those
+ * of lower ranks, as in one process. */
+static sl_status divide_paths(sl_csv_parts *parts) {
+    sl_status status = SL_OK;
+    uint64_t before = 0;
+    uint64_t *sizes = sl_mem_array(&parts->allocator, parts->count, sizeof *sizes, &status);
+    status = sl_ranks_agree(parts->ranks, status);
+    for (size_t i = 0; i < parts->count && status == SL_OK; i++)
+        status = measure_path(parts, i, &sizes[i]);
+    for (size_t i = 0; i < parts->count && status == SL_OK; before += sizes[i++])
+        status = divide_path(parts, i, before, sizes[i]);
+    SL_FREE_ARRAY(&parts->allocator, sizes, parts->count);
     return status;
 }
 
@@ -341,7 +381,8 @@ static sl_status open_parts(sl_csv_parts *parts, const char *const *paths, const
     if (status == SL_OK) status = read_delimiter(parts, params);
     SL_TRY(sl_ranks_agree(parts->ranks, status));
     for (size_t i = 0; i < parts->count; i++)
-        SL_TRY(divide_path(parts, i));
+        parts->files[i] = (file_part){0, 1, UINT64_MAX};
+    if (parts->ranks) SL_TRY(divide_paths(parts));
     return sl_ranks_agree(parts->ranks, open_file(parts, 0));
 }
 

@@ -6,8 +6,8 @@
  *     rank 0   [                    ^      ]
  *     rank 1                                [           ]
  *
- * A rank cannot tell from its own bytes whether they begin within quotes. So it finds for each of the three states in
- * which a part may begin the state in which it ends. The ranks exchange these, and each follows them from the start. */
+ * A rank cannot tell from its own bytes whether they begin within quotes. A part may begin in one of three states. The
+ * rank finds the end state for each of them. The ranks exchange these, and each follows them from the start. */
 #ifndef SL_RANKER_FEATURES_CSV_PARTS_H
 #define SL_RANKER_FEATURES_CSV_PARTS_H
 
@@ -17,7 +17,8 @@
 
 typedef struct sl_csv_parts sl_csv_parts;
 
-/* Opens this rank's part of the files, which follow one another. ranks NULL: all rows.
+/* Opens this rank's part of the files, which follow one another: the bytes of all of them are divided among the ranks.
+ * ranks NULL: all rows.
  * Parameters: params as of sl_csv_open. Every file has the same columns.
  * Errors: SL_EVALUE (a file is not the same on all ranks), SL_EFORMAT, those of sl_csv_open. */
 sl_status sl_csv_parts_open(const char *const *paths, size_t count, const sl_csv_params *params, const sl_ranks *ranks,
@@ -25,8 +26,7 @@ sl_status sl_csv_parts_open(const char *const *paths, size_t count, const sl_csv
 void sl_csv_parts_free(sl_csv_parts *parts);
 /* The rows of the part. Their tables name the file that they come from, and its lines. */
 sl_status sl_csv_parts_rows(sl_csv_parts *parts, sl_rows *out);
-/* A number that tells the lines of the present table's file from those of the other files. It changes with each file.
- */
+/* A number that differs from file to file. Added to a line's number, it identifies the row. */
 const uint64_t *sl_csv_parts_position(const sl_csv_parts *parts);
 
 #endif

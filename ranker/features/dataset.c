@@ -227,8 +227,10 @@ static uint32_t crc_of_row(const sl_dataset *data, uint32_t row, uint32_t is_val
 
 sl_status sl_dataset_crc(const sl_dataset *data, uint32_t *crc) {
     uint64_t sum = 0;
-    *crc = crc_of_all(data);
-    if (!data->ranks) return SL_OK;
+    if (!data->ranks) {
+        *crc = crc_of_all(data);
+        return SL_OK;
+    }
     for (size_t i = 0; i < data->train_count; i++)
         sum += crc_of_row(data, data->train[i], 0);
     for (size_t i = 0; i < data->valid_count; i++)
@@ -256,7 +258,11 @@ sl_status sl_dataset_class_shares(const sl_dataset *data, double *shares) {
     sl_status status = SL_OK;
     sl_exact_sum *sums = sl_mem_array(&data->rows.allocator, outputs, sizeof *sums, &status);
     double weight = 0;
-    SL_TRY(sl_ranks_agree(data->ranks, status));
+    status = sl_ranks_agree(data->ranks, status);
+    if (status != SL_OK) {
+        SL_FREE_ARRAY(&data->rows.allocator, sums, outputs);
+        return status;
+    }
     for (size_t i = 0; i < data->train_count; i++)
         sl_exact_add(&sums[(size_t)data->rows.labels[data->train[i]]], weight_of(data, data->train[i]));
     status = sl_ranks_sum_exact(data->ranks, sums, outputs);

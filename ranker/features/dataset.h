@@ -56,8 +56,9 @@ sl_status sl_dataset_class_shares(const sl_dataset *dataset, double *shares);
  * no such row. */
 sl_status sl_dataset_has_one_label(const sl_dataset *dataset, int *one, float *label);
 
-/* Mini-batch `number` has rows of all ranks: each gives the same share of its rows. Its part of this rank: `count` rows
- * of the epoch's order from `first` on. They lie behind `before` rows of lower ranks, in a mini-batch of `total`. */
+/* The part of a mini-batch that this rank gives: rows first to first + count - 1 of its epoch's order. Every rank gives
+ * the same share of its rows, rounded down. before  rows of lower ranks in this mini-batch total   rows of all ranks in
+ * it: up to one for each other rank more than asked for */
 typedef struct sl_minibatch_part {
     size_t first, count;
     uint64_t before, total;

@@ -229,9 +229,20 @@ static sl_status collect_rows(fit *f, const sl_rows *rows) {
     }
 }
 
+/* Adds up what all ranks have collected. */
+static sl_status merge_ranks(fit *f) {
+    const sl_spec *spec = f->features->spec;
+    size_t failed = 0;
+    sl_status status = sl_collectors_merge(f->collectors, f->features->count + 1, f->ranks, &failed);
+    if (status != SL_ELIMIT) return status;
+    return sl_fail(SL_ELIMIT, "column '%s' has more than %zu distinct values over all ranks",
+                   failed < f->features->count ? spec->features[failed].column : spec->label,
+                   f->collectors[failed].limit);
+}
+
 static sl_status fit_rows(fit *f, const sl_rows *rows) {
     SL_TRY(sl_ranks_agree(f->ranks, collect_rows(f, rows)));
-    SL_TRY(sl_collectors_merge(f->collectors, f->features->count + 1, f->ranks));
+    SL_TRY(merge_ranks(f));
     SL_TRY(sl_ranks_sum_counts(f->ranks, &f->rows, 1));
     if (f->rows == 0) return sl_fail(SL_EVALUE, "there are no rows to fit the features to");
     for (size_t i = 0; i < f->features->count; i++)

@@ -278,16 +278,16 @@ static sl_status add_collected(sl_collector *c, const uint8_t **from) {
     return SL_OK;
 }
 
-static sl_status add_parts(sl_collector *collectors, size_t count, const sl_parts *parts) {
+static sl_status add_parts(sl_collector *collectors, size_t count, const sl_parts *parts, size_t *failed) {
     for (size_t r = 0; r < parts->ranks; r++) {
         const uint8_t *from = parts->data + parts->at[r];
-        for (size_t i = 0; i < count; i++)
-            SL_TRY(add_collected(&collectors[i], &from));
+        for (*failed = 0; *failed < count; ++*failed)
+            SL_TRY(add_collected(&collectors[*failed], &from));
     }
     return SL_OK;
 }
 
-sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_ranks *ranks) {
+sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_ranks *ranks, size_t *failed) {
     bytes mine = {.allocator = collectors->allocator};
     sl_parts parts = {.data = NULL};
     sl_status status = SL_OK;
@@ -302,7 +302,7 @@ sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_r
             sl_collector_free(&collectors[i]);
             collectors[i] = empty;
         }
-        status = ranks->agree(ranks->ctx, add_parts(collectors, count, &parts));
+        status = ranks->agree(ranks->ctx, add_parts(collectors, count, &parts, failed));
     }
     SL_FREE_ARRAY(collectors->allocator, mine.data, mine.room);
     sl_parts_free(&parts);

@@ -44,8 +44,9 @@ double sl_collector_mean(const sl_collector *collector);
 /* The standard deviation; 1 without numbers. */
 double sl_collector_spread(const sl_collector *collector);
 
-/* Adds up the collectors of all ranks, each of `count` collectors. Errors: SL_ENOMEM, SL_ELIMIT. */
-sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_ranks *ranks);
+/* Adds up the collectors of all ranks, each of `count` collectors. Errors: SL_ENOMEM; SL_ELIMIT, and *failed has the
+ * number of the collector. */
+sl_status sl_collectors_merge(sl_collector *collectors, size_t count, const sl_ranks *ranks, size_t *failed);
 
 /* Makes the boundaries of `quantiles` equally filled buckets. Boundaries rise, and are fewer if values repeat. Sorts
  * the sample. The allocator owns *out, of *count doubles. */

@@ -98,8 +98,10 @@ static size_t range_floats(const sl_ranges *ranges) {
 static sl_status prepare_sections(sl_checkpoint *checkpoint, const sl_trainer *trainer) {
     const sl_allocator *allocator = &checkpoint->allocator;
     size_t bytes = 0;
+    const sl_ranks *ranks = trainer->on.ranks;
     SL_TRY(size_record(trainer, &bytes));
-    SL_TRY(sl_mem_alloc(allocator, bytes, &checkpoint->record));
+    /* Rank 0 alone writes and reads the file. */
+    if (!ranks || ranks->rank == 0) SL_TRY(sl_mem_alloc(allocator, bytes, &checkpoint->record));
     checkpoint->record_size = bytes;
     if (trainer->ranges) {
         bytes = sizeof(ranges_record) + range_floats(trainer->ranges) * sizeof(float);
@@ -130,7 +132,7 @@ sl_status sl_checkpoint_create(const sl_train_params *params, const sl_trainer *
 void sl_checkpoint_free(sl_checkpoint *checkpoint) {
     if (!checkpoint) return;
     sl_allocator allocator = checkpoint->allocator;
-    sl_mem_free(&allocator, checkpoint->record, checkpoint->record_size);
+    if (checkpoint->record) sl_mem_free(&allocator, checkpoint->record, checkpoint->record_size);
     sl_mem_free(&allocator, checkpoint->ranges, checkpoint->ranges_size);
     sl_mem_free(&allocator, checkpoint->features_data, checkpoint->features_size);
     SL_FREE(&allocator, checkpoint);
@@ -414,6 +416,20 @@ static sl_status read_checkpoint(sl_checkpoint *checkpoint, sl_trainer *trainer,
     return status;
 }
 
+/* Gives all ranks the states of the sparse parts, which rank 0 has in its record. */
+static sl_status broadcast_sparse(const sl_checkpoint *checkpoint, sl_trainer *trainer) {
+    const sl_ranks *ranks = trainer->on.ranks;
+    const size_t count = sl_sparse_state_size(trainer->sparse);
+    sl_status status = SL_OK;
+    float *own = ranks->rank == 0 ? NULL : sl_mem_array(&checkpoint->allocator, count, sizeof *own, &status);
+    float *states = ranks->rank == 0 ? parts_of(trainer, checkpoint->record).sparse : own;
+    status = ranks->agree(ranks->ctx, status);
+    if (status == SL_OK) status = ranks->broadcast(ranks->ctx, states, count * sizeof *states);
+    if (status == SL_OK) sl_sparse_state_read(trainer->sparse, states);
+    SL_FREE_ARRAY(&checkpoint->allocator, own, count);
+    return status;
+}
+
 sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int *found) {
     const sl_ranks *ranks = trainer->on.ranks;
     *found = 0;
@@ -422,8 +438,5 @@ sl_status sl_checkpoint_read(sl_checkpoint *checkpoint, sl_trainer *trainer, int
     SL_TRY(ranks->broadcast(ranks->ctx, found, sizeof *found));
     if (!*found) return SL_OK;
     SL_TRY(sl_trainer_broadcast(trainer));
-    const record_parts parts = parts_of(trainer, checkpoint->record);
-    SL_TRY(ranks->broadcast(ranks->ctx, parts.sparse, parts.sparse_count * sizeof(float)));
-    sl_sparse_state_read(trainer->sparse, parts.sparse);
-    return SL_OK;
+    return broadcast_sparse(checkpoint, trainer);
 }

@@ -18,7 +18,7 @@ static void count_row(sl_embedding_usage *usage, const sl_rows_buffer *rows, siz
     }
 }
 
-/* Adds up the counts of all ranks, a piece at a time. A count stays below 2^32: then it is as good as full. */
+/* Adds up the counts of all ranks, a piece at a time. Counts stop at 2^32 - 1. */
 static sl_status sum_counts(const sl_ranks *ranks, uint32_t *counts, size_t size) {
     uint64_t piece[4096];
     for (size_t at = 0; at < size; at += sizeof piece / sizeof *piece) {

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Bytes that a rank gathers at a time of each rank's rows. */
-#define GATHER_BYTES ((size_t)4 << 20)
+/* Bytes that the ranks gather at a time of a table's rows. */
+#define GATHER_BYTES ((size_t)16 << 20)
 
 static size_t owner_of(const sl_trainer *trainer, uint32_t row) {
     return row % trainer->on.ranks->ranks;
@@ -269,7 +269,7 @@ static sl_status sync_table(sl_trainer *trainer, size_t table) {
     const sl_ranks *ranks = trainer->on.ranks;
     const size_t dim = trainer->features->tables[table].dim;
     const size_t rows = (trainer->features->tables[table].size + ranks->ranks - 1) / ranks->ranks;
-    const size_t most = GATHER_BYTES / (dim * sizeof(float)) + 1, step = rows < most ? rows : most;
+    const size_t most = GATHER_BYTES / (ranks->ranks * dim * sizeof(float)) + 1, step = rows < most ? rows : most;
     sl_status status = SL_OK;
     float *room = sl_mem_array(&trainer->allocator, (1 + ranks->ranks) * step * dim, sizeof *room, &status);
     status = ranks->agree(ranks->ctx, status);

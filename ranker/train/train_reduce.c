@@ -3,6 +3,7 @@
 #include "base/crc32c.h"
 #include "ranker/train/table_shards.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -39,6 +40,15 @@ void sl_trainer_reduce_begin(sl_trainer *trainer) {
     trainer->pushed = 0;
     trainer->push_status = SL_OK;
     sl_net_trainer_on_layer(trainer->net, on_layer, trainer);
+}
+
+sl_status sl_trainer_reduce_end(sl_trainer *trainer, sl_status status) {
+    const sl_ranks *ranks = trainer->on.ranks;
+    char message[SL_ERROR_SIZE];
+    if (!ranks) return status;
+    snprintf(message, sizeof message, "%s", sl_last_error());
+    (void)ranks->sum_wait(ranks->ctx);
+    return sl_fail(status, "%s", message);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------

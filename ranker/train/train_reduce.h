@@ -12,6 +12,8 @@
 
 /* Prepares the sums of a backward pass. Does nothing with one rank. */
 void sl_trainer_reduce_begin(sl_trainer *trainer);
+/* Waits for the sums that began, before the gradients are freed after a failure. Returns `status`. */
+sl_status sl_trainer_reduce_end(sl_trainer *trainer, sl_status status);
 /* Completes the sums of all gradients, losses and flags. See sl_trainer_collect. */
 sl_status sl_trainer_reduce(sl_trainer *trainer);
 

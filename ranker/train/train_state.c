@@ -175,6 +175,8 @@ static void add_to_settings(sl_trainer *trainer, const void *bytes, size_t size)
 static void fingerprint_settings(sl_trainer *trainer, const sl_train_params *params) {
     const sl_ranker *teacher = params->teacher;
     if (trainer->rate_scale != 1) add_to_settings(trainer, &trainer->rate_scale, sizeof trainer->rate_scale);
+    const uint64_t together[] = {trainer->on.batch_rows, trainer->on.warm_up_steps};
+    if (together[0] || together[1]) add_to_settings(trainer, together, sizeof together);
     if (!teacher) return;
     const double mix[] = {params->temperature, params->soft};
     add_to_settings(trainer, mix, sizeof mix);
@@ -250,8 +252,26 @@ static sl_status create_sparse(sl_trainer *trainer) {
     const sl_ranks *ranks = trainer->on.ranks;
     SL_TRY(choose_shards(trainer));
     const sl_row_owner owner = {ranks ? ranks->rank : 0, sl_ranks_count(ranks), trainer->sharded};
-    return sl_sparse_trainer_create(trainer->features, sl_larger(trainer->batch_rows, trainer->minibatch_rows),
-                                    trainer->threads, &owner, &trainer->allocator, &trainer->sparse);
+    /* Each rank rounds its share of a mini-batch down, so another mini-batch has up to a row per rank more. */
+    const size_t rows = sl_larger(trainer->batch_rows + owner.ranks - 1, trainer->minibatch_rows);
+    return sl_sparse_trainer_create(trainer->features, rows, trainer->threads, &owner, &trainer->allocator,
+                                    &trainer->sparse);
+}
+
+static sl_status create_distil(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
+                               const sl_train_params *params) {
+    return sl_distil_create(params, train, valid, &trainer->data, trainer->minibatch_rows, &trainer->distil);
+}
+
+/* Scales the rates with the mini-batch. */
+static void scale_rates(sl_trainer *trainer) {
+    sl_train_ranks *on = &trainer->on;
+    const uint64_t rows = trainer->data.total_train, usual = trainer->spec->minibatch_rows;
+    double factor = (double)trainer->batch_rows / (double)(usual < rows ? usual : rows);
+    if (on->scaling == SL_RATES_KEPT) factor = 1;
+    if (on->scaling == SL_RATES_SQRT) factor = sqrt(factor);
+    trainer->rate_scale *= factor;
+    trainer->warm_up_from = 1 / factor;
 }
 
 static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const sl_rows *valid,
@@ -265,11 +285,11 @@ static sl_status set_up_trainer(sl_trainer *trainer, const sl_rows *train, const
     const sl_dataset_source source = {params->lookup, params->lookup_ctx, sl_distils_alone(params), trainer->on.ranks};
     SL_TRY(sl_dataset_read(features, train, valid, &source, allocator, &trainer->data));
     size_minibatch(trainer);
-    if (params->teacher)
-        SL_TRY(sl_distil_create(params, train, valid, &trainer->data, trainer->minibatch_rows, &trainer->distil));
+    scale_rates(trainer);
+    if (params->teacher) SL_TRY(sl_ranks_agree(trainer->on.ranks, create_distil(trainer, train, valid, params)));
     SL_TRY(check_rows(trainer));
     SL_TRY(sl_train_first_weights(&trainer->data, &trainer->shape, allocator, &trainer->weights));
-    if (trainer->data.valid_count) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
+    if (trainer->data.total_valid) SL_TRY(sl_weights_create(features, &trainer->shape, allocator, &trainer->best));
     SL_TRY(sl_minibatch_create(features, trainer->minibatch_rows, allocator, &trainer->minibatch));
     SL_TRY(sl_forgetter_init(&trainer->forgetter, features, trainer->spec->forget, allocator));
     SL_TRY(sl_embedding_usage_init(&trainer->usage, &trainer->data, trainer->on.ranks, allocator));

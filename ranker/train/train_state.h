@@ -31,13 +31,17 @@ typedef struct sl_train_position {
     double best_train_loss, best_valid_loss, best_valid_auc;
 } sl_train_position;
 
+/* How the rates grow with the mini-batch: not, with its rows (Goyal et al. 2017, arXiv 1706.02677), or with their
+ * square root. */
+typedef enum sl_rate_scaling { SL_RATES_KEPT, SL_RATES_LINEAR, SL_RATES_SQRT } sl_rate_scaling;
+
 /* A training on several ranks, each with a part of the rows. All ranks have the same weights after each step. */
 typedef struct sl_train_ranks {
     const sl_ranks *ranks;
     const uint64_t *position; /* of the rows' source: see sl_fit_source */
     size_t batch_rows;        /* rows of a mini-batch of all ranks; 0: the spec's */
-    double warm_up_from;      /* factor of the rates at the first step; it rises to 1 over warm_up_steps */
-    uint64_t warm_up_steps;
+    sl_rate_scaling scaling;
+    uint64_t warm_up_steps;     /* steps in which the rates rise from the spec's to the scaled ones */
     size_t bucket;              /* floats of gradients that are summed at once, at most; 0: SL_TRAIN_BUCKET */
     int no_overlap;             /* the sums begin after the backward pass, not during it */
     size_t shard;               /* embedding tables of this many bytes or more are sharded; 0: none */
@@ -74,6 +78,7 @@ typedef struct sl_trainer {
     sl_forgetter forgetter;
     const sl_loops *loops;
     double rate_scale;       /* factor of the spec's rates */
+    double warm_up_from;     /* factor of the rates at the first step of a warm-up */
     sl_distil *distil;       /* NULL without a teacher */
     sl_magnitude *magnitude; /* NULL unless training sets weights to 0 */
     uint32_t settings_crc;   /* fingerprint of teacher, initial model, cuts, rate_scale, ranges; 0: none of them */

@@ -23,7 +23,7 @@ static double warm_up_factor(const sl_trainer *trainer) {
     const sl_train_ranks *on = &trainer->on;
     const uint64_t step = sl_trainer_step_number(trainer);
     if (step >= on->warm_up_steps) return 1;
-    return on->warm_up_from + (1 - on->warm_up_from) * (double)step / (double)on->warm_up_steps;
+    return trainer->warm_up_from + (1 - trainer->warm_up_from) * (double)step / (double)on->warm_up_steps;
 }
 
 /* Factor of the rates by the schedule, from 1 to 0. */
@@ -230,7 +230,9 @@ static sl_status collect_dense(sl_trainer *trainer) {
     for (size_t i = 0; scaled && i < count; i++)
         by_logits[i] *= scale;
     sl_trainer_reduce_begin(trainer);
-    SL_TRY(sl_net_trainer_backward(trainer->net, trainer->weights.dense, by_logits, trainer->dense_gradient));
+    sl_status status =
+        sl_net_trainer_backward(trainer->net, trainer->weights.dense, by_logits, trainer->dense_gradient);
+    if (status != SL_OK) return sl_trainer_reduce_end(trainer, status);
     /* The sums of several ranks are not complete yet. */
     float *summed = trainer->on.ranks ? NULL : trainer->dense_gradient;
     trainer->overflowed = scaled && !sl_net_trainer_unscale(trainer->net, summed, 1 / scale);

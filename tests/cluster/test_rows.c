@@ -12,12 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const path = "rows_of_ranks.csv";
+static char path_text[64]; /* of its own for each number of ranks: these tests run at the same time */
+static const char *path = path_text;
 
 static sl_reducer *reducer;
 static const sl_ranks *ranks;
 
 static void set_up(void) {
+    snprintf(path_text, sizeof path_text, "rows_of_%zu_ranks.csv", all_ranks.ranks);
     rank_assert_ok(
         sl_reducer_create(&all_ranks, &(sl_allreduce_params){.algorithm = SL_ALLREDUCE_MPI}, 1024, &reducer, &ranks));
 }
@@ -160,8 +162,9 @@ static void write_numbers(size_t rows) {
     size_t used = (size_t)sprintf(text, "y,x,m,c\n");
     for (size_t i = 0; i < rows; i++) {
         const double x = (double)((i * 2654435761u) % 1000003) / 7 * (i % 13 ? 1e-3 : 1e9) * (i % 3 ? 1 : -1);
-        used += (size_t)sprintf(text + used, "%zu,%s%.17g,%.17g,k%zu\n", i % 2, i % 17 == 3 ? "" : "", x,
-                                1.0 / (double)(i + 1), (i * i) % 97);
+        used += (size_t)sprintf(text + used, "%zu,", i % 2);
+        if (i % 17 != 3) used += (size_t)sprintf(text + used, "%.17g", x);
+        used += (size_t)sprintf(text + used, ",%.17g,k%zu\n", 1.0 / (double)(i + 1), (i * i) % 97);
     }
     write_file(text, used);
     free(text);
@@ -202,6 +205,7 @@ START_TEST(minibatches_take_every_row_once) {
             seen += part.total;
             rank_assert_ok(sl_comm_sum_counts(&all_ranks, &count, 1));
             rank_assert(count == part.total && before + part.count <= part.total);
+            rank_assert(part.total < batch + all_ranks.ranks);
         }
         rank_assert(next == data.train_count && seen == all);
     }
@@ -212,7 +216,7 @@ START_TEST(other_files_are_refused) {
     sl_csv_parts *parts;
     char own[64];
     const char *name = own;
-    snprintf(own, sizeof own, "other_rows_%zu.csv", all_ranks.rank);
+    snprintf(own, sizeof own, "other_rows_%zu_%zu.csv", all_ranks.ranks, all_ranks.rank);
     FILE *file = fopen(own, "wb");
     rank_assert(file && fprintf(file, "a\n%s\n", all_ranks.rank == 1 ? "12" : "11") > 0 && fclose(file) == 0);
     sl_status status = sl_csv_parts_open(&name, 1, NULL, ranks, &parts);

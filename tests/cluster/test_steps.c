@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 enum { ROWS = 1200 };
-static const char *const path = "steps_of_ranks.csv";
+static char path_text[64]; /* of its own for each number of ranks: these tests run at the same time */
+static const char *path = path_text;
 
 /* Writes rows with a wide feature, two embeddings and a bag; rank 0 writes, all wait. */
 static void set_up(void) {
+    snprintf(path_text, sizeof path_text, "steps_of_%zu_ranks.csv", all_ranks.ranks);
     if (all_ranks.rank == 0) {
         FILE *file = fopen(path, "w");
         rank_assert(file && fprintf(file, "y,x,c,d,b,w\n") > 0);

@@ -11,6 +11,7 @@ from jobs import MPI_COMMAND, MPIRUN, JobTest, mount_small
 from ranking import CLICKS, DEEP, RANKS, SPEC, click_rows, table
 from test_mounts import MOUNTS
 
+MPIRUN_SAYS = subprocess.run([MPIRUN[0], "--version"], capture_output=True, text=True).stdout
 ROWS = click_rows(3000, 1)
 MORE = click_rows(700, 2)
 
@@ -70,9 +71,13 @@ class TrainingTest(JobTest):
         third = len(ROWS) // 3
         for i in range(3):
             self.write(f"part{i}.csv", table(CLICKS, ROWS[i * third:(i + 1) * third]))
-        told = self.job_json(2, "train", "spec.json", "part0.csv", "part1.csv", "part2.csv", "-o", "m.slr")
+        train = ["train", "spec.json", "part0.csv", "part1.csv", "part2.csv", "-o", "m.slr", "--checkpoint", "state.slr"]
+        told = self.job_json(3, *train)
         self.assertEqual(told["rows"] + told["valid_rows"], len(ROWS))
         self.assertGreater(self.auc(), 0.7)
+        # The rows that validate are the same at any number of ranks, as in one file.
+        self.assertEqual(self.job_json(2, *train, "--resume", "--epochs", "5")["epochs"], 5)
+        self.assertEqual(self.train(2)["valid_rows"], told["valid_rows"])
 
     def test_validation_rows_of_their_own(self):
         told = self.train(3, "--valid", "later.csv")
@@ -81,8 +86,15 @@ class TrainingTest(JobTest):
 
     def test_more_ranks_than_rows(self):
         self.write("clicks.csv", table(CLICKS, ROWS[:40])[:-1])
+        self.spec(train={**SPEC["train"], "batch": 8, "epochs": 30, "patience": 1, "validation": 0.1})
+        for ranks in (6, 4):
+            told = self.train(ranks, "--checkpoint", "state.slr", "--resume")
+            self.assertEqual(told["rows"] + told["valid_rows"], 40)
+            self.assertGreater(told["valid_rows"], 0)
+        self.write("clicks.csv", table(CLICKS, ROWS[:400]))
+        self.write("later.csv", table(CLICKS, MORE[:2]))
+        self.assertEqual(self.train(4, "--valid", "later.csv")["valid_rows"], 2)
         self.spec(train={**SPEC["train"], "batch": 8, "validation": 0})
-        self.assertEqual(self.train(6)["rows"], 40)
         self.write("clicks.csv", table(CLICKS, [ROWS[0], [*ROWS[1][:5], 1 - ROWS[0][5]]]))
         self.assertEqual(self.train(4)["rows"], 2)
 
@@ -124,9 +136,11 @@ class TrainingTest(JobTest):
         self.assertGreater(self.auc(), 0.7)
         self.assertEqual(self.train(3, "--shard", "1")["weights"], told["weights"])
         self.assertAlmostEqual(self.train(3)["auc"], told["auc"], delta=0.005)
+        state = self.read("state.slr")
         for ranks, shard in ((2, "1"), (2, "0"), (1, "1")):
+            self.write("state.slr", state)
             on = self.train(ranks, "--shard", shard, "--checkpoint", "state.slr", "--resume", "--epochs", "6")
-            self.assertGreaterEqual(on["epochs"], 4)
+            self.assertEqual(on["epochs"], 6)
             self.assertGreater(self.auc(), 0.7)
 
     def sparse_bytes(self, first, second, repeats, hidden=4, dim=8):
@@ -177,9 +191,10 @@ class TrainingTest(JobTest):
         job, pids = self.long_training(2)
         begin = time.monotonic()
         os.kill(pids[1], signal.SIGKILL)
-        job.communicate(timeout=60)
+        _, said = job.communicate(timeout=60)
         self.assertLess(time.monotonic() - begin, 30)
         self.assertNotEqual(job.returncode, 0)
+        self.assertIn("signal 9" if "OpenRTE" in MPIRUN_SAYS else "", said)
         self.assertNotIn("m.slr", os.listdir(self.folder))
         self.run_ok("check", "state.slr")
         self.spec(train={**SPEC["train"], "epochs": 5000, "patience": 0})
@@ -219,6 +234,8 @@ class TrainingTest(JobTest):
         train = ["train", "spec.json", "clicks.csv", "-o", "m.slr"]
         self.job_bad(2, 2, *train, "--algorithm", "loud", says=["--algorithm is 'loud'"])
         self.job_bad(2, 2, *train, "--scale-rates", "linear", says=["--scale-rates needs --batch"])
+        self.job_bad(2, 2, *train, "--warm-up", "5", says=["--warm-up needs --scale-rates"])
+        self.job_bad(2, 1, "train", "spec.json", "clicks.csv", "later.csv", "-o", "later.csv", says=["later.csv"])
         self.job_bad(2, 1, "train", "spec.json", "none.csv", "-o", "m.slr", says=["rank 0", "none.csv"])
         self.job_bad(2, 1, "train", "none.json", "clicks.csv", "-o", "m.slr", says=["rank 0", "none.json"])
         self.write("bad.csv", table(CLICKS, [*ROWS[:200], [1, "old", *ROWS[0][2:]]]))
