@@ -10,6 +10,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 # PyTorch's side needs packages that only the benchmark installs.
 sys.modules["beside_torch"] = types.SimpleNamespace(Training=None)
 
+import simulate  # noqa: E402
 import train  # noqa: E402
 from pipeline import Curve, Step, buckets  # noqa: E402
 
@@ -17,6 +18,26 @@ SHAPE = {"layers": [100, 60, 10], "tables": [[50, 1], [20, 4]], "bucket": 64}
 # Layers are complete at 3, 5 and 9 s; the last one comes first.
 TIMES = {"layers_s": [3.0, 5.0, 9.0], "collected_s": 10.0, "end_s": 12.0, "table_s": 0.5, "sum_s": 0.25,
          "touched": [10, 20]}
+
+
+class Simulation(unittest.TestCase):
+    def test_platforms(self):
+        self.assertEqual([simulate.side(ranks) for ranks in (1, 4, 7, 240, 256, 1024)], [1, 2, 7, 16, 16, 32])
+        self.assertEqual(simulate.topology("tree", 240), ' topology="FAT_TREE" topo_parameters="2;16,15;1,16;1,1"')
+        self.assertEqual(simulate.topology("tapered", 240), ' topology="FAT_TREE" topo_parameters="2;16,15;1,4;1,1"')
+        self.assertEqual(simulate.topology("torus", 240), ' topology="TORUS" topo_parameters="15,16"')
+        self.assertIn('radical="0-3" speed="10Gf" bw="1250000000Bps" lat="500ns"/>',
+                      simulate.platform("switch", 4, 1.25e9, 5e-7))
+
+    def test_sums(self):
+        put = simulate.Sum("torus-put", 15, 16, 0, 1, 1)
+        self.assertEqual(put.name(), "torus-put 15x16 pscw put-reduces")
+        self.assertEqual(put.line(1024), "1024 torus-put 15 16 0 1 1 0\n")
+        self.assertEqual(put.line(64 << 20), f"{64 << 20} torus-put 15 16 0 1 1 {1 << 20}\n")
+        run = {"experiment": "x", **simulate.setting("tree", 4),
+               "sizes": [{"bytes": 8, "seconds": {"Open MPI": 3.0, "Intel MPI": 1.0, "ring": 2.0, "bine": 1.5}}]}
+        row = simulate.summary([run])[0]
+        self.assertEqual([row["best"], row["of_open_mpi"]], ["bine", 2.0])
 
 
 class Pipeline(unittest.TestCase):
