@@ -32,7 +32,7 @@ main() {
     cmake --build build --target shortlist_cli shortlist_mpi bench_cluster ||
         die "shortlist-mpi was not built: it needs MPI (libopenmpi-dev) and the ranker"
     local set
-    for set in adult clicks:50000; do ./dev data "$set"; done
+    for set in adult clicks:50000 glove100 gloss384; do ./dev data "$set"; done
     "$PYTHON" -B bench/cluster/run.py "$@"
 }
 
