@@ -8,6 +8,7 @@
 #include "cluster/search/merge_exact.h"
 #include "cluster/search/tune_reaches.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,9 @@
 #define ROWS_PER_CELL 64
 #define TUNED_ROWS    ((size_t)1000)
 #define TUNED_K       ((size_t)10)
-/* Groups that a query opens at least and on average; on average a row that is stored opens more. */
+/* Groups that a query opens at least and on average. A row that is stored opens all. */
 #define OPENED_LEAST 3
 #define OPENED_MEAN  6
-#define OPENED_ROWS  10
 /* Candidates that a further part expands before the bound counts. */
 #define BOUND_AFTER 16
 /* Bytes of rows that a rank reads at a time. */
@@ -84,7 +84,7 @@ static int learn_cells(split_job *job) {
     return status;
 }
 
-/* Chooses how many groups queries and rows open. */
+/* Chooses how many groups queries open. */
 static int choose_gaps(moving *m) {
     sl_split *split = &m->job->split;
     const sl_dtype dtype = element_dtype(m->job->type);
@@ -92,10 +92,8 @@ static int choose_gaps(moving *m) {
     sl_status status = sl_router_create(&split->cells, &router);
     if (status == SL_OK)
         status = sl_router_choose_gap(router, m->tuned_vectors, dtype, m->tuned, OPENED_MEAN, &split->facts.gap);
-    if (status == SL_OK)
-        status = sl_router_choose_gap(router, m->tuned_vectors, dtype, m->tuned, OPENED_ROWS, &m->opening.gap);
     split->facts.opened = OPENED_LEAST;
-    m->opening.least = OPENED_LEAST;
+    m->opening = (sl_opening){.least = split->cells.groups, .gap = INFINITY};
     sl_router_free(router);
     return status == SL_OK ? EXIT_DONE : report_status(m->job->base_path, status);
 }

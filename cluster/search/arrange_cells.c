@@ -5,7 +5,7 @@
 
 /* A part may be this much larger than the mean. Tries differ in their first cells. Passes end when nothing moves. */
 #define MOST_LOAD 1.10
-enum { TRIES = 8, PASSES = 30, GROUP_TURNS = 8 };
+enum { TRIES = 24, PASSES = 30, GROUP_TURNS = 8 };
 
 #define NONE UINT32_MAX
 
@@ -116,14 +116,10 @@ static size_t best_exchange(const arranging *a, size_t c, size_t to) {
     return best;
 }
 
-/* Moves a cell to the part that it has most rows towards, or exchanges it. Returns whether it moved. */
-static int improve_cell(arranging *a, size_t c) {
-    size_t to = a->part[c];
-    for (size_t p = 0; p < a->parts; p++)
-        if (a->joined[p * a->n + c] > a->joined[to * a->n + c]) to = p;
+/* Moves a cell to another part, or exchanges it. Returns whether it moved. */
+static int move_cell(arranging *a, size_t c, size_t to) {
     const size_t from = a->part[c];
-    if (to == from) return 0;
-    if (fits(a, to, a->counts->sizes[c], 0)) {
+    if (gain_of(a, c, to) > 0 && fits(a, to, a->counts->sizes[c], 0)) {
         put(a, c, (uint32_t)to);
         return 1;
     }
@@ -132,6 +128,13 @@ static int improve_cell(arranging *a, size_t c) {
     put(a, c, (uint32_t)to);
     put(a, other, (uint32_t)from);
     return 1;
+}
+
+/* Moves a cell to the first part that gains by it: those that it has rows towards come by their number. */
+static int improve_cell(arranging *a, size_t c) {
+    for (size_t p = 0; p < a->parts; p++)
+        if (p != a->part[c] && a->joined[p * a->n + c] && move_cell(a, c, p)) return 1;
+    return 0;
 }
 
 /* Rows that lie between cells of two parts. */
