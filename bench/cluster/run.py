@@ -36,6 +36,20 @@ def options():
     return chosen
 
 
+# Options that make a program quick.
+QUICK = {"simulate": ["--most", "64"], "shared": ["--ranks", "2", "--turns", "1", "--rounds", "5"]}
+RECORDS = {"simulate": "simulated"}
+
+
+def run_program(chosen, name):
+    """Runs a part that is a program of its own."""
+    record = chosen.results / f"cluster-{RECORDS.get(name, name)}{'-part' if chosen.quick else ''}.json"
+    done = subprocess.run([sys.executable, HERE / f"{name}.py", "--output", record,
+                           *(QUICK.get(name, []) if chosen.quick else [])], check=False)
+    if done.returncode:
+        sys.exit(f"bench cluster: the part {name} failed")
+
+
 def main():
     chosen = options()
     work = chosen.build / "bench" / "cluster"
@@ -46,7 +60,7 @@ def main():
     for name in [chosen.only] if chosen.only else PARTS:
         part = importlib.import_module(name)
         if not hasattr(part, "measure"):
-            subprocess.run([sys.executable, HERE / f"{name}.py"], check=True)
+            run_program(chosen, name)
             continue
         about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                  "commit": commit(), "machine": machine(), "rounds": chosen.rounds}
