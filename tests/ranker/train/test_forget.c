@@ -211,6 +211,27 @@ START_TEST(seed_and_step_decide) {
 }
 END_TEST
 
+/* Of a mini-batch that ranks share, a rank forgets in its rows what one process forgets there. */
+START_TEST(rows_of_a_higher_rank_have_later_places) {
+    sl_trainer *whole = trainer_of("0.4"), *rank = trainer_of("0.4");
+    const sl_dataset *data = &rank->data;
+    const size_t first = data->train_count / 3, count = data->train_count - first;
+    forget(whole, 7, 2, 1);
+    ck_assert_int_eq(sl_minibatch_gather(&rank->minibatch, data, data->train + first, count, 1), SL_OK);
+    sl_forget_values(&rank->forgetter, &rank->minibatch, &(sl_forget_step){7, 2, first, 1});
+    const size_t ids = rank->features->id_count * sizeof(uint32_t);
+    ck_assert_mem_eq(rank->minibatch.ids, whole->minibatch.ids + first * rank->features->id_count, count * ids);
+    for (size_t r = 0; r < count; r++) {
+        size_t own, expected;
+        const uint32_t *bag = bag_of(rank, r, TAGS, 0, &own), *other = bag_of(whole, first + r, TAGS, 0, &expected);
+        ck_assert_uint_eq(own, expected);
+        if (own) ck_assert_mem_eq(bag, other, own * sizeof *bag);
+    }
+    sl_trainer_free(whole);
+    sl_trainer_free(rank);
+}
+END_TEST
+
 START_TEST(nothing_is_forgotten_at_0) {
     sl_trainer *trainer = trainer_of("0"), *plain = trainer_of("0.5");
     const sl_dataset *data = &plain->data;
@@ -354,6 +375,7 @@ int main(void) {
     tcase_add_test(all, a_share_is_forgotten);
     tcase_add_test(all, seed_and_step_decide);
     tcase_add_test(all, nothing_is_forgotten_at_0);
+    tcase_add_test(all, rows_of_a_higher_rank_have_later_places);
     tcase_add_loop_test(all, what_is_unknown_is_scored_as_usual, 0, 2);
     tcase_add_test(all, unused_embeddings_are_the_mean);
     return check_main("forget", &all, 1);
