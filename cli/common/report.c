@@ -26,10 +26,12 @@ void report_command(const char *name) {
 
 static char *kept; /* NULL: failures are printed */
 static size_t kept_size;
+static int warns = 1;
 
-void report_keep(char *message, size_t size) {
+void report_keep(char *message, size_t size, int prints_warnings) {
     kept = message;
     kept_size = size;
+    warns = prints_warnings;
 }
 
 static void print_line(const char *mark, const char *format, va_list arguments, int point_to_help) {
@@ -38,10 +40,12 @@ static void print_line(const char *mark, const char *format, va_list arguments, 
     size_t at = used > 0 && (size_t)used < sizeof line ? (size_t)used : strlen(line);
     const char *space = command_name ? " " : "", *name = command_name ? command_name : "";
     if (point_to_help) snprintf(line + at, sizeof line - at, "; see '%s%s%s --help'", program_name, space, name);
-    if (kept) {
+    const int is_warning = *mark != '\0';
+    if (kept && !is_warning) {
         snprintf(kept, kept_size, "%s", line);
         return;
     }
+    if (is_warning && !warns) return;
     progress_clear();
     fprintf(stderr, "%s%s%s: %s%s\n", program_name, space, name, mark, line);
 }

@@ -12,8 +12,8 @@ const char *report_program_name(void);
 void report_command(const char *name);
 
 /* From now on keeps failures in `message`, of `size` bytes, and does not print them. For a process whose parent reports
- * for it. */
-void report_keep(char *message, size_t size);
+ * for it. `warns`: warnings are still printed; else they are dropped. */
+void report_keep(char *message, size_t size, int warns);
 
 /* Prints the line and returns EXIT_FAILED, so one statement is enough: return report_failure("..."). */
 int report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));

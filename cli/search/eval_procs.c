@@ -74,7 +74,7 @@ static void serve_passes(const eval_task *task, size_t number, int socket, eval_
     sl_index *index;
     eval_threads *threads = NULL;
     request request;
-    report_keep(answer.message, sizeof answer.message);
+    report_keep(answer.message, sizeof answer.message, 0);
     sl_status opened = sl_index_open(task->index_path, &params, &index);
     if (opened != SL_OK)
         answer.status = report_status(task->index_path, opened);

@@ -171,7 +171,7 @@ static sl_status close_windows(sl_put *put) {
 
 /* A chunk that is reduced, or gathered. */
 typedef struct chunk {
-    sl_range range;
+    sl_slice range;
     size_t buffer; /* half of the window that gathers it */
 } chunk;
 
@@ -189,7 +189,7 @@ static sl_status put_bytes(sl_put *put, const void *from, size_t bytes, size_t p
 /* Puts what this rank has of a chunk into the windows of a level's partners. */
 static sl_status put_level(sl_put *put, const sl_row *row, size_t l, const chunk *chunk) {
     const sl_level *level = &row->levels.level[l];
-    const sl_range own = sl_row_after(row, l + 1, chunk->range);
+    const sl_slice own = sl_row_after(row, l + 1, chunk->range);
     const size_t offset = gathered_at(put, chunk, own.at);
     for (size_t i = 0; i < level->ways; i++)
         if (i != level->digit)
@@ -203,10 +203,10 @@ static size_t slot_at(const sl_put *put, size_t place) {
 }
 
 /* Puts the parts of a chunk into their owners' windows. */
-static sl_status put_parts(sl_put *put, const sl_row *row, const float *numbers, sl_range range) {
+static sl_status put_parts(sl_put *put, const sl_row *row, const float *numbers, sl_slice range) {
     for (size_t i = 1; i < put->comm.ranks; i++) {
         const size_t owner = (put->comm.rank + i) % put->comm.ranks;
-        const sl_range part = sl_row_part(row, range, owner);
+        const sl_slice part = sl_row_part(row, range, owner);
         const void *from = numbers + part.at;
         if (put->wire == SL_WIRE_BF16) {
             char *packed = put->packed + bytes_of(put, part.at - range.at);
@@ -218,7 +218,7 @@ static sl_status put_parts(sl_put *put, const sl_row *row, const float *numbers,
     return SL_OK;
 }
 
-static void add_parts(const sl_put *put, float *numbers, sl_range own) {
+static void add_parts(const sl_put *put, float *numbers, sl_slice own) {
     for (size_t place = 0; place < put->comm.ranks; place++)
         if (place != put->comm.rank)
             sl_wire_add(put->wire, put->memory + slot_at(put, place), own.count, numbers + own.at);
@@ -247,8 +247,8 @@ static sl_status make_step(sl_put *put, const run *run, size_t step, const chunk
 
 /* Sums this rank's part of a chunk along the column, and lays it into the window. */
 static sl_status sum_column(const sl_put *put, const run *run, const chunk *chunk) {
-    const sl_range own = sl_row_own(run->row, chunk->range);
-    sl_range least;
+    const sl_slice own = sl_row_own(run->row, chunk->range);
+    sl_slice least;
     if (put->reduces) add_parts(put, run->numbers, own);
     SL_TRY(sl_row_scatter(run->column, run->traffic, run->numbers, own, &least));
     sl_wire_round(put->wire, run->numbers + least.at, least.count);
@@ -285,8 +285,8 @@ sl_status sl_put_run(sl_put *put, const sl_row *row, const sl_row *column, sl_tr
 void sl_put_cost(const sl_put *put, const sl_row *row, const sl_row *column, size_t count, sl_allreduce_cost *cost) {
     sl_allreduce_cost chunk = {.messages = 0};
     for (size_t at = 0; at < count; at += put->chunk) {
-        const sl_range range = {at, count - at < put->chunk ? count - at : put->chunk};
-        const sl_range own = sl_row_own(row, range);
+        const sl_slice range = {at, count - at < put->chunk ? count - at : put->chunk};
+        const sl_slice own = sl_row_own(row, range);
         chunk = (sl_allreduce_cost){.messages = 0};
         if (put->reduces) {
             for (size_t i = 0; i < row->layout.length; i++)

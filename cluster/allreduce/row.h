@@ -33,25 +33,25 @@ static inline size_t sl_row_rank(const sl_row *row, size_t place) {
 
 /* Reduce-scatter: *own becomes the part of `range` whose sums over the row this rank then has. Its other numbers in
  * `range` are spoilt. */
-sl_status sl_row_scatter(const sl_row *row, sl_traffic *traffic, float *numbers, sl_range range, sl_range *own);
+sl_status sl_row_scatter(const sl_row *row, sl_traffic *traffic, float *numbers, sl_slice range, sl_slice *own);
 /* The same in steps, from 0 to sl_row_scatter_steps - 1. */
 size_t sl_row_scatter_steps(const sl_row *row);
-sl_status sl_row_scatter_step(const sl_row *row, size_t step, sl_traffic *traffic, float *numbers, sl_range range);
+sl_status sl_row_scatter_step(const sl_row *row, size_t step, sl_traffic *traffic, float *numbers, sl_slice range);
 /* All-gather: every rank of the row gets the parts of `range` that the others have after sl_row_scatter. */
-sl_status sl_row_gather(const sl_row *row, sl_traffic *traffic, float *numbers, sl_range range);
+sl_status sl_row_gather(const sl_row *row, sl_traffic *traffic, float *numbers, sl_slice range);
 
 /* The part of `range` that this rank keeps. */
-sl_range sl_row_own(const sl_row *row, sl_range range);
+sl_slice sl_row_own(const sl_row *row, sl_slice range);
 /* The part that the rank at a place keeps, of a row by halving or by a ring. */
-sl_range sl_row_part(const sl_row *row, sl_range range, size_t place);
+sl_slice sl_row_part(const sl_row *row, sl_slice range, size_t place);
 /* What is left of `range` for this rank after some levels. */
-sl_range sl_row_after(const sl_row *row, size_t levels, sl_range range);
+sl_slice sl_row_after(const sl_row *row, size_t levels, sl_slice range);
 
 /* Add the cost of sl_row_scatter and of sl_row_gather by formula. */
-void sl_row_scatter_cost(const sl_row *row, sl_wire wire, sl_range range, sl_allreduce_cost *cost);
-void sl_row_gather_cost(const sl_row *row, sl_wire wire, sl_range range, sl_allreduce_cost *cost);
+void sl_row_scatter_cost(const sl_row *row, sl_wire wire, sl_slice range, sl_allreduce_cost *cost);
+void sl_row_gather_cost(const sl_row *row, sl_wire wire, sl_slice range, sl_allreduce_cost *cost);
 /* Adds the cost of an all-gather by levels, whatever the kind of the row. */
-void sl_row_levels_cost(const sl_row *row, sl_wire wire, sl_range range, sl_allreduce_cost *cost);
+void sl_row_levels_cost(const sl_row *row, sl_wire wire, sl_slice range, sl_allreduce_cost *cost);
 /* Adds a number of transfers of `count` numbers each. */
 void sl_cost_add(sl_allreduce_cost *cost, sl_wire wire, size_t transfers, size_t count);
 

@@ -192,7 +192,7 @@ static sl_status fold(sl_scheme *scheme, float *numbers, size_t count, int back)
 }
 
 static sl_status run_rows(sl_scheme *scheme, float *numbers, size_t count) {
-    sl_range ranges[3] = {{0, count}};
+    sl_slice ranges[3] = {{0, count}};
     const size_t rows = scheme->row_count;
     for (size_t i = 0; i < rows; i++)
         SL_TRY(sl_row_scatter(&scheme->rows[i], &scheme->traffic, numbers, ranges[i], &ranges[i + 1]));
@@ -227,7 +227,7 @@ static void mpi_cost(const sl_scheme *scheme, size_t count, sl_allreduce_cost *c
 }
 
 static void rows_cost(const sl_scheme *scheme, size_t count, sl_allreduce_cost *cost) {
-    sl_range ranges[3] = {{0, count}};
+    sl_slice ranges[3] = {{0, count}};
     for (size_t i = 0; i < scheme->row_count; i++) {
         sl_row_scatter_cost(&scheme->rows[i], scheme->params.wire, ranges[i], cost);
         ranges[i + 1] = sl_row_own(&scheme->rows[i], ranges[i]);

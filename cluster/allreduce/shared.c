@@ -120,12 +120,12 @@ void sl_shared_free(sl_shared *shared) {
 
 /* The part of a chunk of `count` numbers that a rank adds up, in whole cache lines. All chunks of a sum have the same
  * slices, so a rank may fill its slot while others still copy its sums. */
-static sl_range slice_of(const sl_shared *shared, size_t count, size_t rank) {
+static sl_slice slice_of(const sl_shared *shared, size_t count, size_t rank) {
     const size_t line = SL_CACHE_LINE / sizeof(float);
-    const sl_range lines = sl_range_part((sl_range){0, (shared->span + line - 1) / line}, shared->ranks.ranks, rank);
+    const sl_slice lines = sl_slice_part((sl_slice){0, (shared->span + line - 1) / line}, shared->ranks.ranks, rank);
     const size_t from = lines.at * line < count ? lines.at * line : count;
     const size_t to = (lines.at + lines.count) * line;
-    return (sl_range){from, (to < count ? to : count) - from};
+    return (sl_slice){from, (to < count ? to : count) - from};
 }
 
 static float *slot_of(const sl_shared *shared, size_t rank) {
@@ -135,7 +135,7 @@ static float *slot_of(const sl_shared *shared, size_t rank) {
 /* Copies all slices but this rank's between the chunk and slots: into the own slot, or out of the owners' slots. */
 static void copy_slices(const sl_shared *shared, float *numbers, size_t count, int out) {
     for (size_t r = 0; r < shared->ranks.ranks; r++) {
-        const sl_range slice = slice_of(shared, count, r);
+        const sl_slice slice = slice_of(shared, count, r);
         if (r == shared->ranks.rank) continue;
         if (out)
             memcpy(numbers + slice.at, slot_of(shared, r) + slice.at, slice.count * sizeof *numbers);
@@ -145,7 +145,7 @@ static void copy_slices(const sl_shared *shared, float *numbers, size_t count, i
 }
 
 static void add_slices(const sl_shared *shared, float *numbers, size_t count) {
-    const sl_range slice = slice_of(shared, count, shared->ranks.rank);
+    const sl_slice slice = slice_of(shared, count, shared->ranks.rank);
     float *sums = slot_of(shared, shared->ranks.rank);
     /* In pieces that stay in the first cache. */
     for (size_t at = slice.at, end = slice.at + slice.count; at < end; at += PIECE) {

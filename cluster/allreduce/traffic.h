@@ -6,14 +6,14 @@
 #include "cluster/comm/comm.h"
 
 /* Some of the numbers. */
-typedef struct sl_range {
+typedef struct sl_slice {
     size_t at, count;
-} sl_range;
+} sl_slice;
 
 /* Part i of `parts` parts of a range. The first ones are one number longer if the count does not divide. */
-static inline sl_range sl_range_part(sl_range range, size_t parts, size_t i) {
+static inline sl_slice sl_slice_part(sl_slice range, size_t parts, size_t i) {
     const size_t size = range.count / parts, rest = range.count % parts;
-    return (sl_range){range.at + i * size + (i < rest ? i : rest), size + (i < rest)};
+    return (sl_slice){range.at + i * size + (i < rest ? i : rest), size + (i < rest)};
 }
 
 /* Numbers that arrive: where they go, and whether they are added there. */

@@ -41,7 +41,7 @@ const char *ranks_message(void) {
 
 sl_status ranks_start(int *argc, char ***argv) {
     SL_TRY(sl_comm_start(argc, argv, &world));
-    report_keep(message, sizeof message);
+    report_keep(message, sizeof message, world.rank == 0);
     return SL_OK;
 }
 
@@ -53,7 +53,7 @@ int ranks_report_start(sl_status status) {
 
 void ranks_print_failure(int status) {
     const int broken = sl_comm_is_broken(&world);
-    report_keep(NULL, 0);
+    report_keep(NULL, 0, 1);
     if (status != EXIT_DONE && (world.rank == 0 || broken)) (void)report_failure("%s", message);
     if (broken) sl_comm_abort(&world, EXIT_FAILED);
 }
