@@ -129,6 +129,7 @@ class TrainingTest(JobTest):
         self.job_bad(2, 2, "train", "spec.json", "clicks.csv", "-o", "x.slr", "--algorithm", "mpi", "--tuning", "table",
                      says=("--tuning is for",))
 
+    @unittest.skipUnless(DEEP, "no oneDNN")
     def test_sharded_tables(self):
         """The model is as good, ranks share it, and a training goes on from its checkpoint, with other ranks or shards."""
         self.spec(deep={**SPEC["deep"], "optimizer": "adam", "rate": 0.003})
