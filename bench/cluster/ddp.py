@@ -9,6 +9,7 @@ from jobs import run
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEFAULT = {"model": "plain dense", "bucket_mb": 25, "static": True, "view": True, "wire": "f32", "compiled": False}
+TRIES = 3
 MODELS = ("plain dense", "joined dense", "plain sparse", "joined sparse")
 # Each is tried alone, on the best model. A bucket of 25 MB is PyTorch's default.
 CHANGES = ({"bucket_mb": 1}, {"bucket_mb": 4}, {"bucket_mb": 100}, {"static": False}, {"view": False})
@@ -21,10 +22,19 @@ class Peer:
         self.rows, self.batch, self.seconds = rows, batch, seconds
 
     def rates(self, ways):
-        """A line for each way."""
-        return run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
-                    HERE / "train_ddp.py", self.rows, "--batch", self.batch, "--seconds", self.seconds, "--ways",
-                    json.dumps(ways)], {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
+        """A line for each way, in processes of its own. PyTorch 2.15 sometimes ends by a damaged heap, so a way gets
+        three tries, and is then left out."""
+        lines = []
+        for way in ways:
+            for _ in range(TRIES):
+                try:
+                    lines += run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
+                                  HERE / "train_ddp.py", self.rows, "--batch", self.batch, "--seconds", self.seconds,
+                                  "--way", json.dumps(way)], {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
+                    break
+                except (SystemExit, subprocess.SubprocessError):
+                    print(f"bench cluster: PyTorch failed with {way}", file=sys.stderr)
+        return lines
 
     def search(self, precision):
         """Tries the ways. Returns the fastest one and all lines. A static graph takes no sparse gradients."""
@@ -34,16 +44,9 @@ class Peer:
         best = way_of(fastest(tried))
         changed = [{**best, **change} for change in CHANGES]
         tried += self.rates([way for way in changed if not (way["static"] and "sparse" in way["model"])])
-        tried += self.compiled(way_of(fastest(tried)))
+        # torch.compile needs a C++ compiler, and is left out without one.
+        tried += self.rates([{**way_of(fastest(tried)), "compiled": True, "static": False}])
         return way_of(fastest(tried)), tried
-
-    def compiled(self, way):
-        """torch.compile of a way, which needs a C++ compiler."""
-        try:
-            return self.rates([{**way, "compiled": True, "static": False}])
-        except (SystemExit, subprocess.SubprocessError):
-            print("bench cluster: torch.compile failed; PyTorch runs without it", file=sys.stderr)
-            return []
 
 
 def fastest(lines):

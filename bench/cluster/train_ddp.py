@@ -1,7 +1,7 @@
 """Trains the comparison's model by PyTorch's DistributedDataParallel over Gloo. torchrun starts it.
 
 The clock runs over steps alone, after five that are not counted. A rank holds its part of the encoded rows in memory,
-and its mini-batch is its share of all ranks'. Rank 0 prints one line of JSON for each way that the options name."""
+and its mini-batch is its share of all ranks'. Rank 0 prints one line of JSON."""
 
 import argparse
 import json
@@ -116,18 +116,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data", help=".npz with dense, ids, labels, sizes, dims, hidden")
     parser.add_argument("--batch", type=int, required=True, help="rows of a mini-batch of all ranks")
-    parser.add_argument("--seconds", type=float, default=4, help="of each way")
-    parser.add_argument("--ways", required=True, help="JSON: a list of ways")
+    parser.add_argument("--seconds", type=float, default=4, help="of training")
+    parser.add_argument("--way", required=True, type=json.loads, help="JSON: the settings")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     distributed.init_process_group("gloo")
     with numpy.load(options.data) as arrays:
         data = dict(arrays)
-    for way in json.loads(options.ways):
-        rate = measure(way, data, options.batch, options.seconds)
-        if distributed.get_rank() == 0:
-            print(json.dumps({**way, "rows_per_s": rate, "version": torch.__version__}), flush=True)
+    rate = measure(options.way, data, options.batch, options.seconds)
+    if distributed.get_rank() == 0:
+        print(json.dumps({**options.way, "rows_per_s": rate, "version": torch.__version__}), flush=True)
     distributed.destroy_process_group()
 
 
