@@ -52,8 +52,9 @@ static sl_status create_agreed(const sl_comm *comm, const size_t *sizes, const s
 static sl_status gather_counted(const sl_comm *comm, const void *mine, const size_t *sizes, void *all) {
     sl_status status = SL_OK;
     const sl_allocator allocator = sl_allocator_of(NULL);
-    int *counts = sl_mem_array(&allocator, 2 * comm->ranks, sizeof *counts, &status), *at = counts + comm->ranks;
+    int *counts = sl_mem_array(&allocator, 2 * comm->ranks, sizeof *counts, &status);
     SL_TRY(status);
+    int *at = counts + comm->ranks;
     for (size_t r = 0, sum = 0; r < comm->ranks; sum += sizes[r++]) {
         counts[r] = (int)sizes[r];
         at[r] = (int)sum;
@@ -88,8 +89,8 @@ sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t byt
     sl_status status = SL_OK;
     size_t *sizes = sl_mem_array(allocator, comm->ranks, sizeof *sizes, &status);
     *out = (sl_parts){.data = NULL};
-    SL_TRY(sl_comm_agree(comm, status));
-    status = sl_comm_gather(comm, &bytes, sizeof bytes, sizes);
+    status = sl_comm_agree(comm, status);
+    if (status == SL_OK) status = sl_comm_gather(comm, &bytes, sizeof bytes, sizes);
     if (status == SL_OK) status = create_agreed(comm, sizes, allocator, out);
     if (status == SL_OK) status = sl_comm_gather_sizes(comm, mine, sizes, out->data);
     SL_FREE_ARRAY(allocator, sizes, comm->ranks);
@@ -127,7 +128,11 @@ sl_status sl_comm_exchange(const sl_comm *comm, const sl_parts *to, const sl_all
     sl_status status = SL_OK;
     size_t ranks = comm->ranks, *sizes = sl_mem_array(allocator, 2 * ranks, sizeof *sizes, &status);
     *from = (sl_parts){.data = NULL};
-    SL_TRY(sl_comm_agree(comm, status));
+    status = sl_comm_agree(comm, status);
+    if (status != SL_OK) {
+        SL_FREE_ARRAY(allocator, sizes, 2 * ranks);
+        return status;
+    }
     for (size_t r = 0; r < ranks; r++)
         sizes[r] = sl_part_size(to, r);
     COLLECT(comm, ranks * sizeof *sizes, MPI_Ialltoall, sizes, sizeof *sizes, MPI_BYTE, sizes + ranks, sizeof *sizes,
@@ -145,30 +150,13 @@ sl_status sl_comm_exchange(const sl_comm *comm, const sl_parts *to, const sl_all
 
 /* ---- Sums ---- */
 
-/* Elements of one all-reduce at most. */
-#define SUM_PIECE ((size_t)1 << 28)
-
 sl_status sl_comm_sum_floats(const sl_comm *comm, float *numbers, size_t count) {
-    for (size_t at = 0; at < count; at += SUM_PIECE) {
-        size_t size = count - at < SUM_PIECE ? count - at : SUM_PIECE;
+    for (size_t at = 0; at < count; at += SL_COMM_FLOATS) {
+        size_t size = count - at < SL_COMM_FLOATS ? count - at : SL_COMM_FLOATS;
         COLLECT(comm, size * sizeof *numbers, MPI_Iallreduce, MPI_IN_PLACE, numbers + at, (int)size, MPI_FLOAT,
                 MPI_SUM);
     }
     return SL_OK;
-}
-
-sl_status sl_comm_sum_doubles(const sl_comm *comm, double *numbers, size_t count) {
-    sl_parts all;
-    const sl_allocator allocator = sl_allocator_of(NULL);
-    sl_status status = sl_comm_gather_parts(comm, numbers, count * sizeof *numbers, &allocator, &all);
-    if (status == SL_OK) memset(numbers, 0, count * sizeof *numbers);
-    for (size_t r = 0; r < comm->ranks && status == SL_OK; r++) {
-        const double *part = (const double *)(const void *)(all.data + all.at[r]);
-        for (size_t i = 0; i < count; i++)
-            numbers[i] += part[i];
-    }
-    sl_parts_free(&all);
-    return status;
 }
 
 sl_status sl_comm_sum_counts(const sl_comm *comm, uint64_t *counts, size_t count) {
@@ -223,7 +211,9 @@ static sl_status broadcast_failure(const sl_comm *comm, failure *failed, size_t 
 sl_status sl_comm_agree(const sl_comm *comm, sl_status mine) {
     failure failed = {.status = (int32_t)mine};
     uint64_t first;
-    if (comm->ranks == 1 || sl_comm_is_broken(comm)) return mine;
+    if (comm->ranks == 1) return mine;
+    if (sl_comm_is_broken(comm))
+        return mine != SL_OK ? mine : sl_fail(SL_EIO, "the job is broken: a call of MPI failed on this rank");
     /* Read before the calls below, which may set another message. */
     if (mine != SL_OK) {
         const char *message = sl_last_error();

@@ -8,10 +8,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Tests of a request before the rank lets others have the core. */
 enum { EAGER_TESTS = 200 };
+/* Seconds of patience at least: heartbeats come once a second. */
+#define PATIENCE_MIN 3.0
 
 struct sl_comm_job {
     pthread_mutex_t lock;
@@ -30,6 +33,20 @@ void sl_comm_lock(const sl_comm *comm) {
 
 void sl_comm_unlock(const sl_comm *comm) {
     pthread_mutex_unlock(&comm->job->lock);
+}
+
+int sl_comm_lock_soon(const sl_comm *comm) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    return pthread_mutex_timedlock(&comm->job->lock, &end) == 0;
+}
+
+void sl_comm_progress(const sl_comm *comm) {
+    int any;
+    sl_comm_lock(comm);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm->mpi, &any, MPI_STATUS_IGNORE);
+    sl_comm_unlock(comm);
 }
 
 int sl_comm_is_broken(const sl_comm *comm) {
@@ -117,12 +134,14 @@ static sl_status read_patience(const sl_comm *comm, double *patience) {
     if (comm->rank == 0 && word && *word) {
         char *end;
         *patience = strtod(word, &end);
-        if (*end != '\0' || !(*patience >= 0 && *patience <= 1e6)) *patience = -1;
+        const int is_time = *patience == 0 || (*patience >= PATIENCE_MIN && *patience <= 1e6);
+        if (*end != '\0' || !is_time) *patience = -1;
     }
     SL_TRY(sl_comm_check(comm, MPI_Bcast(patience, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD), "MPI_Bcast"));
     if (*patience >= 0) return SL_OK;
-    return sl_fail(SL_EINVAL, "the environment's SHORTLIST_MPI_PATIENCE is '%s'; give seconds, or 0 to wait for ever",
-                   word ? word : "");
+    return sl_fail(SL_EINVAL,
+                   "the environment's SHORTLIST_MPI_PATIENCE is '%s'; give %g seconds or more, or 0 to wait for ever",
+                   word ? word : "", PATIENCE_MIN);
 }
 
 static sl_status set_up_job(sl_comm *comm, int thread_level) {

@@ -4,9 +4,10 @@
  * call that fails in MPI itself breaks the job (sl_comm_is_broken): the ranks cannot agree any more, and the program
  * ends them all.
  *
- * Threads: any thread may call, one at a time per communicator. MPI runs with MPI_THREAD_SERIALIZED, so each call of
- * MPI holds the job's lock. No call waits inside MPI: it tests and lets others have the lock between two tests. The
- * thread of watch.h can then send its heartbeats at any time. */
+ * Threads: any thread may call, one at a time per communicator. Agreements (sl_comm_agree) are made one at a time in a
+ * process. MPI runs with MPI_THREAD_SERIALIZED, so each call of MPI holds the job's lock. Waits test, and let others
+ * have the lock between two tests. The thread of watch.h can then send its heartbeats at any time. The calls that make
+ * communicators and windows, and fences, do wait inside MPI; a barrier comes before them, so they wait briefly. */
 #ifndef SL_CLUSTER_COMM_COMM_H
 #define SL_CLUSTER_COMM_COMM_H
 
@@ -16,7 +17,8 @@
 #include <stdint.h>
 
 /* Bytes of a message at most. MPI counts elements by int, so longer data go in several messages. */
-#define SL_COMM_PIECE ((size_t)1 << 30)
+#define SL_COMM_PIECE  ((size_t)1 << 30)
+#define SL_COMM_FLOATS (SL_COMM_PIECE / sizeof(float))
 
 /* Messages and bytes that this rank sent to other ranks since the start. A collective call of MPI counts as one message
  * of the bytes that the rank hands over, since only MPI knows how it goes on. */
@@ -77,6 +79,10 @@ int sl_comm_yields(const sl_comm *comm);
 
 void sl_comm_lock(const sl_comm *comm);
 void sl_comm_unlock(const sl_comm *comm);
+/* Takes the lock within a second, or returns 0. */
+int sl_comm_lock_soon(const sl_comm *comm);
+/* Lets MPI push on with transfers, for a rank that waits for something else. */
+void sl_comm_progress(const sl_comm *comm);
 /* Turns the result of an MPI call into a status, and breaks the job on failure. `what` names the call. */
 sl_status sl_comm_check(const sl_comm *comm, int result, const char *what);
 /* Waits until all requests are complete. Null requests count as complete. The second call breaks the job after so many
@@ -110,10 +116,8 @@ sl_status sl_comm_gather_parts(const sl_comm *comm, const void *mine, size_t byt
 /* Sends part r of `to` to rank r. Part r of *from is what rank r sent here. The caller frees, also on failure. */
 sl_status sl_comm_exchange(const sl_comm *comm, const sl_parts *to, const sl_allocator *allocator, sl_parts *from);
 
-/* Sums over the ranks, in place. Sums of doubles follow the order of ranks, so every rank has the same bits. Sums of
- * floats are MPI_Allreduce's: the same bits on every rank too. */
+/* Sums over the ranks, in place, with the same bits on every rank. Those of floats are MPI_Allreduce's. */
 sl_status sl_comm_sum_floats(const sl_comm *comm, float *numbers, size_t count);
-sl_status sl_comm_sum_doubles(const sl_comm *comm, double *numbers, size_t count);
 sl_status sl_comm_sum_counts(const sl_comm *comm, uint64_t *counts, size_t count);
 /* The smallest and the largest of the ranks' numbers. */
 sl_status sl_comm_min(const sl_comm *comm, uint64_t *number);

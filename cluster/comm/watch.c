@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TAG_BEAT = 7 };
 /* What a heartbeat says. */
 enum { BEAT_ALIVE = 0, BEAT_LEAVES = 1 };
-
-/* After a longer pause of its own loop, this process was stopped. The neighbour is not blamed for it. */
-#define STOOD_STILL_S 5.0
 
 struct sl_watch {
     sl_comm comm;
@@ -25,6 +23,11 @@ struct sl_watch {
     MPI_Request sent, received;
     char out, in;
 };
+
+/* After a longer pause of its own loop, this process was stopped. The neighbour is not blamed for it. */
+static double stood_still_s(const sl_watch *watch) {
+    return watch->patience < 10 ? watch->patience / 2 : 5;
+}
 
 static size_t rank_before(const sl_watch *watch) {
     return (watch->comm.rank + watch->comm.ranks - 1) % watch->comm.ranks;
@@ -41,28 +44,41 @@ static void end_job(const sl_watch *watch) {
 
 /* Sends a heartbeat if the last one is gone. Returns whether it did. */
 static int send_beat(sl_watch *watch, int says) {
-    int gone;
-    MPI_Test(&watch->sent, &gone, MPI_STATUS_IGNORE);
-    if (!gone) return 0;
+    int gone = 0;
+    if (MPI_Test(&watch->sent, &gone, MPI_STATUS_IGNORE) != MPI_SUCCESS || !gone) return 0;
     watch->out = (char)says;
-    MPI_Isend(&watch->out, 1, MPI_CHAR, (int)((watch->comm.rank + 1) % watch->comm.ranks), TAG_BEAT, watch->comm.mpi,
-              &watch->sent);
-    return 1;
+    return MPI_Isend(&watch->out, 1, MPI_CHAR, (int)((watch->comm.rank + 1) % watch->comm.ranks), TAG_BEAT,
+                     watch->comm.mpi, &watch->sent) == MPI_SUCCESS;
 }
 
-/* Takes all heartbeats that came. Returns whether there was one. *leaves: the rank before has left. */
+/* Takes all heartbeats that came. Returns whether there was one. *leaves: the rank before has left. After a call that
+ * fails there is no request, and none comes any more. */
 static int take_beats(sl_watch *watch, int *leaves) {
     int any = 0;
-    while (!*leaves) {
-        int came;
-        MPI_Test(&watch->received, &came, MPI_STATUS_IGNORE);
-        if (!came) break;
+    while (!*leaves && watch->received != MPI_REQUEST_NULL) {
+        int came = 0;
+        if (MPI_Test(&watch->received, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || !came) break;
         any = 1;
         *leaves = watch->in == BEAT_LEAVES;
-        if (!*leaves)
-            MPI_Irecv(&watch->in, 1, MPI_CHAR, (int)rank_before(watch), TAG_BEAT, watch->comm.mpi, &watch->received);
+        if (!*leaves && MPI_Irecv(&watch->in, 1, MPI_CHAR, (int)rank_before(watch), TAG_BEAT, watch->comm.mpi,
+                                  &watch->received) != MPI_SUCCESS)
+            watch->received = MPI_REQUEST_NULL;
     }
     return any;
+}
+
+/* Takes the job's lock. Another thread of this rank keeps it while it waits inside MPI for a rank that stands still;
+ * then the process ends, and mpirun ends the others. Each try is short, so a process that was stopped gets another. */
+static void lock(const sl_watch *watch) {
+    for (int tries = 0; !sl_comm_lock_soon(&watch->comm); tries++) {
+        if (tries < watch->patience) continue;
+        fprintf(stderr,
+                "%s: rank %zu (%s) has waited inside MPI for %.0f s for a rank that stands still, so the job ends; "
+                "finished parts and checkpoints stay usable\n",
+                watch->name, watch->comm.rank, sl_comm_host(&watch->comm), watch->patience);
+        fflush(stderr);
+        _exit(1);
+    }
 }
 
 /* Beats until it is told to stop, and until the rank before has left. */
@@ -73,9 +89,9 @@ static void *run_watch(void *ctx) {
     while (!said_bye || !leaves) {
         int stops = __atomic_load_n(&watch->stops, __ATOMIC_ACQUIRE);
         double now = sl_now_s();
-        if (now - last > STOOD_STILL_S) heard = now;
+        if (now - last > stood_still_s(watch)) heard = now;
         last = now;
-        sl_comm_lock(&watch->comm);
+        lock(watch);
         if (stops && !said_bye)
             said_bye = send_beat(watch, BEAT_LEAVES);
         else if (!stops && now - beat >= 1 && send_beat(watch, BEAT_ALIVE))
@@ -88,7 +104,7 @@ static void *run_watch(void *ctx) {
     return NULL;
 }
 
-/* Learns the machine of the rank before, and waits for its first heartbeat. */
+/* Learns the machine of the rank before, and begins to listen to it. */
 static sl_status begin_watch(sl_watch *watch) {
     const sl_comm *comm = &watch->comm;
     MPI_Request requests[2];
@@ -117,11 +133,13 @@ sl_status sl_watch_start(const sl_comm *comm, const char *name, sl_watch **out) 
     if (comm->ranks == 1 || patience == 0) return SL_OK;
     sl_watch *watch = calloc(1, sizeof *watch);
     sl_status status = sl_comm_agree(comm, watch ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the watch"));
-    if (status == SL_OK) {
-        watch->name = name;
-        watch->patience = patience;
-        status = sl_comm_split(comm, 0, comm->rank, &watch->comm);
+    if (status != SL_OK) {
+        free(watch);
+        return status;
     }
+    watch->name = name;
+    watch->patience = patience;
+    status = sl_comm_split(comm, 0, comm->rank, &watch->comm);
     if (status == SL_OK) status = begin_watch(watch);
     if (status == SL_OK) watch->has_thread = pthread_create(&watch->thread, NULL, run_watch, watch) == 0;
     if (status == SL_OK && !watch->has_thread)
