@@ -43,6 +43,7 @@ static uint64_t hash_of_table(const sl_tuning *table) {
         const sl_allreduce_params *params = &table->entries[i].params;
         hash = sl_random_mix(hash + table->entries[i].bytes) + params->algorithm + 16 * params->rows;
         hash = sl_random_mix(hash + params->columns) + params->lane + 2 * params->sync;
+        hash += 4 * (uint64_t)(params->put_reduces != 0) + 8 * (uint64_t)(params->shared != 0);
     }
     return hash;
 }
@@ -86,7 +87,7 @@ static sl_status add_choice(sl_allreduce *reduce, const sl_allreduce_params *par
     reduce->choice_count++;
     if (is_on_wire(reduce, added)) {
         status = sl_scheme_create(wire_of(reduce, is_shared), &chosen, max_count, &reduce->allocator, &added->scheme);
-        sl_scheme_cost(&added->scheme, 1, &cost);
+        if (status == SL_OK && max_count) sl_scheme_cost(&added->scheme, 1, &cost);
     }
     SL_TRY(sl_comm_agree(&reduce->comm, status));
     /* The others learn what the windows' proof has left. */

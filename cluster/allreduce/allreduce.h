@@ -2,11 +2,12 @@
  *
  * The sums have the same bits on every rank. They depend on the numbers, their count, the number of ranks and the
  * parameters alone, except those of `mpi`, whose order of additions is MPI's. sl_allreduce_bound gives the largest
- * difference from exact sums. docs/internals/allreduce.md draws the algorithms.
+ * difference from exact sums. docs/internals/cluster-allreduce.md draws the algorithms.
  *
  * Threads: one call at a time for each object, from any thread. Objects have communicators of their own, so the other
- * threads of the rank may use MPI through cluster/comm meanwhile. No two threads may create, free or run objects of
- * torus-put at the same time: their windows open and close by calls in which ranks wait for each other. */
+ * threads of the rank may use MPI through cluster/comm meanwhile. While an object of torus-put is made, runs or is
+ * freed, no other thread may make or free objects or communicators, or run another torus-put. These calls wait for
+ * other ranks inside MPI. */
 #ifndef SL_CLUSTER_ALLREDUCE_ALLREDUCE_H
 #define SL_CLUSTER_ALLREDUCE_ALLREDUCE_H
 

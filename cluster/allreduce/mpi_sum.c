@@ -1,8 +1,5 @@
 #include "cluster/allreduce/mpi_sum.h"
 
-/* Numbers of one call at most: MPI counts by int. */
-#define PIECE (SL_COMM_PIECE / sizeof(float))
-
 static void add_bf16(void *in, void *inout, int *count, MPI_Datatype *type) {
     const uint16_t *from = in;
     uint16_t *to = inout;
@@ -35,8 +32,8 @@ static sl_status sum_piece(const sl_comm *comm, void *data, size_t count, MPI_Da
 sl_status sl_mpi_sum(sl_traffic *traffic, MPI_Op op, float *numbers, size_t count) {
     const int halves = traffic->wire == SL_WIRE_BF16;
     if (halves) sl_wire_pack(traffic->wire, numbers, count, traffic->in);
-    for (size_t at = 0; at < count; at += PIECE) {
-        const size_t size = count - at < PIECE ? count - at : PIECE;
+    for (size_t at = 0; at < count; at += SL_COMM_FLOATS) {
+        const size_t size = count - at < SL_COMM_FLOATS ? count - at : SL_COMM_FLOATS;
         void *data = halves ? (void *)(traffic->in + at * sizeof(uint16_t)) : numbers + at;
         SL_TRY(sum_piece(&traffic->comm, data, size, halves ? MPI_UINT16_T : MPI_FLOAT, halves ? op : MPI_SUM));
         sl_comm_count(&traffic->comm, 1, size * sl_wire_size(traffic->wire));

@@ -5,8 +5,6 @@
 
 /* Numbers of a chunk, unless the caller chooses. */
 #define CHUNK_DEFAULT ((size_t)1 << 24)
-/* One MPI_Put moves a chunk at most. */
-#define CHUNK_MAX (SL_COMM_PIECE / sizeof(float))
 
 enum { TAG_READY = 12 };
 
@@ -33,15 +31,22 @@ static size_t bytes_of(const sl_put *put, size_t numbers) {
     return numbers * sl_wire_size(put->wire);
 }
 
-/* Makes the group of some places of the row, without this rank's own. */
-static sl_status make_group(sl_put *put, MPI_Group all, const size_t *places, size_t count) {
+/* The ranks of a group, this one included. A group is a level's; the last one is the whole row. */
+static size_t group_size(const sl_row *row, size_t group) {
+    return group < row->levels.count ? row->levels.level[group].ways : row->layout.length;
+}
+static size_t group_place(const sl_row *row, size_t group, size_t i) {
+    return group < row->levels.count ? row->levels.level[group].places[i] : i;
+}
+
+/* Makes the next group, of its partners without this rank. */
+static sl_status make_group(sl_put *put, MPI_Group all, const sl_row *row) {
     sl_status status = SL_OK;
+    const size_t group = put->group_count, count = group_size(row, group);
     int *ranks = sl_mem_array(&put->allocator, count, sizeof *ranks, &status), used = 0;
     SL_TRY(status);
-    for (size_t i = 0; i < count; i++) {
-        const size_t place = places ? places[i] : i;
-        if (place != put->comm.rank) ranks[used++] = (int)place;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (group_place(row, group, i) != put->comm.rank) ranks[used++] = (int)group_place(row, group, i);
     sl_comm_lock(&put->comm);
     int result = MPI_Group_incl(all, used, ranks, &put->groups[put->group_count]);
     sl_comm_unlock(&put->comm);
@@ -58,9 +63,8 @@ static sl_status make_groups(sl_put *put, const sl_row *row) {
     put->requests = sl_mem_array(&put->allocator, 2 * put->comm.ranks, sizeof *put->requests, &status);
     SL_TRY(status);
     CALL(put, MPI_Comm_group, put->comm.mpi, &all);
-    for (size_t l = 0; l < row->levels.count && status == SL_OK; l++)
-        status = make_group(put, all, row->levels.level[l].places, row->levels.level[l].ways);
-    if (status == SL_OK) status = make_group(put, all, NULL, put->comm.ranks);
+    for (size_t group = 0; group <= row->levels.count && status == SL_OK; group++)
+        status = make_group(put, all, row);
     sl_comm_lock(&put->comm);
     MPI_Group_free(&all);
     sl_comm_unlock(&put->comm);
@@ -81,7 +85,8 @@ sl_status sl_put_create(const sl_comm *comm, const sl_row *row, const sl_allredu
                         const sl_allocator *allocator, sl_put *out) {
     size_t chunk = params->chunk ? params->chunk : CHUNK_DEFAULT;
     *out = (sl_put){.allocator = *allocator, .wire = params->wire, .sync = params->sync, .window = MPI_WIN_NULL};
-    chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+    /* One MPI_Put moves a chunk at most. */
+    chunk = chunk < SL_COMM_FLOATS ? chunk : SL_COMM_FLOATS;
     out->chunk = chunk < max_count ? chunk : max_count;
     out->halves = chunk < max_count ? 2 : 1;
     out->reduces = params->put_reduces && row->layout.length > 1;
@@ -102,8 +107,11 @@ void sl_put_free(sl_put *put) {
         sl_comm_barrier(&put->comm) == SL_OK) {
         sl_comm_lock(&put->comm);
         MPI_Win_free(&put->window);
-        for (size_t i = 0; i < put->group_count; i++)
-            MPI_Group_free(&put->groups[i]);
+        sl_comm_unlock(&put->comm);
+    }
+    for (size_t i = 0; i < put->group_count && !sl_comm_is_broken(&put->comm); i++) {
+        sl_comm_lock(&put->comm);
+        MPI_Group_free(&put->groups[i]);
         sl_comm_unlock(&put->comm);
     }
     SL_FREE_ARRAY(allocator, put->requests, 2 * put->comm.ranks);
@@ -123,28 +131,26 @@ static sl_status fence(sl_put *put) {
     return SL_OK;
 }
 
-/* Tells the partners that this rank's window is open, and waits until theirs are. MPI_Win_start then waits for nobody
- * inside of MPI. */
-static sl_status meet(sl_put *put, MPI_Group group) {
-    MPI_Group all;
-    int count, used = 0;
-    CALL(put, MPI_Group_size, group, &count);
-    CALL(put, MPI_Comm_group, put->comm.mpi, &all);
-    for (int i = 0; i < count; i++) {
-        int rank;
-        CALL(put, MPI_Group_translate_ranks, group, 1, &i, all, &rank);
+/* Waits until all partners have closed what they had open before. */
+static sl_status meet(sl_put *put, const sl_row *row, size_t group) {
+    size_t used = 0;
+    for (size_t i = 0; i < group_size(row, group); i++) {
+        const int rank = (int)group_place(row, group, i);
+        if ((size_t)rank == put->comm.rank) continue;
         CALL(put, MPI_Irecv, NULL, 0, MPI_BYTE, rank, TAG_READY, put->comm.mpi, &put->requests[used++]);
         CALL(put, MPI_Isend, NULL, 0, MPI_BYTE, rank, TAG_READY, put->comm.mpi, &put->requests[used++]);
     }
-    CALL(put, MPI_Group_free, &all);
-    return sl_comm_wait(&put->comm, put->requests, (size_t)used);
+    return sl_comm_wait(&put->comm, put->requests, used);
 }
 
-/* Opens the windows to a group's ranks. `first`: of a chunk. A later fence is the one that closed the step before. */
-static sl_status open_windows(sl_put *put, size_t group, int first) {
+/* Opens the windows to a group's ranks. `first`: of a chunk. A later fence is the one that closed the step before.
+ *
+ * MPICH 4 counts the posts of all ranks together: the post of a rank that is already at its next group would be
+ * counted here, and MPI_Win_start would never return. So partners meet before they post. */
+static sl_status open_windows(sl_put *put, const sl_row *row, size_t group, int first) {
     if (put->sync == SL_SYNC_FENCE) return first ? fence(put) : SL_OK;
+    SL_TRY(meet(put, row, group));
     CALL(put, MPI_Win_post, put->groups[group], 0, put->window);
-    SL_TRY(meet(put, put->groups[group]));
     CALL(put, MPI_Win_start, put->groups[group], 0, put->window);
     return SL_OK;
 }
@@ -236,7 +242,8 @@ typedef struct run {
 static sl_status make_step(sl_put *put, const run *run, size_t step, const chunk *gathered, const chunk *reduced) {
     const size_t levels = run->row->levels.count;
     const int puts_sums = gathered && step < levels, puts_parts = reduced && put->reduces && step == 0;
-    if (puts_sums || puts_parts) SL_TRY(open_windows(put, puts_parts ? levels : levels - 1 - step, step == 0));
+    if (puts_sums || puts_parts)
+        SL_TRY(open_windows(put, run->row, puts_parts ? levels : levels - 1 - step, step == 0));
     if (puts_sums) SL_TRY(put_level(put, run->row, levels - 1 - step, gathered));
     if (puts_parts)
         SL_TRY(put_parts(put, run->row, run->numbers, reduced->range));

@@ -219,7 +219,7 @@ sl_status sl_scheme_run(sl_scheme *scheme, float *numbers, size_t count) {
 static void mpi_cost(const sl_scheme *scheme, size_t count, sl_allreduce_cost *cost) {
     sl_cost_add(cost, scheme->params.wire, 1, count);
     if (scheme->params.wire == SL_WIRE_BF16) {
-        cost->messages = (count + SL_COMM_PIECE / 4 - 1) / (SL_COMM_PIECE / 4);
+        cost->messages = (count + SL_COMM_FLOATS - 1) / SL_COMM_FLOATS;
         cost->roundings = scheme->comm.ranks;
     }
     cost->steps = 1;

@@ -20,9 +20,11 @@ enum { EAGER_LOOKS = 2000, YIELDING_LOOKS = 20000 };
 /* ---- Waiting ---- */
 
 static void relax(const sl_shared *shared, size_t looks) {
-    if (looks >= YIELDING_LOOKS)
+    if (looks >= YIELDING_LOOKS) {
+        /* What this rank sent before may still lie in MPI's buffers, and others wait for it. */
+        if (looks % 64 == 0) sl_comm_progress(&shared->ranks);
         sl_pause_ns(20000);
-    else if (shared->yields || looks >= EAGER_LOOKS)
+    } else if (shared->yields || looks >= EAGER_LOOKS)
         sched_yield();
 #if defined(__x86_64__) || defined(__i386__)
     else
@@ -84,7 +86,8 @@ static sl_status make_window(sl_shared *shared) {
     int result = MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, shared->ranks.mpi, (void *)&memory, &shared->window);
     if (result == MPI_SUCCESS) result = MPI_Win_shared_query(shared->window, 0, &size, &unit, (void *)&memory);
     sl_comm_unlock(&shared->ranks);
-    if (result != MPI_SUCCESS) return sl_fail(SL_EIO, "MPI_Win_allocate_shared failed");
+    SL_TRY(sl_comm_agree(&shared->ranks,
+                         result == MPI_SUCCESS ? SL_OK : sl_fail(SL_EIO, "MPI_Win_allocate_shared failed")));
     shared->flags = (uint64_t *)(void *)memory;
     shared->slots = (float *)(void *)(memory + flags);
     if (shared->ranks.rank == 0) memset(memory, 0, flags);

@@ -1,5 +1,8 @@
 #include "cluster/allreduce/tuning.h"
 
+#include "cluster/allreduce/scheme.h"
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +22,10 @@ sl_status sl_tuning_describe(const sl_comm *comm, sl_wire wire, sl_tuning *out) 
     SL_TRY(sl_comm_split_machine(comm, &machine));
     out->ranks = comm->ranks;
     out->machine_ranks = machine.ranks;
+    out->machines = machine.rank == 0;
     out->wire = wire;
     sl_comm_free(&machine);
+    SL_TRY(sl_comm_sum_counts(comm, &out->machines, 1));
     SL_TRY(sl_comm_max(comm, &out->machine_ranks));
     sl_comm_lock(comm);
     int result = MPI_Get_library_version(version, &length);
@@ -43,6 +48,7 @@ static int differ(uint64_t table, uint64_t job, const char *what, char *why, siz
 
 int sl_tuning_fits(const sl_tuning *tuning, const sl_tuning *job, char *why, size_t size) {
     if (differ(tuning->ranks, job->ranks, "ranks", why, size)) return 0;
+    if (differ(tuning->machines, job->machines, "machines", why, size)) return 0;
     if (differ(tuning->machine_ranks, job->machine_ranks, "ranks per machine", why, size)) return 0;
     if (tuning->wire != job->wire) {
         snprintf(why, size, "it is of %s on the wire, and the job sends %s", wire_words[tuning->wire],
@@ -71,9 +77,9 @@ void sl_tuning_add(sl_tuning *tuning, const sl_tuning_entry *entry) {
 /* ---- Text ---- */
 
 void sl_tuning_print(const sl_tuning *tuning, FILE *file) {
-    fprintf(file, "%s\nranks %llu\nmachine_ranks %llu\nwire %s\nmpi %s\n", FIRST_LINE,
-            (unsigned long long)tuning->ranks, (unsigned long long)tuning->machine_ranks, wire_words[tuning->wire],
-            tuning->mpi);
+    fprintf(file, "%s\nranks %llu\nmachines %llu\nmachine_ranks %llu\nwire %s\nmpi %s\n", FIRST_LINE,
+            (unsigned long long)tuning->ranks, (unsigned long long)tuning->machines,
+            (unsigned long long)tuning->machine_ranks, wire_words[tuning->wire], tuning->mpi);
     for (size_t i = 0; i < tuning->count; i++) {
         const sl_tuning_entry *entry = &tuning->entries[i];
         const sl_allreduce_params *params = &entry->params;
@@ -88,8 +94,8 @@ static int word_of(const char *const words[2], const char *word) {
     return strcmp(word, words[0]) == 0 ? 0 : strcmp(word, words[1]) == 0 ? 1 : 2;
 }
 
-/* Parses an entry. Returns whether it is one. */
-static int parse_entry(const char *line, sl_tuning_entry *entry) {
+/* Parses an entry of a table. Returns whether it is one that fits the table's job. */
+static int parse_entry(const char *line, const sl_tuning *table, sl_tuning_entry *entry) {
     char algorithm[32], lane[16], sync[16];
     unsigned long long bytes, rows, columns;
     int put_reduces, shared, used = 0;
@@ -106,36 +112,46 @@ static int parse_entry(const char *line, sl_tuning_entry *entry) {
                                           .sync = (sl_window_sync)word_of(sync_words, sync),
                                           .put_reduces = put_reduces,
                                           .shared = shared};
+    sl_allreduce_params shape = entry->params;
+    /* sscanf takes "-1" for a huge number. */
     return entry->params.algorithm != SL_ALLREDUCE_AUTO && (put_reduces | shared) >> 1 == 0 && seconds >= 0 &&
-           sl_allreduce_params_check(&entry->params) == SL_OK;
+           bytes >= sizeof(float) && bytes <= INT64_MAX && sl_allreduce_params_check(&entry->params) == SL_OK &&
+           sl_scheme_choose(&shape, shared ? table->machines : table->ranks) == SL_OK;
+}
+
+/* Parses a line of a word and a number from 1. Returns whether it is one. */
+static int parse_count(const char *line, const char *word, uint64_t *out) {
+    const size_t length = strlen(word);
+    char *end;
+    if (strncmp(line, word, length) != 0 || line[length] != ' ' || line[length + 1] < '1' || line[length + 1] > '9')
+        return 0;
+    *out = strtoull(line + length + 1, &end, 10);
+    return *end == '\0' && *out <= INT_MAX;
 }
 
 /* Parses line `number`, counted from 0. Returns whether it is right there. */
 static int parse_line(const char *line, size_t number, sl_tuning *out) {
-    unsigned long long value;
     char word[16];
     sl_tuning_entry entry;
     switch (number) {
     case 0:
         return strcmp(line, FIRST_LINE) == 0;
     case 1:
-        if (sscanf(line, "ranks %9llu", &value) != 1) return 0;
-        out->ranks = value;
-        return 1;
+        return parse_count(line, "ranks", &out->ranks);
     case 2:
-        if (sscanf(line, "machine_ranks %9llu", &value) != 1) return 0;
-        out->machine_ranks = value;
-        return 1;
+        return parse_count(line, "machines", &out->machines);
     case 3:
+        return parse_count(line, "machine_ranks", &out->machine_ranks);
+    case 4:
         if (sscanf(line, "wire %15s", word) != 1 || word_of(wire_words, word) > 1) return 0;
         out->wire = (sl_wire)word_of(wire_words, word);
         return 1;
-    case 4:
+    case 5:
         if (strncmp(line, "mpi ", 4) != 0) return 0;
         snprintf(out->mpi, sizeof out->mpi, "%.*s", (int)sizeof out->mpi - 1, line + 4);
         return 1;
     default:
-        if (!parse_entry(line, &entry)) return 0;
+        if (!parse_entry(line, out, &entry)) return 0;
         if (out->count == SL_TUNING_MAX || (out->count && out->entries[out->count - 1].bytes >= entry.bytes)) return 0;
         out->entries[out->count++] = entry;
         return 1;

@@ -3,6 +3,7 @@
  * A table is text. A line for each fact of the job comes first, then a line for each range of bytes:
  *   shortlist-mpi tuning 1
  *   ranks 8
+ *   machines 2
  *   machine_ranks 4
  *   wire f32
  *   mpi Open MPI v4.1.4
@@ -27,7 +28,7 @@ typedef struct sl_tuning_entry {
 } sl_tuning_entry;
 
 struct sl_tuning {
-    uint64_t ranks, machine_ranks; /* of the job, and of its largest machine */
+    uint64_t ranks, machines, machine_ranks; /* of the job; ranks of its largest machine */
     sl_wire wire;
     char mpi[128]; /* the library's version */
     uint64_t count;
@@ -41,7 +42,7 @@ sl_status sl_tuning_describe(const sl_comm *comm, sl_wire wire, sl_tuning *out);
 void sl_tuning_add(sl_tuning *tuning, const sl_tuning_entry *entry);
 
 /* Reads a table on rank 0 and gives it to all ranks. Errors: SL_EIO (no such file), SL_EFORMAT (the message names the
- * line), SL_ELIMIT. All ranks fail alike. */
+ * line). All ranks fail alike. */
 sl_status sl_tuning_read(const sl_comm *comm, const char *path, sl_tuning *out);
 
 /* Writes the text of a table to a stream. */

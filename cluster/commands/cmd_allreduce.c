@@ -181,8 +181,17 @@ static int check_options(const allreduce_options *options) {
     if (!options->rounds || options->rounds > RACE_ROUNDS_MAX)
         return report_usage("--rounds is %zu; give 1 to %d", options->rounds, (int)RACE_ROUNDS_MAX);
     if (options->count > SIZE_MAX / 8) return report_usage("--count %zu is more than memory holds", options->count);
-    if (options->tuning && options->algorithm != 1 + SL_ALLREDUCE_AUTO)
-        return report_usage("--tuning is for --algorithm auto");
+    const int algorithm = options->algorithm - 1; /* -1: all */
+    const int puts = algorithm < 0 || algorithm == SL_ALLREDUCE_TORUS_PUT;
+    if (options->tuning && algorithm != SL_ALLREDUCE_AUTO) return report_usage("--tuning is for --algorithm auto");
+    if (options->shape && algorithm == SL_ALLREDUCE_AUTO)
+        return report_usage("--shape is for torus and torus-put; --algorithm auto chooses its own");
+    if ((options->sync || options->put_reduces) && !puts)
+        return report_usage("--sync and --put-reduces are for --algorithm torus-put");
+    if (options->lane && !puts && algorithm != SL_ALLREDUCE_TORUS)
+        return report_usage("--lane is for torus and torus-put");
+    if (options->chunk && !puts && !options->shared) return report_usage("--chunk is for torus-put and --shared");
+    if (options->machine_ranks && !options->shared) return report_usage("--machine-ranks is for --shared");
     return EXIT_DONE;
 }
 

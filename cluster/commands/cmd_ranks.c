@@ -34,7 +34,9 @@ static int run_ranks(const command *self, int argc, char **argv) {
     ranks_options options = {.threads = 0};
     place *places;
     OPTIONS_PARSE(self, argc, argv, &options, NULL);
-    sl_status status = places_gather(options.threads, &places);
+    sl_status status = places_threads(options.threads, &options.threads);
+    if (status != SL_OK) return ranks_report(status);
+    status = places_gather(options.threads, &places);
     if (status == SL_OK && options.json)
         print_json(places);
     else if (status == SL_OK)

@@ -15,13 +15,14 @@
 
 /* Racers of one size, and bytes of the first size, each next one being four times as much. */
 enum { RACERS_MAX = 512, LEAST_BYTES = 1024, GROWTH = 4 };
-/* Rounds before the slow ones are left out, and how slow they are. */
-enum { TRIAL_ROUNDS = 2 };
+/* Rounds of each racer alone. Those that are SLOW times slower than the fastest are then left out, and all but a few
+ * finalists. */
+enum { TRIAL_ROUNDS = 2, FINALISTS = 4 };
 #define SLOW 2.0
 
 typedef struct tune_options {
     const char *output;
-    size_t least, largest, time, chunk;
+    size_t least, largest, time;
     int type, json;
 } tune_options;
 
@@ -33,11 +34,13 @@ typedef struct state {
     double limit_s; /* of one size */
 } state;
 
-/* Lowers the largest sum to what the machines' memory holds: each rank has the numbers, and buffers of as many. */
+/* Lowers the largest sum to what the machines' memory holds. Each rank has the numbers, and three buffers of as many
+ * for each finalist at most. All may take half of the memory. */
 static sl_status bound_memory(state *state) {
-    const uint64_t memory = sl_system_memory();
+    const uint64_t memory = sl_system_memory(), buffers = 1 + 3 * FINALISTS;
+    const uint64_t share = memory / 2 / buffers / state->tuning.machine_ranks;
     uint64_t most = state->options.largest;
-    if (memory && memory / 8 / state->tuning.machine_ranks < most) most = memory / 8 / state->tuning.machine_ranks;
+    if (memory && share < most) most = share;
     SL_TRY(sl_comm_min(ranks(), &most));
     state->options.largest = most;
     return SL_OK;
@@ -51,35 +54,48 @@ static double time_of_rounds(const racer *racers, size_t count) {
     return sum;
 }
 
-/* Moves the racers that may still win to the front, and frees the others. Returns how many stay. */
-static size_t leave_out_slow(racer *racers, size_t count) {
-    double best = racers[0].median;
+/* Returns whether windows failed, so that another algorithm ran in the racer's place. */
+static int is_replaced(const racer *racer) {
+    return racer->used.algorithm != racer->params.algorithm;
+}
+
+/* Moves the finalists to the front, the fastest first, and frees the others. Returns how many there are. `mpi` is never
+ * replaced, so there is one. */
+static size_t choose_finalists(racer *racers, size_t count) {
     size_t stay = 0;
-    for (size_t i = 1; i < count; i++)
-        if (racers[i].median < best) best = racers[i].median;
-    for (size_t i = 0; i < count; i++) {
-        const int is_replaced = racers[i].used.algorithm != racers[i].params.algorithm;
-        racer moved = racers[i];
-        if (is_replaced || moved.median > SLOW * best) continue;
-        racers[i] = racers[stay];
-        racers[stay++] = moved;
+    for (; stay < FINALISTS && stay < count; stay++) {
+        size_t best = count;
+        for (size_t i = stay; i < count; i++)
+            if (!is_replaced(&racers[i]) && (best == count || racers[i].median < racers[best].median)) best = i;
+        if (best == count || racers[best].median > SLOW * racers[stay ? 0 : best].median) break;
+        const racer moved = racers[best];
+        racers[best] = racers[stay];
+        racers[stay] = moved;
     }
     race_end(racers + stay, count - stay);
     return stay;
 }
 
-/* Races until the time of a size is used up. All ranks know the same times. */
+/* Runs a racer alone. Its first sum touches the buffers, and does not count. */
+static sl_status try_alone(state *state, racer *racer, size_t count) {
+    SL_TRY(race_prepare(racer, 1, count));
+    for (size_t round = 0; round <= TRIAL_ROUNDS; round++) {
+        SL_TRY(race_round(racer, 1, state->numbers, count));
+        if (round == 0) racer->rounds = 0;
+    }
+    race_rest(racer);
+    return SL_OK;
+}
+
+/* Finds the finalists, and races them until the time of a size is used up. All ranks know the same times. */
 static sl_status race(state *state, size_t *racer_count, size_t count) {
     racer *racers = state->racers;
-    SL_TRY(race_prepare(racers, *racer_count, count));
-    for (size_t round = 0; round <= TRIAL_ROUNDS; round++) {
-        SL_TRY(race_round(racers, *racer_count, state->numbers, count));
-        for (size_t i = 0; i < *racer_count && round == 0; i++)
-            racers[i].rounds = 0;
-    }
+    for (size_t i = 0; i < *racer_count; i++)
+        SL_TRY(try_alone(state, &racers[i], count));
     race_rank(racers, *racer_count);
     const size_t all = *racer_count;
-    *racer_count = leave_out_slow(racers, all);
+    *racer_count = choose_finalists(racers, all);
+    if (*racer_count > 1) SL_TRY(race_prepare(racers, *racer_count, count));
     while (*racer_count > 1 && racers[0].rounds < RACE_ROUNDS_MAX &&
            time_of_rounds(racers, *racer_count) < state->limit_s)
         SL_TRY(race_round(racers, *racer_count, state->numbers, count));
@@ -89,8 +105,8 @@ static sl_status race(state *state, size_t *racer_count, size_t count) {
 
 /* Measures one size, and adds its winner to the table. */
 static sl_status tune_size(state *state, size_t bytes) {
-    const sl_allreduce_params base = {.wire = (sl_wire)state->options.type, .chunk = state->options.chunk};
-    size_t racer_count = race_all(&base, state->tuning.machine_ranks, state->racers, RACERS_MAX);
+    const sl_allreduce_params base = {.wire = (sl_wire)state->options.type};
+    size_t racer_count = race_all(&base, &state->tuning, state->racers, RACERS_MAX);
     sl_status status = race(state, &racer_count, bytes / sizeof(float));
     if (status == SL_OK) {
         const racer *best = &state->racers[0];
@@ -151,6 +167,7 @@ static void print_json(const state *state) {
     json_begin(&json, stdout);
     json_text(&json, "output", state->options.output);
     json_count(&json, "ranks", ranks()->ranks);
+    json_count(&json, "machines", state->tuning.machines);
     json_count(&json, "machine_ranks", state->tuning.machine_ranks);
     json_text(&json, "mpi", state->tuning.mpi);
     json_open_array(&json, "entries");
@@ -200,13 +217,11 @@ static const option tune_table[] = {
     {0, "least", OPTION_BYTES, "SIZE", 0, offsetof(tune_options, least),
      "Bytes of the smallest sum (default 1K). Each next size is four times as much."},
     {0, "largest", OPTION_BYTES, "SIZE", 0, offsetof(tune_options, largest),
-     "Bytes of the largest sum (default 256M). An eighth of a machine's memory, shared out among its ranks, bounds it "
-     "too."},
+     "Bytes of the largest sum (default 256M). A twenty-sixth of a machine's memory, shared out among its ranks, "
+     "bounds it too."},
     {0, "time", OPTION_COUNT, "SECONDS", 0, offsetof(tune_options, time),
      "Seconds of all measured sums together (default 60), shared out evenly among the sizes. Every algorithm has "
      "three sums at least."},
-    {0, "chunk", OPTION_COUNT, "N", 0, offsetof(tune_options, chunk),
-     "Numbers that torus-put and shared memory handle at a time. Default: chosen."},
     OPTION_JSON(tune_options),
     OPTION_LAST};
 
@@ -218,7 +233,7 @@ const command command_cluster_tune = {
         "Measures all algorithms, and all shapes of the torus, over sizes of sums. The table keeps the fastest one for "
         "each range of bytes. Training and 'allreduce --algorithm auto' read it by --tuning. A table serves jobs of "
         "the "
-        "same ranks, ranks per machine, MPI and type.\n",
+        "same ranks, machines, ranks per machine, MPI and type.\n",
     .examples = "mpirun -np 8 --hostfile hosts shortlist-mpi tune -o hosts8.tuning\n",
     .operands = operands,
     .options = tune_table,

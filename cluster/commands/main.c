@@ -22,7 +22,8 @@ static const command *const commands[] = {
 
 static const page_entry entries[] = {
     {"ENVIRONMENT", "SHORTLIST_MPI_PATIENCE",
-     "Seconds (default 20) without a sign of life from a rank, after which the job ends; 0 waits for ever.\n"},
+     "Seconds (default 20) without a sign of life from a rank, after which the job ends: 3 or more; 0 waits for "
+     "ever.\n"},
     {NULL, "SHORTLIST_MAX_ISA, SHORTLIST_LOG, OMP_NUM_THREADS", "As for the command shortlist.\n"},
     {"EXIT STATUS", NULL,
      "0 done; 1 failed, with one line on stderr that names the rank, its machine and the cause; 2 the command line was "

@@ -70,7 +70,11 @@ sl_status places_threads(size_t asked, size_t *out) {
     place *all;
     *out = asked;
     /* Every rank gathers, because the environments of machines may differ. */
-    SL_TRY(places_gather(0, &all));
+    sl_status status = places_gather(0, &all);
+    if (status != SL_OK) {
+        free(all);
+        return status;
+    }
     const place *mine = &all[comm->rank];
     size_t sharing = 0;
     for (size_t r = 0; r < comm->ranks; r++)

@@ -13,7 +13,7 @@
 /* ---- Life ---- */
 
 static sl_status prepare(racer *racer, size_t count) {
-    racer->seconds = calloc(RACE_ROUNDS_MAX, sizeof *racer->seconds);
+    if (!racer->seconds) racer->seconds = calloc(RACE_ROUNDS_MAX, sizeof *racer->seconds);
     SL_TRY(sl_comm_agree(ranks(), racer->seconds ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the rounds' times")));
     SL_TRY(sl_allreduce_create(ranks(), &racer->params, count, &racer->reduce));
     racer->used = sl_allreduce_used(racer->reduce, count);
@@ -28,11 +28,15 @@ sl_status race_prepare(racer *racers, size_t racer_count, size_t count) {
     return SL_OK;
 }
 
+void race_rest(racer *racer) {
+    sl_allreduce_free(racer->reduce);
+    racer->reduce = NULL;
+}
+
 void race_end(racer *racers, size_t racer_count) {
     for (size_t i = 0; i < racer_count; i++) {
-        sl_allreduce_free(racers[i].reduce);
+        race_rest(&racers[i]);
         free(racers[i].seconds);
-        racers[i].reduce = NULL;
         racers[i].seconds = NULL;
     }
 }
@@ -147,17 +151,17 @@ static void add_algorithms(lineup *all, sl_allreduce_params params, size_t on_wi
     }
 }
 
-size_t race_all(const sl_allreduce_params *base, size_t machine_ranks, racer *racers, size_t room) {
+size_t race_all(const sl_allreduce_params *base, const sl_tuning *job, racer *racers, size_t room) {
     lineup all = {.racers = racers, .room = room};
     sl_allreduce_params params = *base;
     params.rows = params.columns = 0;
     params.shared = 0;
-    add_algorithms(&all, params, ranks()->ranks);
-    if (machine_ranks < 2) return all.count;
+    add_algorithms(&all, params, job->ranks);
+    if (job->machine_ranks < 2) return all.count;
     params.shared = 1;
     params.algorithm = SL_ALLREDUCE_MPI;
-    if (ranks()->ranks > machine_ranks)
-        add_algorithms(&all, params, (ranks()->ranks + machine_ranks - 1) / machine_ranks);
+    if (job->machines > 1)
+        add_algorithms(&all, params, job->machines);
     else
         add(&all, &params);
     return all.count;

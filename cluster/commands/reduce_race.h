@@ -3,6 +3,7 @@
 #define SL_CLUSTER_COMMANDS_REDUCE_RACE_H
 
 #include "cluster/allreduce/allreduce.h"
+#include "cluster/allreduce/tuning.h"
 
 /* Rounds of a race at most. */
 enum { RACE_ROUNDS_MAX = 1000 };
@@ -23,7 +24,9 @@ typedef struct racer {
 
 /* Makes the racers' objects for sums of `count` numbers. All ranks call all of these together. */
 sl_status race_prepare(racer *racers, size_t racer_count, size_t count);
-/* Frees the objects. */
+/* Frees an object, and keeps its times. race_prepare makes it again. */
+void race_rest(racer *racer);
+/* Frees the objects and the times. */
 void race_end(racer *racers, size_t racer_count);
 
 /* Runs a sum of each racer and keeps its time. */
@@ -34,7 +37,7 @@ void race_rank(racer *racers, size_t racer_count);
 sl_status race_verify(racer *racer, float *numbers, size_t count);
 
 /* Adds all shapes, lanes and synchronisations that fit the ranks, with and without shared memory as the machines allow.
- * Returns the number of racers, of at most `room`. */
-size_t race_all(const sl_allreduce_params *base, size_t machine_ranks, racer *racers, size_t room);
+ * `job`: of sl_tuning_describe. Returns the number of racers, of at most `room`. */
+size_t race_all(const sl_allreduce_params *base, const sl_tuning *job, racer *racers, size_t room);
 
 #endif

@@ -48,7 +48,7 @@ static void check_sum(size_t i, double bound) {
 /* Faults of MPI's calls for windows, which the tests replace by MPI's profiling interface. */
 enum { SOUND, FENCE_LOSES, FENCE_FAILS, ALLOCATE_FAILS };
 static int fault;
-static uint64_t epochs;
+static uint64_t fences, completes;
 static void *window_memory;
 static size_t window_bytes;
 static MPI_Win last_window;
@@ -68,7 +68,7 @@ int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm com
 }
 
 int MPI_Win_fence(int assertion, MPI_Win window) {
-    epochs++;
+    fences++;
     if (fault == FENCE_FAILS) return MPI_ERR_OTHER;
     int result = PMPI_Win_fence(assertion, window);
     if (fault == FENCE_LOSES && me == all - 1) memset(window_memory, 0, window_bytes);
@@ -76,7 +76,7 @@ int MPI_Win_fence(int assertion, MPI_Win window) {
 }
 
 int MPI_Win_complete(MPI_Win window) {
-    epochs++;
+    completes++;
     return PMPI_Win_complete(window);
 }
 
@@ -89,7 +89,7 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
     const sl_allreduce_cost cost = sl_allreduce_cost_of(reduce, count);
     for (size_t i = 0; i < count; i++)
         numbers[i] = number_of(me, i);
-    const uint64_t epochs_before = epochs;
+    const uint64_t fences_before = fences, completes_before = completes;
     const sl_comm_counts before = sl_comm_counted(&all_ranks);
     rank_assert_ok(sl_allreduce_run(reduce, numbers, count));
     const sl_comm_counts after = sl_comm_counted(&all_ranks);
@@ -99,7 +99,10 @@ static uint64_t run_and_check(sl_allreduce *reduce, size_t count) {
         check_sum(i, sl_allreduce_bound(reduce, count));
     const sl_allreduce_params used = sl_allreduce_used(reduce, count);
     const int by_puts = used.algorithm == SL_ALLREDUCE_TORUS_PUT && used.columns > 1;
-    if (!used.shared) rank_assert((epochs > epochs_before) == (by_puts && count > 0));
+    if (!used.shared) {
+        rank_assert((fences > fences_before) == (by_puts && count > 0 && used.sync == SL_SYNC_FENCE));
+        rank_assert((completes > completes_before) == (by_puts && count > 0 && used.sync == SL_SYNC_PSCW));
+    }
     if (count) check_sum(count - 1, sl_allreduce_bound(reduce, count));
     uint64_t least = hash_of(count), most = least;
     rank_assert_ok(sl_comm_min(&all_ranks, &least));
@@ -280,8 +283,8 @@ START_TEST(names_stand_for_algorithms) {
 }
 END_TEST
 
-#define FACTS "shortlist-mpi tuning 1\nranks 3\nmachine_ranks 2\nwire bf16\nmpi Some MPI\n"
-#define ENTRY "up_to 4096 torus 1x3 ring pscw 1 shared 1 seconds 0.5\n"
+#define FACTS "shortlist-mpi tuning 1\nranks 3\nmachines 2\nmachine_ranks 2\nwire bf16\nmpi Some MPI\n"
+#define ENTRY "up_to 4096 torus 1x2 ring pscw 1 shared 1 seconds 0.5\n"
 
 /* Reads a table from a file of rank 0. */
 static sl_status read_table(const char *text, sl_tuning *table) {
@@ -301,9 +304,10 @@ START_TEST(tables_are_read_as_written) {
     char *text = NULL;
     size_t size;
     rank_assert_ok(read_table(FACTS ENTRY "up_to 9000 mpi 0x0 halving fence 0 shared 0 seconds 1.5\n", &table));
-    rank_assert(table.ranks == 3 && table.machine_ranks == 2 && table.wire == SL_WIRE_BF16 && table.count == 2);
+    rank_assert(table.ranks == 3 && table.machines == 2 && table.machine_ranks == 2);
+    rank_assert(table.wire == SL_WIRE_BF16 && table.count == 2);
     const sl_allreduce_params *params = &table.entries[0].params;
-    rank_assert(params->algorithm == SL_ALLREDUCE_TORUS && params->rows == 1 && params->columns == 3);
+    rank_assert(params->algorithm == SL_ALLREDUCE_TORUS && params->rows == 1 && params->columns == 2);
     rank_assert(params->lane == SL_LANE_RING && params->sync == SL_SYNC_PSCW && params->put_reduces && params->shared);
     FILE *file = open_memstream(&text, &size);
     sl_tuning_print(&table, file);
@@ -321,13 +325,19 @@ START_TEST(damaged_tables_are_refused) {
                {FACTS, "without entries"},
                {"shortlist-mpi tuning 2\n", "line 1 "},
                {"shortlist-mpi tuning 1\nranks two\n", "line 2 "},
-               {"shortlist-mpi tuning 1\nranks 3\nmachine_ranks 2\nwire f64\n", "line 4 "},
-               {FACTS "up_to 4096 rings 0x0 halving fence 0 shared 0 seconds 1\n", "line 6 "},
-               {FACTS "up_to 4096 auto 0x0 halving fence 0 shared 0 seconds 1\n", "line 6 "},
-               {FACTS "up_to 4096 ring 0x0 halves fence 0 shared 0 seconds 1\n", "line 6 "},
-               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 3 seconds 1\n", "line 6 "},
-               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 0 seconds 1 more\n", "line 6 "},
-               {FACTS ENTRY ENTRY, "line 7 "}};
+               {"shortlist-mpi tuning 1\nranks 3 and more\n", "line 2 "},
+               {"shortlist-mpi tuning 1\nranks -3\n", "line 2 "},
+               {"shortlist-mpi tuning 1\nranks 3\nmachines 2\nmachine_ranks 2\nwire f64\n", "line 5 "},
+               {FACTS "up_to 3 ring 0x0 halving fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to -8 ring 0x0 halving fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 torus 1x2 halving fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 torus 1x3 halving fence 0 shared 1 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 rings 0x0 halving fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 auto 0x0 halving fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 ring 0x0 halves fence 0 shared 0 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 3 seconds 1\n", "line 7 "},
+               {FACTS "up_to 4096 ring 0x0 halving fence 0 shared 0 seconds 1 more\n", "line 7 "},
+               {FACTS ENTRY ENTRY, "line 8 "}};
     sl_tuning table;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rank_assert(read_table(bad[i].text, &table) == SL_EFORMAT);

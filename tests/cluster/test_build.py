@@ -95,7 +95,8 @@ class BuildTest(JobTest):
 
     def test_an_interrupted_build_goes_on(self):
         self.base(40000, dim=64)
-        options = ["base.i8bin", "-o", "many.sl", "--metric", "l2", "--threads", "1", "--ef-build", "400"]
+        # A long one: mpirun needs a while to pass the signal on.
+        options = ["base.i8bin", "-o", "many.sl", "--metric", "l2", "--threads", "1", "--ef-build", "2000"]
         job, _ = self.started(2, "build", *options)
         while self.notes() < 6_000_000:
             self.assertIsNone(job.poll(), "the build ended before it was interrupted")

@@ -7,6 +7,7 @@ from jobs import JobTest
 
 TABLE = """shortlist-mpi tuning 1
 ranks {ranks}
+machines 1
 machine_ranks {ranks}
 wire f32
 mpi {mpi}
@@ -35,6 +36,8 @@ class ReduceTest(JobTest):
 
     def test_options_reach_the_algorithm(self):
         (torus,) = self.sums(4, "--algorithm", "torus", "--shape", "2x2", "--count", 1000, "--type", "bf16")
+        for racer in self.sums(2, "--count", 0):
+            self.assertEqual([racer["bytes"], racer["formula_bytes"]], [0, 0])
         self.assertEqual([torus["rows"], torus["columns"], torus["bytes"]], [2, 2, 2 * 1500])
         (put,) = self.sums(4, "--algorithm", "torus-put", "--shape", "1x4", "--count", 1000, "--put-reduces",
                            "--sync", "pscw", "--chunk", 300)
@@ -72,6 +75,12 @@ class ReduceTest(JobTest):
         self.job_bad(2, 1, "allreduce", "--algorithm", "torus", "--shape", "3x2", says=("3 rows", "2 ranks"))
         self.job_bad(2, 2, "allreduce", "--algorithm", "torus", "--shape", "2y2", says=("--shape", "4x8"))
         self.job_bad(2, 2, "allreduce", "--tuning", "x", says=("--algorithm auto",))
+        for words in (("auto", "--shape", "1x2"), ("ring", "--sync", "pscw"), ("torus", "--put-reduces"),
+                      ("bine", "--lane", "ring"), ("ring", "--chunk", 9), ("ring", "--machine-ranks", 2)):
+            self.job_bad(2, 2, "allreduce", "--algorithm", *words, says=(words[1],))
+        for patience in ("1", "-1", "soon"):
+            self.job_bad(2, 1, "ranks", says=("SHORTLIST_MPI_PATIENCE", patience),
+                         env={**os.environ, "SHORTLIST_MPI_PATIENCE": patience})
         self.write("bad", TABLE.format(ranks="two", mpi="x").encode())
         self.job_bad(2, 1, "allreduce", "--algorithm", "auto", "--tuning", "bad", says=("bad: line 2 ",))
         self.job_bad(2, 1, "tune", "-o", "no/table", says=("no/table",))
