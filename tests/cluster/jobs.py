@@ -11,6 +11,8 @@ from test_mounts import AS_ROOT_OF_ITS_OWN, call, mount_over
 
 MPI_COMMAND = os.environ["SHORTLIST_MPI"]
 MPIRUN = os.environ["MPIRUN"].split()
+# For jobs that fail at once. Open MPI's mpirun else waits two seconds before it is sure that the ranks have ended.
+ENDS_SOON = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 
 def mount_small(folder, size="8k"):
@@ -65,10 +67,10 @@ class JobTest(CommandTest):
             time.sleep(0.02)
         raise AssertionError(f"not {ranks} ranks in a minute")
 
-    def job_bad(self, ranks, status, *arguments, says=(), **options):
+    def job_bad(self, ranks, status, *arguments, says=(), env=None, **options):
         """Fails with this status and one line of the program, which holds all of `says`; leaves the folder as it was."""
         before = self.snapshot()
-        done = self.job(ranks, *arguments, **options)
+        done = self.job(ranks, *arguments, env={**(env or os.environ), **ENDS_SOON}, **options)
         self.assertEqual(done.returncode, status, f"{ranks} ranks, {arguments}: {done.stdout}{done.stderr}")
         lines = [line for line in done.stderr.splitlines() if line.startswith("shortlist-mpi")]
         self.assertEqual(len(lines), 1, done.stderr)

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from jobs import MPI_COMMAND, MPIRUN, JobTest, mount_small
+from jobs import ENDS_SOON, MPI_COMMAND, MPIRUN, JobTest, mount_small
 from test_mounts import MOUNTS
 
 DIM = 16
@@ -114,7 +114,8 @@ class BuildTest(JobTest):
         for arguments in ranks:
             command += [":", *MPIRUN[1:]] if command else MPIRUN
             command += ["1", *map(str, arguments)]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env={**os.environ, **ENDS_SOON})
 
     def refused(self, done, *says):
         lines = [line for line in done.stderr.splitlines() if line.startswith("shortlist-mpi")]
