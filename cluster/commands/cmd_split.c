@@ -72,6 +72,13 @@ static int prepare_split(split_job *job) {
     return EXIT_DONE;
 }
 
+static uint64_t largest_part(const sl_split *split) {
+    uint64_t most = 0;
+    for (size_t p = 0; p < split->facts.parts; p++)
+        if (split->parts[p].n > most) most = split->parts[p].n;
+    return most;
+}
+
 static void print_json(const split_job *job) {
     const sl_split *split = &job->split;
     json json;
@@ -90,6 +97,7 @@ static void print_json(const split_job *job) {
     for (size_t p = 0; p < split->facts.parts; p++)
         json_count(&json, NULL, split->parts[p].n);
     json_close_array(&json);
+    json_count(&json, "largest_part", largest_part(split));
     json_open_array(&json, "reaches");
     for (size_t i = 0; i < split->facts.reaches; i++) {
         json_open_object(&json, NULL);
@@ -107,14 +115,13 @@ static void print_json(const split_job *job) {
 
 static void print_text(const split_job *job) {
     const sl_split *split = &job->split;
-    uint64_t least = UINT64_MAX, most = 0;
-    for (size_t p = 0; p < split->facts.parts; p++) {
+    uint64_t least = UINT64_MAX;
+    for (size_t p = 0; p < split->facts.parts; p++)
         if (split->parts[p].n < least) least = split->parts[p].n;
-        if (split->parts[p].n > most) most = split->parts[p].n;
-    }
     printf("%s: %llu vectors of %u, %s, in %u %s of %llu to %llu vectors\n", job->options->output,
            (unsigned long long)split->facts.n, split->facts.dim, sl_metric_name((sl_metric)split->facts.metric),
-           split->facts.parts, kind_names[split->facts.kind], (unsigned long long)least, (unsigned long long)most);
+           split->facts.parts, kind_names[split->facts.kind], (unsigned long long)least,
+           (unsigned long long)largest_part(split));
     if (split->facts.kind == SL_SPLIT_NEIGHBOURHOODS)
         printf("%u cells; %.1f %% of the vectors are in two parts; ", split->facts.cells,
                100 * ((double)split->facts.stored / (double)split->facts.n - 1));

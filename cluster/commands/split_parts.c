@@ -42,19 +42,14 @@ static sl_status create_index(const split_job *job, sl_index **out) {
     return sl_index_create(&params, out);
 }
 
-/* Links a part's rows, and saves the index. */
-static sl_status build_part(const split_job *job, const sl_part_rows *rows, const char *path) {
-    sl_index *index = NULL;
+/* Links a part's rows. The caller frees the index, also on failure. */
+static sl_status build_part(const split_job *job, const sl_part_rows *rows, sl_index **index) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = job->options->threads;
     params.tags = rows->others;
-    sl_status status = create_index(job, &index);
-    if (status == SL_OK)
-        status = sl_index_add(index, rows->rows, element_dtype(job->type), rows->count, 0, rows->numbers, &params);
-    if (status == SL_OK) status = sl_index_save(index, path, NULL);
-    sl_index_free(index);
-    return status;
+    SL_TRY(create_index(job, index));
+    return sl_index_add(*index, rows->rows, element_dtype(job->type), rows->count, 0, rows->numbers, &params);
 }
 
 /* Turns row numbers into ids. */
@@ -63,9 +58,17 @@ static void name_rows(const split_job *job, sl_part_rows *rows) {
         rows->numbers[i] = job->ids[rows->numbers[i]];
 }
 
+/* Reports a failure of build_part. The numbers in its message count a part's rows: a slice's are those of the base from
+ * `first` on, and a neighbourhood's rows have been checked before. */
+static int report_part(const split_job *job, const char *path, size_t first, sl_status status) {
+    return job->options->kind == SL_SPLIT_SLICES ? report_rows(job->base_path, first, status)
+                                                 : report_status(path, status);
+}
+
 /* Makes the file of a part. An empty part has no file, and an older one of its name goes. */
 static int make_part(split_job *job, size_t part, sl_part_rows *rows) {
     char path[SL_SPLIT_PATH];
+    sl_index *index = NULL;
     sl_split_part *entry = &job->split.parts[part];
     sl_status status = sl_split_part_path(job->options->output, part, path);
     if (status != SL_OK) return report_status(NULL, status);
@@ -75,11 +78,15 @@ static int make_part(split_job *job, size_t part, sl_part_rows *rows) {
     }
     const size_t first = (size_t)rows->numbers[0];
     name_rows(job, rows);
-    status = build_part(job, rows, path);
-    if (status == SL_OK) status = sl_split_identify(path, entry);
-    if (status == SL_OK) return EXIT_DONE;
-    return job->options->kind == SL_SPLIT_SLICES ? report_rows(job->base_path, first, status)
-                                                 : report_status(path, status);
+    status = build_part(job, rows, &index);
+    int result = status == SL_OK ? EXIT_DONE : report_part(job, path, first, status);
+    if (status == SL_OK) {
+        status = sl_index_save(index, path, NULL);
+        if (status == SL_OK) status = sl_split_identify(path, entry);
+        if (status != SL_OK) result = report_status(path, status);
+    }
+    sl_index_free(index);
+    return result;
 }
 
 /* Gives every rank the entries of all parts: each rank has its own, and zeros in place of the others. */

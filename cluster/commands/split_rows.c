@@ -21,6 +21,8 @@
 #define OPENED_MEAN  6
 /* Candidates that a further part expands before the bound counts. */
 #define BOUND_AFTER 16
+/* A part with more than this times the mean draws a warning. */
+#define LARGE_PART 2
 /* Bytes of rows that a rank reads at a time. */
 #define READ_BYTES ((size_t)16 << 20)
 
@@ -40,8 +42,7 @@ typedef struct moving {
 
 static size_t cells_of(const split_job *job) {
     const size_t n = job->base->n, parts = job->split.facts.parts;
-    size_t cells = job->options->cells * parts;
-    if (cells > SL_CELLS_MAX) cells = SL_CELLS_MAX;
+    size_t cells = job->options->cells < SL_CELLS_MAX / parts ? job->options->cells * parts : SL_CELLS_MAX;
     if (cells > n / 8) cells = n / 8;
     return cells < parts ? parts : cells;
 }
@@ -71,12 +72,17 @@ static int learn_cells(split_job *job) {
                              .metric = (sl_metric)job->options->metric};
     float *rows = allocate(sample.count, sample.dim * sizeof *rows);
     int status = rows ? read_steps(job, first, sample.count, total, ELEMENT_F32, (char *)rows, NULL) : EXIT_FAILED;
-    status = ranks_agree(status);
     sample.rows = rows;
+    if (status == EXIT_DONE) {
+        sl_status checked = sl_cell_sample_check(&sample, n);
+        if (checked != SL_OK) status = report_status(job->base_path, checked);
+    }
+    status = ranks_agree(status);
     if (status == EXIT_DONE) {
         sl_status learnt =
             sl_cells_learn(comm, &sample, cells, job->split.facts.parts, job->options->threads, &job->split.cells);
-        if (learnt != SL_OK) status = ranks_report(learnt);
+        if (learnt != SL_OK)
+            status = learnt == SL_EVALUE ? report_status(job->base_path, learnt) : ranks_report(learnt);
     }
     free(rows);
     job->split.facts.cells = (uint32_t)job->split.cells.count;
@@ -232,6 +238,40 @@ static int limit_copies(moving *m) {
     return limited == SL_OK ? EXIT_DONE : ranks_report(limited);
 }
 
+/* Counts this rank's rows of each part. */
+static void count_rows(const moving *m, uint64_t *counts) {
+    for (size_t i = 0; i < sl_layout_rows(&m->layout); i++) {
+        counts[m->places[i].part]++;
+        if (m->places[i].second != SL_NO_PART) counts[m->places[i].second]++;
+    }
+}
+
+static void warn_of_largest(const sl_split_facts *facts, const uint64_t *counts) {
+    const uint64_t mean = facts->stored / facts->parts;
+    size_t largest = 0;
+    for (size_t p = 1; p < facts->parts; p++)
+        if (counts[p] > counts[largest]) largest = p;
+    if (counts[largest] <= LARGE_PART * mean) return;
+    report_warning("part %zu gets %llu vectors, but the mean is %llu; its rank needs the memory for them. Ask for more "
+                   "--cells, fewer --parts or --split slices",
+                   largest, (unsigned long long)counts[largest], (unsigned long long)mean);
+}
+
+/* Warns of a part that is much larger than the others, before its rank holds the rows. */
+static int check_parts(const moving *m) {
+    const sl_split_facts *facts = &m->job->split.facts;
+    uint64_t *counts = allocate(facts->parts, sizeof *counts);
+    int status = ranks_agree(counts ? EXIT_DONE : EXIT_FAILED);
+    if (status == EXIT_DONE) {
+        count_rows(m, counts);
+        sl_status summed = sl_comm_sum_counts(ranks(), counts, facts->parts);
+        if (summed != SL_OK) status = ranks_report(summed);
+    }
+    if (status == EXIT_DONE) warn_of_largest(facts, counts);
+    free(counts);
+    return status;
+}
+
 int split_move_rows(split_job *job) {
     moving m = {.job = job};
     const double start = now_seconds();
@@ -240,6 +280,7 @@ int split_move_rows(split_job *job) {
     if (status == EXIT_DONE) status = ranks_agree(prepare_moving(&m));
     if (status == EXIT_DONE) status = ranks_agree(place_rows(&m));
     if (status == EXIT_DONE) status = limit_copies(&m);
+    if (status == EXIT_DONE) status = check_parts(&m);
     if (status == EXIT_DONE) status = tune_reaches(&m);
     if (status == EXIT_DONE) status = send_rows(&m);
     sl_exact_free(m.exact);

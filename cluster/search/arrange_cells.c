@@ -1,5 +1,7 @@
 #include "cluster/search/arrange_cells.h"
 
+#include "distance/double.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -17,17 +19,11 @@ typedef struct arranging {
     uint32_t *part, *best; /* part of each cell: of this try, of the best try */
     uint64_t *loads;       /* rows of each part */
     uint64_t *joined;      /* (parts, n): rows between a part's cells and a cell */
+    double *lonely;        /* of each free cell: squared distance from the nearest seed */
 } arranging;
 
 static const float *centre_of(const sl_cells *cells, size_t c) {
     return cells->centres + c * cells->dim;
-}
-
-static double distance_between(const float *a, const float *b, size_t dim) {
-    double squares = 0;
-    for (size_t i = 0; i < dim; i++)
-        squares += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-    return squares;
 }
 
 /* ---- Parts ---- */
@@ -44,25 +40,30 @@ static void put(arranging *a, size_t c, uint32_t part) {
     a->part[c] = part;
 }
 
-/* Puts one cell into each part, each far from the ones before. */
-static void put_seeds(arranging *a, size_t first) {
-    const size_t dim = a->cells->dim;
-    put(a, first, 0);
-    for (uint32_t p = 1; p < a->parts; p++) {
-        size_t farthest = 0;
-        double most = -1;
-        for (size_t c = 0; c < a->n; c++) {
-            double nearest = INFINITY;
-            if (a->part[c] != NONE) continue;
-            for (size_t s = 0; s < a->n; s++)
-                if (a->part[s] != NONE)
-                    nearest = fmin(nearest, distance_between(centre_of(a->cells, c), centre_of(a->cells, s), dim));
-            if (nearest > most) {
-                most = nearest;
-                farthest = c;
-            }
+/* Compares the free cells with the newest seed. Returns the cell that is farthest from all seeds. */
+static size_t next_seed(arranging *a, size_t newest) {
+    size_t farthest = 0;
+    double most = -1;
+    for (size_t c = 0; c < a->n; c++) {
+        if (a->part[c] != NONE) continue;
+        const double distance = sl_l2_double(centre_of(a->cells, c), centre_of(a->cells, newest), a->cells->dim);
+        a->lonely[c] = fmin(a->lonely[c], distance);
+        if (a->lonely[c] > most) {
+            most = a->lonely[c];
+            farthest = c;
         }
-        put(a, farthest, p);
+    }
+    return farthest;
+}
+
+/* Puts one cell into each part, each far from the ones before. */
+static void put_seeds(arranging *a, size_t seed) {
+    for (size_t c = 0; c < a->n; c++)
+        a->lonely[c] = INFINITY;
+    put(a, seed, 0);
+    for (uint32_t p = 1; p < a->parts; p++) {
+        seed = next_seed(a, seed);
+        put(a, seed, p);
     }
 }
 
@@ -195,13 +196,21 @@ static void assign_members(grouping *g) {
     for (size_t i = 0; i < g->count; i++) {
         double least = INFINITY;
         for (uint32_t group = 0; group < g->groups; group++) {
-            const double distance = distance_between(centre_of(g->cells, g->members[i]), g->centres + group * dim, dim);
+            const double distance = sl_l2_double(centre_of(g->cells, g->members[i]), g->centres + group * dim, dim);
             if (distance >= least) continue;
             least = distance;
             g->group[i] = group;
         }
         g->members_of[g->group[i]]++;
     }
+}
+
+/* The centre of the first member of a group that has members. */
+static const float *first_of_group(const grouping *g, uint32_t group) {
+    size_t first = 0;
+    while (g->group[first] != group)
+        first++;
+    return centre_of(g->cells, g->members[first]);
 }
 
 /* Makes each group's centre the mean of its members; a group without members keeps its centre. */
@@ -214,10 +223,9 @@ static void move_centres(grouping *g) {
         for (size_t i = 0; i < g->count; i++)
             for (size_t d = 0; g->group[i] == group && d < dim; d++)
                 centre[d] += centre_of(g->cells, g->members[i])[d] / (float)g->members_of[group];
-        if (g->angular) sl_cells_scale_to_unit(centre, dim);
         /* Opposite directions may cancel each other. */
-        if (g->angular && distance_between(centre, centre_of(g->cells, g->members[0]), dim) > 4.5)
-            memcpy(centre, centre_of(g->cells, g->members[0]), dim * sizeof *centre);
+        if (g->angular && !sl_cells_scale_to_unit(centre, dim))
+            memcpy(centre, first_of_group(g, group), dim * sizeof *centre);
     }
 }
 
@@ -307,6 +315,7 @@ sl_status sl_cells_arrange(const sl_cells *cells, sl_metric metric, const sl_cel
     a.best = sl_mem_array(allocator, n, sizeof *a.best, &status);
     a.loads = sl_mem_array(allocator, parts, sizeof *a.loads, &status);
     a.joined = sl_mem_array(allocator, parts * n, sizeof *a.joined, &status);
+    a.lonely = sl_mem_array(allocator, n, sizeof *a.lonely, &status);
     if (status == SL_OK) {
         find_parts(&a);
         status = sl_cells_create(allocator, cells->dim, metric, parts, count_groups(&a), n, out);
@@ -316,5 +325,6 @@ sl_status sl_cells_arrange(const sl_cells *cells, sl_metric metric, const sl_cel
     SL_FREE_ARRAY(allocator, a.best, n);
     SL_FREE_ARRAY(allocator, a.loads, parts);
     SL_FREE_ARRAY(allocator, a.joined, parts * n);
+    SL_FREE_ARRAY(allocator, a.lonely, n);
     return status;
 }

@@ -1,7 +1,7 @@
 #include "cluster/search/cells.h"
 
 #include "distance/codec/encode.h"
-#include "distance/codec/vector_check.h"
+#include "distance/double.h"
 #include "distance/kernels.h"
 #include "hnsw/search/score_block.h"
 
@@ -11,6 +11,10 @@
 /* Near is a matter of the angle, unless under L2. */
 static sl_metric geometry_of(sl_metric metric) {
     return metric == SL_METRIC_L2 ? SL_METRIC_L2 : SL_METRIC_COSINE;
+}
+
+static int is_angular(const sl_cells *cells) {
+    return cells->codec.metric == SL_METRIC_COSINE;
 }
 
 static sl_status alloc_rows(const sl_allocator *allocator, sl_codec *codec, size_t dim, sl_metric metric, size_t count,
@@ -54,16 +58,23 @@ static int rises(const uint32_t *starts, size_t count, size_t end) {
     return 1;
 }
 
-static int are_vectors(const sl_cells *cells, const float *centres, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (sl_vector_check(cells->codec.metric, SL_F32, centres + i * cells->dim, cells->dim) != SL_OK) return 0;
+/* Rounding changes a length of 1 by far less. */
+#define LENGTH_ERROR 1e-3
+
+static int are_centres(const sl_cells *cells, const float *centres, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const float *centre = centres + i * cells->dim;
+        const double squares = sl_dot_double(centre, centre, cells->dim);
+        if (!isfinite((float)squares)) return 0;
+        if (is_angular(cells) && fabs(squares - 1) > LENGTH_ERROR) return 0;
+    }
     return 1;
 }
 
 int sl_cells_are_sound(const sl_cells *cells) {
     return rises(cells->starts, cells->parts, cells->groups) &&
            rises(cells->starts + cells->parts + 1, cells->groups, cells->count) &&
-           are_vectors(cells, cells->centres, cells->count) && are_vectors(cells, cells->group_centres, cells->groups);
+           are_centres(cells, cells->centres, cells->count) && are_centres(cells, cells->group_centres, cells->groups);
 }
 
 static void encode_all(const sl_codec *codec, const float *centres, size_t count, uint8_t *rows, float *scratch) {
@@ -76,12 +87,22 @@ void sl_cells_encode(sl_cells *cells) {
     encode_all(&cells->group_codec, cells->group_centres, cells->groups, cells->group_rows, cells->floats);
 }
 
-void sl_cells_scale_to_unit(float *row, size_t dim) {
+int sl_cells_scale_to_unit(float *row, size_t dim) {
     double squares = 0;
     for (size_t i = 0; i < dim; i++)
         squares += (double)row[i] * (double)row[i];
     for (size_t i = 0; squares > 0 && i < dim; i++)
         row[i] = (float)((double)row[i] / sqrt(squares));
+    return squares > 0;
+}
+
+static int compare_floats(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+void sl_sort_floats(float *values, size_t count) {
+    qsort(values, count, sizeof *values, compare_floats);
 }
 
 /* ---- Routing ---- */
@@ -159,11 +180,7 @@ static uint32_t part_of_group(const sl_cells *cells, size_t group) {
 /* Distance of the query from the plane midway between two centres. */
 static float reach_between(const sl_cells *cells, sl_scored near, sl_scored far) {
     const float *a = cells->centres + (size_t)near.id * cells->dim, *b = cells->centres + (size_t)far.id * cells->dim;
-    double squares = 0;
-    for (size_t i = 0; i < cells->dim; i++) {
-        const double difference = (double)a[i] - (double)b[i];
-        squares += difference * difference;
-    }
+    const double squares = sl_l2_double(a, b, cells->dim);
     const double gap = (double)near.score - (double)far.score;
     return squares > 0 && gap > 0 ? (float)(gap / sqrt(squares)) : 0;
 }
@@ -188,11 +205,25 @@ static size_t write_routes(const sl_router *router, sl_route *routes) {
     return count;
 }
 
-/* Encodes a vector as the query of the centres. */
+/* Reads a vector into router->floats. Returns whether it has a direction, or needs none. */
+static int read_vector(sl_router *router, const void *vector, sl_dtype dtype) {
+    const size_t dim = router->cells->dim;
+    size_t i = 0;
+    sl_to_float(dtype, vector, router->floats, dim);
+    while (is_angular(router->cells) && i < dim && router->floats[i] == 0)
+        i++;
+    return i < dim;
+}
+
+int sl_router_has_direction(sl_router *router, const void *vector, sl_dtype dtype) {
+    return read_vector(router, vector, dtype);
+}
+
+/* Encodes a vector as the query of the centres. A vector without a direction goes where the first axis goes. */
 static void set_vector(sl_router *router, const void *vector, sl_dtype dtype, sl_query_code *code) {
     const sl_cells *cells = router->cells;
     float norm2;
-    sl_to_float(dtype, vector, router->floats, cells->dim);
+    if (!read_vector(router, vector, dtype)) router->floats[0] = 1;
     sl_encode_query(&cells->codec, router->floats, SL_F32, router->query_buffer, router->floats + cells->dim, code,
                     &norm2);
 }
@@ -226,31 +257,30 @@ static void score_groups(sl_router *router, const sl_query_code *code) {
     score_rows(router, &groups, 0, cells->groups, router->group_scores);
 }
 
-static int compare_floats(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 sl_status sl_router_choose_gap(sl_router *router, const void *vectors, sl_dtype dtype, size_t count, size_t mean,
                                float *gap) {
     const sl_cells *cells = router->cells;
-    const size_t row = cells->dim * sl_dtype_size(dtype), others = cells->groups - 1, opened = (mean - 1) * count;
+    const size_t row = cells->dim * sl_dtype_size(dtype), others = cells->groups - 1;
+    size_t directed = 0;
     sl_status status = SL_OK;
     float *gaps = sl_mem_array(&cells->allocator, others * count + 1, sizeof *gaps, &status);
     SL_TRY(status);
-    for (size_t v = 0, at = 0; v < count; v++) {
+    for (size_t v = 0; v < count; v++) {
+        const uint8_t *vector = (const uint8_t *)vectors + v * row;
+        float *mine = gaps + directed * others, nearest, score;
         sl_query_code code;
-        float nearest, score;
-        set_vector(router, (const uint8_t *)vectors + v * row, dtype, &code);
+        if (!sl_router_has_direction(router, vector, dtype)) continue;
+        set_vector(router, vector, dtype, &code);
         score_groups(router, &code);
         (void)take_group(router, &nearest);
         for (size_t i = 0; i < others; i++) {
             (void)take_group(router, &score);
-            gaps[at++] = nearest - score;
+            mine[i] = nearest - score;
         }
+        directed++;
     }
-    qsort(gaps, others * count, sizeof *gaps, compare_floats);
-    *gap = opened < others * count ? gaps[opened] : INFINITY;
+    sl_sort_floats(gaps, others * directed);
+    *gap = mean - 1 < others && directed ? gaps[(mean - 1) * directed] : INFINITY;
     SL_FREE_ARRAY(&cells->allocator, gaps, others * count + 1);
     return SL_OK;
 }

@@ -47,14 +47,17 @@ sl_status sl_cells_create(const sl_allocator *allocator, size_t dim, sl_metric m
                           size_t count, sl_cells *out);
 void sl_cells_free(sl_cells *cells);
 
-/* Returns whether the starts rise to the counts, and all centres are finite and not 0. */
+/* Returns whether the starts rise to the counts, and all centres are finite, of length 1 unless under L2. */
 int sl_cells_are_sound(const sl_cells *cells);
 
 /* Encodes the centres, once they are filled in. */
 void sl_cells_encode(sl_cells *cells);
 
-/* Scales a row to length 1, unless it is 0. */
-void sl_cells_scale_to_unit(float *row, size_t dim);
+/* Scales a row to length 1. Returns 0, and leaves the row as it is, if it is 0. */
+int sl_cells_scale_to_unit(float *row, size_t dim);
+
+/* Sorts floats, none of which is NaN. */
+void sl_sort_floats(float *values, size_t count);
 
 /* A part that a query may ask. */
 typedef struct sl_route {
@@ -75,11 +78,16 @@ typedef struct sl_opening {
     float gap;
 } sl_opening;
 
-/* Finds the gap with which `count` vectors open `mean` groups on average. Errors: SL_ENOMEM. */
+/* Returns 0 for a vector of length 0, unless under L2: no cell is nearer to it than another. */
+int sl_router_has_direction(sl_router *router, const void *vector, sl_dtype dtype);
+
+/* Finds the gap with which `count` vectors open `mean` groups on average. Vectors without a direction do not count.
+ * INFINITY: all groups are to be opened. Errors: SL_ENOMEM. */
 sl_status sl_router_choose_gap(sl_router *router, const void *vectors, sl_dtype dtype, size_t count, size_t mean,
                                float *gap);
 
-/* Finds the nearest cells of a vector among those of the groups that it opens.
+/* Finds the nearest cells of a vector among those of the groups that it opens. All vectors without a direction have the
+ * same routes.
  * Parameters:
  *   routes       room for cells->parts. Gets the parts that have such cells, by rising reach; the first reach is 0
  *   evaluations  grows by the centres compared; may be NULL

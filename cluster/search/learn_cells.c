@@ -2,6 +2,7 @@
 
 #include "base/thread.h"
 #include "cluster/search/arrange_cells.h"
+#include "distance/codec/vector_check.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,11 +18,13 @@ typedef struct learning {
     size_t count, threads;
     sl_cells flat; /* all cells in one group of one part */
     sl_router **routers;
-    uint32_t *nearest; /* the two nearest cells of each row of this rank */
-    float *unit;       /* this rank's rows; of length 1 unless under L2 */
-    double step;       /* a sum's unit */
-    uint64_t *sums;    /* (count, dim), as two's complement */
-    uint64_t *sizes;   /* rows of each cell */
+    uint64_t *counts;          /* of each rank: rows that have a direction; under L2 all rows */
+    size_t first, rows, total; /* of these rows: number of this rank's first, this rank's, all ranks' */
+    float *unit;               /* this rank's rows; of length 1 unless under L2 */
+    uint32_t *nearest;         /* the two nearest cells of each */
+    double step;               /* a sum's unit */
+    uint64_t *sums;            /* (count, dim), as two's complement */
+    uint64_t *sizes;           /* rows of each cell */
 } learning;
 
 static sl_status alloc_learning(learning *l) {
@@ -32,6 +35,7 @@ static sl_status alloc_learning(learning *l) {
     l->flat.starts[1] = 1;
     l->flat.starts[3] = (uint32_t)l->count;
     l->routers = sl_mem_array(&allocator, l->threads, sizeof *l->routers, &status);
+    l->counts = sl_mem_array(&allocator, l->comm->ranks, sizeof *l->counts, &status);
     l->nearest = sl_mem_array(&allocator, 2 * sample->count, sizeof *l->nearest, &status);
     l->unit = sl_mem_array(&allocator, sample->count * sample->dim, sizeof *l->unit, &status);
     l->sums = sl_mem_array(&allocator, l->count * sample->dim, sizeof *l->sums, &status);
@@ -47,6 +51,7 @@ static void free_learning(learning *l) {
     for (size_t i = 0; l->routers && i < l->threads; i++)
         sl_router_free(l->routers[i]);
     SL_FREE_ARRAY(&allocator, l->routers, l->threads);
+    SL_FREE_ARRAY(&allocator, l->counts, l->comm->ranks);
     SL_FREE_ARRAY(&allocator, l->nearest, 2 * sample->count);
     SL_FREE_ARRAY(&allocator, l->unit, sample->count * sample->dim);
     SL_FREE_ARRAY(&allocator, l->sums, l->count * sample->dim);
@@ -54,16 +59,44 @@ static void free_learning(learning *l) {
     sl_cells_free(&l->flat);
 }
 
-/* Copies the rows, and agrees on the unit of the sums. */
-static sl_status prepare_rows(learning *l) {
+sl_status sl_cell_sample_check(const sl_cell_sample *sample, size_t n) {
+    for (size_t r = 0; r < sample->count; r++) {
+        sl_status status = sl_vector_check(sample->metric, SL_F32, sample->rows + r * sample->dim, sample->dim);
+        if (status != SL_OK) return sl_fail_in(status, "row %zu", sl_comm_share(n, sample->first + r, sample->total));
+    }
+    return SL_OK;
+}
+
+/* Copies the rows. Zero rows have no direction, so they are left out unless under L2. */
+static void copy_rows(learning *l) {
     const sl_cell_sample *sample = l->sample;
-    const size_t all = sample->count * sample->dim;
+    for (size_t r = 0; r < sample->count; r++) {
+        float *row = l->unit + l->rows * sample->dim;
+        memcpy(row, sample->rows + r * sample->dim, sample->dim * sizeof *row);
+        if (sample->metric == SL_METRIC_L2 || sl_cells_scale_to_unit(row, sample->dim)) l->rows++;
+    }
+}
+
+/* Numbers the rows that are left, over all ranks. */
+static sl_status number_rows(learning *l) {
+    l->counts[l->comm->rank] = l->rows;
+    SL_TRY(sl_comm_sum_counts(l->comm, l->counts, l->comm->ranks));
+    for (size_t r = 0; r < l->comm->ranks; r++) {
+        if (r < l->comm->rank) l->first += (size_t)l->counts[r];
+        l->total += (size_t)l->counts[r];
+    }
+    if (l->total) return SL_OK;
+    return sl_fail(SL_EVALUE,
+                   "all %zu vectors of the sample are zero: there is no direction by which parts could be "
+                   "made; leave zero vectors out, or split into slices",
+                   l->sample->total);
+}
+
+/* Agrees on the unit of the sums. */
+static sl_status choose_step(learning *l) {
     uint64_t most = 0;
     float largest = 0;
-    if (all) memcpy(l->unit, sample->rows, all * sizeof *l->unit);
-    for (size_t r = 0; sample->metric != SL_METRIC_L2 && r < sample->count; r++)
-        sl_cells_scale_to_unit(l->unit + r * sample->dim, sample->dim);
-    for (size_t i = 0; i < all; i++)
+    for (size_t i = 0; i < l->rows * l->sample->dim; i++)
         largest = fmaxf(largest, fabsf(l->unit[i]));
     /* Floats above 0 are in the order of their bits. */
     memcpy(&most, &largest, sizeof largest);
@@ -79,21 +112,22 @@ static void add_row(learning *l, size_t cell, const float *row) {
     l->sizes[cell]++;
 }
 
-/* Makes centres of the sums. A cell without rows keeps its centre. */
+/* Makes each cell's centre the mean of its rows. A cell without rows keeps its centre. So does a cell whose rows add up
+ * to 0, unless under L2. */
 static sl_status make_centres(learning *l) {
     const size_t dim = l->sample->dim;
     SL_TRY(sl_comm_sum_counts(l->comm, l->sums, l->count * dim));
     SL_TRY(sl_comm_sum_counts(l->comm, l->sizes, l->count));
     for (size_t c = 0; c < l->count; c++) {
         float *centre = l->flat.centres + c * dim;
-        double squares = 0;
+        int is_zero = 1;
         if (!l->sizes[c]) continue;
         for (size_t i = 0; i < dim; i++)
-            squares += fabs((double)(int64_t)l->sums[c * dim + i]);
-        if (squares == 0 && l->sample->metric != SL_METRIC_L2) continue;
+            is_zero = is_zero && l->sums[c * dim + i] == 0;
+        if (is_zero && l->sample->metric != SL_METRIC_L2) continue;
         for (size_t i = 0; i < dim; i++)
             centre[i] = (float)((double)(int64_t)l->sums[c * dim + i] * l->step / (double)l->sizes[c]);
-        if (l->sample->metric != SL_METRIC_L2) sl_cells_scale_to_unit(centre, dim);
+        if (l->sample->metric != SL_METRIC_L2) (void)sl_cells_scale_to_unit(centre, dim);
     }
     memcpy(l->flat.group_centres, l->flat.centres, dim * sizeof *l->flat.centres);
     sl_cells_encode(&l->flat);
@@ -107,27 +141,24 @@ static void clear_sums(learning *l) {
 
 /* The first centres: rows at equal steps through the sample. */
 static sl_status choose_centres(learning *l) {
-    const sl_cell_sample *sample = l->sample;
     clear_sums(l);
     for (size_t c = 0; c < l->count; c++) {
-        const size_t row = sl_comm_share(sample->total, c, l->count);
-        if (row >= sample->first && row < sample->first + sample->count)
-            add_row(l, c, l->unit + (row - sample->first) * sample->dim);
+        const size_t row = sl_comm_share(l->total, c, l->count);
+        if (row >= l->first && row - l->first < l->rows) add_row(l, c, l->unit + (row - l->first) * l->sample->dim);
     }
     return make_centres(l);
 }
 
 static void find_nearest(learning *l) {
-    const sl_cell_sample *sample = l->sample;
 #pragma omp parallel for schedule(static) num_threads((int)l->threads) if (l->threads > 1)
-    for (size_t r = 0; r < sample->count; r++)
-        sl_router_nearest(l->routers[sl_thread_number()], l->unit + r * sample->dim, SL_F32, l->nearest + 2 * r);
+    for (size_t r = 0; r < l->rows; r++)
+        sl_router_nearest(l->routers[sl_thread_number()], l->unit + r * l->sample->dim, SL_F32, l->nearest + 2 * r);
 }
 
 static sl_status take_turn(learning *l) {
     find_nearest(l);
     clear_sums(l);
-    for (size_t r = 0; r < l->sample->count; r++)
+    for (size_t r = 0; r < l->rows; r++)
         add_row(l, l->nearest[2 * r], l->unit + r * l->sample->dim);
     return make_centres(l);
 }
@@ -136,7 +167,7 @@ static sl_status take_turn(learning *l) {
 static sl_status count_between(learning *l, uint64_t *between) {
     find_nearest(l);
     memset(l->sizes, 0, l->count * sizeof *l->sizes);
-    for (size_t r = 0; r < l->sample->count; r++) {
+    for (size_t r = 0; r < l->rows; r++) {
         const size_t a = l->nearest[2 * r], b = l->nearest[2 * r + 1];
         l->sizes[a]++;
         if (a == b) continue;
@@ -177,7 +208,9 @@ sl_status sl_cells_learn(const sl_comm *comm, const sl_cell_sample *sample, size
     sl_status status = alloc_learning(&l);
     if (status == SL_OK) between = sl_mem_array(&allocator, count * count, sizeof *between, &status);
     status = sl_comm_agree(comm, status);
-    if (status == SL_OK) status = prepare_rows(&l);
+    if (status == SL_OK) copy_rows(&l);
+    if (status == SL_OK) status = number_rows(&l);
+    if (status == SL_OK) status = choose_step(&l);
     if (status == SL_OK) status = choose_centres(&l);
     for (size_t t = 0; status == SL_OK && t < TURNS; t++)
         status = take_turn(&l);

@@ -1,19 +1,36 @@
 #include "cluster/search/parts.h"
 
 #include "base/failure.h"
+#include "base/share.h"
 #include "base/thread.h"
+#include "distance/codec/convert.h"
 #include "hnsw/search/searcher.h"
 
 #include <math.h>
 #include <string.h>
 
 size_t sl_rank_of_part(size_t part, size_t parts, size_t ranks) {
-    size_t rank = part * ranks / parts;
-    while (sl_comm_share(parts, rank, ranks) > part)
-        rank--;
-    while (sl_comm_share(parts, rank + 1, ranks) <= part)
-        rank++;
-    return rank;
+    return sl_share_owner(&(sl_ranks){.ranks = ranks}, part, parts, 1);
+}
+
+/* Indexes of f16 and bf16 vectors say f32. */
+static int same_type(sl_dtype a, sl_dtype b) {
+    return a == b || (sl_dtype_is_float(a) && sl_dtype_is_float(b));
+}
+
+/* Checks that a part's vectors are such as the routing file describes. */
+static sl_status check_vectors(const sl_split *split, const char *folder, const char *path, const sl_index *index) {
+    const sl_split_facts *facts = &split->facts;
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    SL_TRY(sl_index_get_stats(index, &stats));
+    if (stats.dim == facts->dim && stats.metric == (sl_metric)facts->metric &&
+        same_type(stats.dtype, (sl_dtype)facts->dtype))
+        return SL_OK;
+    return sl_fail(SL_ECORRUPT,
+                   "%s: has vectors of %zu %s elements under %s, but %s/routing.sls says %u %s elements under %s; make "
+                   "the split again",
+                   path, stats.dim, sl_dtype_name(stats.dtype), sl_metric_name(stats.metric), folder, facts->dim,
+                   sl_dtype_name((sl_dtype)facts->dtype), sl_metric_name((sl_metric)facts->metric));
 }
 
 /* Opens a part's file, and checks that it is the one that the routing file names. */
@@ -32,7 +49,8 @@ static sl_status open_part(const sl_split *split, const char *folder, size_t par
     sl_open_params_init(&params);
     params.place = place;
     params.tier = SL_TIER_NONE;
-    return sl_index_open(path, &params, out);
+    SL_TRY(sl_index_open(path, &params, out));
+    return check_vectors(split, folder, path, *out);
 }
 
 sl_status sl_held_parts_open(const sl_comm *comm, const sl_split *split, const char *folder, sl_place place,

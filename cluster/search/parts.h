@@ -19,7 +19,7 @@ typedef struct sl_held_parts {
     sl_range *starts;        /* of each cell of the split that this rank holds: where its searches begin */
 } sl_held_parts;
 
-/* Returns the rank that holds a part: rank r has the parts of its share (sl_comm_share). */
+/* Returns the rank that holds a part: rank r has the parts of its share (sl_comm_share, sl_share_of_rank). */
 size_t sl_rank_of_part(size_t part, size_t parts, size_t ranks);
 
 /* Opens this rank's parts. The caller frees, also on failure. Errors: see sl_split_searcher_create. */

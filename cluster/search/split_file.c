@@ -51,6 +51,16 @@ float sl_reach_found(sl_metric metric, float border, float score, float copies) 
     return (radius > 1e-3f * border ? border / radius : 1e3f) - COPIES_WEIGHT * copies;
 }
 
+void sl_reaches_adjust(sl_metric metric, const uint16_t *others, size_t found, float score, sl_route *routes,
+                       size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        size_t copies = 0;
+        for (size_t r = 0; r < found; r++)
+            copies += others[r] == routes[i].part;
+        routes[i].reach = sl_reach_found(metric, routes[i].reach, score, found ? (float)copies / (float)found : 0);
+    }
+}
+
 /* ---- Writing ---- */
 
 sl_status sl_split_save(const sl_split *split, const char *folder) {
@@ -85,6 +95,10 @@ sl_status sl_split_save(const sl_split *split, const char *folder) {
     char path[SL_SPLIT_PATH];
     sl_progress progress;
     SL_TRY(sl_split_routing_path(folder, path));
+    if (facts->kind == SL_SPLIT_NEIGHBOURHOODS && !sl_cells_are_sound(cells))
+        return sl_fail(SL_EVALUE,
+                       "%s: would have centres of cells that are not finite, or without a direction; split into slices",
+                       path);
     sl_progress_start(&progress, NULL, NULL, 0);
     return sl_store_save(path, &(sl_file_content){&sl_split_file, NULL, sections, count}, NULL, NULL, &progress);
 }

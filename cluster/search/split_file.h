@@ -20,7 +20,7 @@ typedef enum sl_split_kind { SL_SPLIT_SLICES = 0, SL_SPLIT_NEIGHBOURHOODS = 1 } 
 
 /* Section SPLIT_FACTS. */
 typedef struct sl_split_facts {
-    uint64_t n;      /* different vectors */
+    uint64_t n;      /* vectors of the base, each counted once */
     uint64_t stored; /* vectors in all parts together */
     uint32_t kind, metric, dtype, dim;
     uint32_t parts, groups, cells; /* no groups and cells in slices */
@@ -66,12 +66,20 @@ typedef struct sl_split {
  *   copies   share of the results that the further part holds too */
 float sl_reach_found(sl_metric metric, float border, float score, float copies);
 
+/* Makes reaches of the borders of a query's routes but the first, from what the first part found.
+ * Parameters:
+ *   others   of each of the `found` results: the other part that holds it, or a number above all parts
+ *   score    of the k-th result, or of the last one */
+void sl_reaches_adjust(sl_metric metric, const uint16_t *others, size_t found, float score, sl_route *routes,
+                       size_t count);
+
 /* How a query opens groups. */
 static inline sl_opening sl_split_opening(const sl_split *split) {
     return (sl_opening){.least = split->facts.opened, .gap = split->facts.gap};
 }
 
-/* Writes the routing file of the folder, as sl_store_save does. Errors: SL_EIO, SL_ENOSPC, SL_EBUSY. */
+/* Writes the routing file of the folder, as sl_store_save does. Errors: SL_EVALUE (sl_split_read would refuse the
+ * cells), SL_EIO, SL_ENOSPC, SL_EBUSY. */
 sl_status sl_split_save(const sl_split *split, const char *folder);
 
 /* Reads and checks the routing file of a folder. The caller frees, also on failure. Errors: SL_EIO (there is none),

@@ -1,6 +1,7 @@
 #include "cluster/search/split_search.h"
 
 #include "base/clock.h"
+#include "base/id_hash.h"
 #include "base/thread.h"
 #include "cluster/search/parts.h"
 #include "distance/codec/vector_check.h"
@@ -79,10 +80,20 @@ typedef struct batch {
     size_t *sizes, *places; /* one per rank */
     uint64_t *merged_ids;   /* k */
     float *merged_scores;
+    uint64_t *seen; /* hash table of the merged ids: seen_size places, a power of two; SL_NO_ID: free */
+    size_t seen_size;
 } batch;
 
 static size_t parts_of(const batch *batch) {
     return batch->searcher->split.facts.parts;
+}
+
+/* Places of a hash table of k ids, half of them free or more. */
+static size_t hash_size(size_t k) {
+    size_t size = 2;
+    while (size / 2 < k && size <= SIZE_MAX / 4)
+        size *= 2;
+    return size;
 }
 
 static sl_status batch_alloc(batch *batch) {
@@ -97,6 +108,8 @@ static sl_status batch_alloc(batch *batch) {
     batch->places = sl_mem_array(allocator, ranks, sizeof *batch->places, &status);
     batch->merged_ids = sl_mem_array(allocator, k, sizeof *batch->merged_ids, &status);
     batch->merged_scores = sl_mem_array(allocator, k, sizeof *batch->merged_scores, &status);
+    batch->seen_size = hash_size(k);
+    batch->seen = sl_mem_array(allocator, batch->seen_size, sizeof *batch->seen, &status);
     return status;
 }
 
@@ -111,6 +124,7 @@ static void batch_free(batch *batch) {
     SL_FREE_ARRAY(allocator, batch->places, ranks);
     SL_FREE_ARRAY(allocator, batch->merged_ids, k);
     SL_FREE_ARRAY(allocator, batch->merged_scores, k);
+    SL_FREE_ARRAY(allocator, batch->seen, batch->seen_size);
 }
 
 /* Chooses the parts of each query: all of them in slices. */
@@ -194,10 +208,16 @@ static int is_better(sl_metric metric, float a, uint64_t a_id, float b, uint64_t
     return a_id < b_id;
 }
 
-static int contains(const uint64_t *ids, size_t count, uint64_t id) {
-    for (size_t i = 0; i < count; i++)
-        if (ids[i] == id) return 1;
-    return 0;
+/* Adds an id to the merged ones. Returns 0 if it was there already. */
+static int add_id(batch *batch, uint64_t id) {
+    const size_t mask = batch->seen_size - 1;
+    size_t at = (size_t)sl_id_hash(sl_id_seed(), id) & mask;
+    while (batch->seen[at] != SL_NO_ID) {
+        if (batch->seen[at] == id) return 0;
+        at = (at + 1) & mask;
+    }
+    batch->seen[at] = id;
+    return 1;
 }
 
 /* Merges an answer's results into those of its query. An id comes once. */
@@ -207,6 +227,7 @@ static void merge_results(batch *batch, size_t q, const uint64_t *ids, const flo
     uint64_t *mine = batch->ids + q * k;
     float *mine_scores = batch->scores + q * k;
     size_t a = 0, b = 0, count = 0;
+    memset(batch->seen, 0xff, batch->seen_size * sizeof *batch->seen);
     while (count < k) {
         const int has_a = a < k && mine[a] != SL_NO_ID, has_b = b < k && ids[b] != SL_NO_ID;
         if (!has_a && !has_b) break;
@@ -215,7 +236,7 @@ static void merge_results(batch *batch, size_t q, const uint64_t *ids, const flo
         const float score = first ? mine_scores[a] : scores[b];
         a += (size_t)first;
         b += (size_t)!first;
-        if (contains(batch->merged_ids, count, id)) continue;
+        if (!add_id(batch, id)) continue;
         batch->merged_ids[count] = id;
         batch->merged_scores[count++] = score;
     }
@@ -223,21 +244,16 @@ static void merge_results(batch *batch, size_t q, const uint64_t *ids, const flo
     memcpy(mine_scores, batch->merged_scores, count * sizeof *mine_scores);
 }
 
-/* Makes the reaches of the further parts of a query from what its first part found. */
+/* Makes the reaches of the further parts of a query from what its first part found, if that found anything. */
 static void adjust_reaches(batch *batch, size_t q, const uint16_t *others) {
     const size_t k = batch->params->k;
     const sl_metric metric = (sl_metric)batch->searcher->split.facts.metric;
-    sl_route *routes = batch->routes + q * parts_of(batch);
     size_t found = 0;
     while (found < k && batch->ids[q * k + found] != SL_NO_ID)
         found++;
-    for (size_t i = 1; found && i < batch->route_counts[q]; i++) {
-        size_t copies = 0;
-        for (size_t r = 0; r < found; r++)
-            copies += others[r] == routes[i].part;
-        routes[i].reach =
-            sl_reach_found(metric, routes[i].reach, batch->scores[q * k + found - 1], (float)copies / (float)found);
-    }
+    if (found)
+        sl_reaches_adjust(metric, others, found, batch->scores[q * k + found - 1], batch->routes + q * parts_of(batch),
+                          batch->route_counts[q]);
 }
 
 static void take_answers(batch *batch, const sl_parts *answers, int round) {
@@ -328,7 +344,7 @@ sl_status sl_split_search(sl_split_searcher *searcher, const sl_split_params *pa
         out->scores[i] = NAN;
     }
     sl_status status = sl_comm_agree(searcher->comm, prepare(&batch));
-    uint64_t batches = params->batch ? (nq + params->batch - 1) / params->batch : 0;
+    uint64_t batches = params->batch ? nq / params->batch + (nq % params->batch != 0) : 0;
     if (status == SL_OK) status = sl_comm_max(searcher->comm, &batches);
     for (size_t b = 0; status == SL_OK && b < batches; b++) {
         const size_t first = b * params->batch < nq ? b * params->batch : nq;

@@ -1,7 +1,6 @@
 #include "cluster/search/tune_reaches.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static const double shares[] = {0.7,   0.8,  0.85,  0.9,  0.92,  0.94,  0.95,  0.96,  0.965, 0.97,
                                 0.975, 0.98, 0.985, 0.99, 0.993, 0.995, 0.997, 0.999, 1};
@@ -40,23 +39,11 @@ static float reach_of(const sl_route *routes, size_t count, uint64_t packed) {
     return least;
 }
 
-/* Makes the reaches of the further parts as a search does: from the neighbours that the first part holds. */
-static void adjust_reaches(sl_metric metric, const uint64_t *packed, size_t k, float score, sl_route *routes,
-                           size_t count) {
-    size_t found = 0;
-    for (size_t n = 0; n < k; n++)
-        found += (size_t)holds(packed[n], routes[0].part);
-    for (size_t i = 1; i < count; i++) {
-        size_t copies = 0;
-        for (size_t n = 0; n < k; n++)
-            copies += (size_t)(holds(packed[n], routes[0].part) && holds(packed[n], routes[i].part));
-        routes[i].reach = sl_reach_found(metric, routes[i].reach, score, found ? (float)copies / (float)found : 0);
-    }
-}
-
-static int compare_floats(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
+/* The other part that holds a neighbour of this part. */
+static uint16_t other_part(uint64_t packed, uint32_t part) {
+    const uint64_t first = packed & ((1u << PART_BITS) - 1), second = packed >> PART_BITS;
+    const uint64_t other = first == part + 1u ? second : first;
+    return other ? (uint16_t)(other - 1) : SL_NO_PART;
 }
 
 /* Memory of the tuning. */
@@ -64,31 +51,42 @@ typedef struct tuning {
     uint64_t *packed; /* parts of each neighbour */
     float *needed;    /* reach that each neighbour needs, sorted */
     float *others;    /* reach of each further part of each query, sorted */
+    uint16_t *held;   /* other part of each neighbour that a query's first part holds */
     sl_route *routes;
     sl_router *router;
-    size_t found, further;
+    size_t queries, found, further; /* queries: vectors of the sample that have a direction */
 } tuning;
 
-/* Routes every vector of the sample. */
+/* Routes a query as a search does, and notes the reaches of its further parts and of its
+ * neighbours. */
+static void route_query(const sl_split *split, const sl_reach_sample *sample, size_t q, tuning *t) {
+    const uint8_t *vector = (const uint8_t *)sample->rows + q * split->facts.dim * sl_dtype_size(sample->dtype);
+    const uint64_t *packed = t->packed + q * sample->k;
+    size_t held = 0;
+    const size_t count = sl_router_find(t->router, vector, sample->dtype, sl_split_opening(split), t->routes, NULL);
+    for (size_t i = 0; i < sample->k; i++)
+        if (holds(packed[i], t->routes[0].part)) t->held[held++] = other_part(packed[i], t->routes[0].part);
+    sl_reaches_adjust((sl_metric)split->facts.metric, t->held, held, sample->scores[q], t->routes, count);
+    for (size_t i = 1; i < count; i++)
+        t->others[t->further++] = t->routes[i].reach;
+    for (size_t i = 0; i < sample->k; i++)
+        if (packed[i]) t->needed[t->found++] = reach_of(t->routes, count, packed[i]);
+}
+
+/* Routes the vectors of the sample. All vectors are as near to one without a direction, which tells nothing. */
 static void route_sample(const sl_split *split, const sl_reach_sample *sample, tuning *t) {
     const size_t row = split->facts.dim * sl_dtype_size(sample->dtype);
     for (size_t q = 0; q < sample->count; q++) {
-        const uint8_t *vector = (const uint8_t *)sample->rows + q * row;
-        const size_t count = sl_router_find(t->router, vector, sample->dtype, sl_split_opening(split), t->routes, NULL);
-        adjust_reaches((sl_metric)split->facts.metric, t->packed + q * sample->k, sample->k, sample->scores[q],
-                       t->routes, count);
-        for (size_t i = 1; i < count; i++)
-            t->others[t->further++] = t->routes[i].reach;
-        for (size_t i = 0; i < sample->k; i++)
-            if (t->packed[q * sample->k + i])
-                t->needed[t->found++] = reach_of(t->routes, count, t->packed[q * sample->k + i]);
+        if (!sl_router_has_direction(t->router, (const uint8_t *)sample->rows + q * row, sample->dtype)) continue;
+        route_query(split, sample, q, t);
+        t->queries++;
     }
-    qsort(t->needed, t->found, sizeof *t->needed, compare_floats);
-    qsort(t->others, t->further, sizeof *t->others, compare_floats);
+    sl_sort_floats(t->needed, t->found);
+    sl_sort_floats(t->others, t->further);
 }
 
 /* Notes the reach of each share. A share that no reach gives ends the list. */
-static void note_reaches(sl_split *split, const sl_reach_sample *sample, const tuning *t) {
+static void note_reaches(sl_split *split, const tuning *t) {
     size_t count = 0, asked = 0;
     for (size_t i = 0; i < SHARES && t->found; i++) {
         size_t at = (size_t)ceil(shares[i] * (double)t->found);
@@ -97,7 +95,7 @@ static void note_reaches(sl_split *split, const sl_reach_sample *sample, const t
         while (asked < t->further && t->others[asked] <= reach)
             asked++;
         split->reaches[count++] =
-            (sl_split_reach){.share = shares[i], .reach = reach, .asked = 1 + (float)asked / (float)sample->count};
+            (sl_split_reach){.share = shares[i], .reach = reach, .asked = 1 + (float)asked / (float)t->queries};
     }
     split->facts.reaches = (uint32_t)count;
 }
@@ -111,18 +109,20 @@ sl_status sl_split_tune_reaches(const sl_comm *comm, sl_split *split, const sl_r
     t.packed = sl_mem_array(allocator, all, sizeof *t.packed, &status);
     t.needed = sl_mem_array(allocator, all, sizeof *t.needed, &status);
     t.others = sl_mem_array(allocator, sample->count * parts, sizeof *t.others, &status);
+    t.held = sl_mem_array(allocator, sample->k, sizeof *t.held, &status);
     t.routes = sl_mem_array(allocator, parts, sizeof *t.routes, &status);
     if (status == SL_OK) status = sl_router_create(&split->cells, &t.router);
     status = sl_comm_agree(comm, status);
     if (status == SL_OK) status = find_parts(comm, layout, places, sample, t.packed);
     if (status == SL_OK) {
         route_sample(split, sample, &t);
-        note_reaches(split, sample, &t);
+        note_reaches(split, &t);
     }
     sl_router_free(t.router);
     SL_FREE_ARRAY(allocator, t.packed, all);
     SL_FREE_ARRAY(allocator, t.needed, all);
     SL_FREE_ARRAY(allocator, t.others, sample->count * parts);
+    SL_FREE_ARRAY(allocator, t.held, sample->k);
     SL_FREE_ARRAY(allocator, t.routes, parts);
     return status;
 }
