@@ -52,7 +52,7 @@ def machine():
     about = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
     generation = [f"{key.split()[-1]} {about[key]}" for key in ("cpu family", "model") if key in about]
     pages = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {"cpu": about.get("model name", platform.machine()), "generation": ", ".join(generation), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
+    return {"cpu": about.get("model name", platform.machine()), "generation": ", ".join(generation), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release().split("-")[0],
             "libc": " ".join(platform.libc_ver()),
             "transparent_huge_pages": pages.read_text().strip() if pages.exists() else "none",
             "load_average": os.getloadavg()[0]}

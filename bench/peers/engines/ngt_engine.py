@@ -1,6 +1,6 @@
 """NGT: ONNG, made by its Optimizer from an ANNG of 100 edges (out 10, in 120), as documented.
 
-Only the command qbg makes the quantized graph (QG; NGT-labs/NGT issue 142). The package ngt does not hold qbg, and can
+Only the command qbg makes the quantized graph (QG). The package ngt does not hold qbg, and can
 only search such a graph. The library's own NGTQG::Index::quantize, out of the package's binary, made a graph that found
 a tenth of the true neighbours. A row of the graph as a query did not find itself.
 """
