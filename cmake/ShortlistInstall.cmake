@@ -54,9 +54,15 @@ file(RELATIVE_PATH SL_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CM
 configure_file(cmake/shortlist.pc.in shortlist.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shortlist.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-if(TARGET shortlist_cli)
-  # The installed command finds the library beside it, wherever the prefix is moved.
-  file(RELATIVE_PATH SL_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(shortlist_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${SL_LIB_FROM_BIN}")
-  install(TARGETS shortlist_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The installed programs find the library, and oneDNN, beside them, wherever the prefix is moved.
+file(RELATIVE_PATH SL_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+foreach(SL_PROGRAM shortlist_cli shortlist_mpi)
+  if(TARGET ${SL_PROGRAM})
+    set_target_properties(${SL_PROGRAM} PROPERTIES INSTALL_RPATH "$ORIGIN/${SL_LIB_FROM_BIN}")
+    install(TARGETS ${SL_PROGRAM} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+# shortlist-mpi holds the library, so it looks for oneDNN itself.
+if(TARGET shortlist_mpi AND SL_HAVE_ONEDNN AND NOT SL_ONEDNN_SYSTEM AND NOT SHORTLIST_BUNDLE_ONEDNN)
+  set_property(TARGET shortlist_mpi APPEND PROPERTY INSTALL_RPATH "${SL_ONEDNN_FOLDER}")
 endif()

@@ -55,10 +55,12 @@ head -n 1 "$work/first/printed" | grep -x '42 1\.000' >/dev/null || { echo "the 
 cmp "$here/../../LICENSE" "$work/prefix/share/doc/shortlist/LICENSE" || { echo "the licence is not installed" && exit 1; }
 
 # Nothing of the moved copy is looked for where it was built.
+programs=("$work/prefix/bin/shortlist")
+[ ! -x "$build/shortlist-mpi" ] || programs+=("$work/prefix/bin/shortlist-mpi")
 "$work/prefix/bin/shortlist" cpu >/dev/null
-readelf -d "$work"/prefix/bin/shortlist "$libdir"/libshortlist.so | grep -E 'R(UN)?PATH' >"$work/paths"
+readelf -d "${programs[@]}" "$libdir"/libshortlist.so | grep -E 'R(UN)?PATH' >"$work/paths"
 ! grep -vE '\[\$ORIGIN[^:]*\]' "$work/paths" || { echo "a path that does not move with the prefix" && exit 1; }
-ldd "$work/prefix/bin/shortlist" >"$work/needed"
+ldd "${programs[@]}" >"$work/needed"
 ! grep -E "libshortlist.*$build|not found" "$work/needed" || exit 1
 if grep libdnnl "$work/needed" | grep -vE ' => /(usr/)?lib' >/dev/null; then
     grep "libdnnl.* => $work/prefix/" "$work/needed" >/dev/null || { echo "oneDNN is not the installed one" && exit 1; }
