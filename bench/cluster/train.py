@@ -21,12 +21,12 @@ SETTINGS = (("adult", 256, 400_000), ("adult", 4096, 1_000_000), ("criteo", 512,
 QUICK = (("adult", 4096, 1_000_000), ("criteo", 8192, 25_000))
 FILES = {"adult": "adult/train.csv", "criteo": "clicks-50000-1/train.tsv"}
 # Name, ranks, threads of a rank, options.
-OURS = (("1 rank x 2 threads", 1, 2, ()), ("2 ranks", 2, 1, ()), ("2 ranks, no overlap", 2, 1, ("--no-overlap",)),
+OURS = (("1 rank x 2 threads", 1, 2, ()), ("2 ranks", 2, 1, ()), ("2 ranks, mpi", 2, 1, ("--algorithm", "mpi")),
+        ("2 ranks, mpi, no overlap", 2, 1, ("--algorithm", "mpi", "--no-overlap")),
         ("2 ranks, ring", 2, 1, ("--algorithm", "ring")),
         ("2 ranks, ring, bf16 wire", 2, 1, ("--algorithm", "ring", "--wire", "bf16")),
-        ("2 ranks, shared", 2, 1, ("--shared",)),
         ("1 rank x 2 threads, bf16", 1, 2, ("--precision", "bf16")),
-        ("2 ranks, bf16", 2, 1, ("--precision", "bf16")))
+        ("2 ranks, mpi, bf16", 2, 1, ("--algorithm", "mpi", "--precision", "bf16")))
 RANKS = (1, 2, 4)
 # Specs whose sparse bytes are counted, and rows of a mini-batch over 2 ranks; the last is judged.
 SPARSE = {"criteo, 1,000 buckets": HERE.parent / "rank" / "criteo.json",
@@ -185,7 +185,7 @@ def summarise(events):
         if row["batch"] == SPARSE_BATCHES[-1]:
             facts.append(fact(f"{name}, of raw rows", RAW_TARGET, row["of_raw"], False))
     for row in found["rates"]:
-        if row["who"] in ("2 ranks", "2 ranks, bf16"):
+        if row["who"] in ("2 ranks", "2 ranks, mpi, bf16"):
             name = f"{row['data']}, batch {row['batch']}, {row['who']}"
             facts.append(fact(f"{name}, of one process", SPEED_TARGET, row["ratio"]["median"], True))
             facts.append(fact(f"{name}, times PyTorch DDP", PEER_TARGET, row["over_peer"]["median"], True))

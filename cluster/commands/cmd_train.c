@@ -43,7 +43,7 @@ static void set_ranks(const ranks_training *t, sl_cluster_training *training) {
         (sl_allreduce_params){.algorithm = options->algorithm ? sl_allreduce_of_name(options->algorithm) : usual,
                               .tuning = options->tuning ? &t->tuning : NULL,
                               .wire = options->wire ? SL_WIRE_BF16 : SL_WIRE_F32,
-                              .shared = options->shared};
+                              .shared = options->shared || (!options->algorithm && !options->tuning)};
     training->reduce.log = report_log(&training->reduce.log_ctx);
 }
 
@@ -188,8 +188,8 @@ static const option ranks_table[] = {
     {0, "warm-up", OPTION_COUNT, "STEPS", 0, offsetof(ranks_options, warm_up),
      "With --scale-rates: steps in which the rates rise from the spec's to the scaled ones; 0 (default): none."},
     {0, "algorithm", OPTION_TEXT, "A", 0, offsetof(ranks_options, algorithm),
-     "All-reduce of the dense gradients: mpi (default), auto, ring, rabenseifner, torus, torus-put or bine. "
-     "'shortlist-mpi allreduce' measures them."},
+     "All-reduce of the dense gradients: mpi, auto, ring, rabenseifner, torus, torus-put or bine. Default: mpi with "
+     "--shared. 'shortlist-mpi allreduce' measures them."},
     {0, "tuning", OPTION_TEXT, "TABLE", 0, offsetof(ranks_options, tuning),
      "The table of 'shortlist-mpi tune' that chooses the all-reduce by size. Its choices include shared memory. A "
      "table of another job is not used, and SHORTLIST_LOG=warn says why."},
