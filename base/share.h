@@ -1,7 +1,7 @@
-/* Items that several ranks share: which of them each takes, and how they exchange what they made of them.
+/* Items divided among ranks: which items a rank takes, and how ranks exchange what they computed.
  *
- * These calls take the caller's status so far. If a rank has failed, every rank gets the failure of the first, and no
- * data move. Without ranks (NULL) this process takes all items, and the calls return the status that they got. */
+ * The calls that exchange take the caller's status so far. If a rank has failed, all ranks get the failure of the first
+ * such rank, and no data move. Without ranks (NULL) this process takes all items, and gets its own status back. */
 #ifndef SL_BASE_SHARE_H
 #define SL_BASE_SHARE_H
 

@@ -242,7 +242,7 @@ static sl_status open_temporary(saver *s) {
     r->fd = sl_open_retrying(&r->ops, r->temporary, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (r->fd >= 0) return SL_OK;
     const sl_status status = sl_fail_errno("cannot open the temporary file of rank 0", r->temporary);
-    return errno == ENOENT ? sl_fail_in(status, "the output's folder must be one that all machines ranks") : status;
+    return errno == ENOENT ? sl_fail_in(status, "the output's folder must be one that all machines share") : status;
 }
 
 /* The bytes that a rank has of a section. */

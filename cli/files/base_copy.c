@@ -23,12 +23,9 @@ int base_copy_read(base_copy *out, vectors *base, element type) {
 
 /* For file systems without nameless files: creates a file and removes its name at once. */
 static int open_named(const char *output) {
-    const size_t size = strlen(output) + 32;
-    char *path = allocate(size, 1);
-    if (!path) return -1;
-    snprintf(path, size, "%s.unpacked.%ld", output, (long)getpid());
-    (void)unlink(path); /* left by a killed process with this id */
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    char *path;
+    if (asprintf(&path, "%s.unpacked.XXXXXX", output) < 0) return -1;
+    int fd = mkostemp(path, O_CLOEXEC);
     const int error = errno;
     if (fd >= 0) (void)unlink(path);
     free(path);

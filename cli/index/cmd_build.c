@@ -46,6 +46,8 @@ static const char *const operands[] = {"BASE", NULL};
 
 static const option build_table[] = {
     BUILD_OPTIONS,
+    OPTION_THREADS(build_options,
+                   "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine gives."),
     {0, "max-memory", OPTION_BYTES, "BYTES", 0, offsetof(build_options, max_memory),
      "Memory that the build takes at most; 512M, 16G. Large blocks beyond that lie in temporary files beside INDEX. "
      "The system caches these files while memory is free. INDEX.work notes what leaves have found. The same command, "

@@ -38,11 +38,15 @@ sl_index_params build_params(const build_state *state) {
     return params;
 }
 
-int build_create(build_state *state) {
+sl_status build_try_create(build_state *state) {
     sl_index_params params = build_params(state);
     params.max_memory = state->memory;
     params.work_path = state->work;
-    sl_status status = sl_index_create(&params, &state->addition.index);
+    return sl_index_create(&params, &state->addition.index);
+}
+
+int build_create(build_state *state) {
+    sl_status status = build_try_create(state);
     return status == SL_OK ? EXIT_DONE : report_build(state, status);
 }
 

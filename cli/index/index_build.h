@@ -34,13 +34,14 @@ void build_end(build_state *state);
 
 /* The steps, in this order. Each returns an exit status. */
 
-/* Checks the options on an index of one element, and the names of the files. Faults of the options so come before
- * faults of the base. */
+/* Checks the options on an index of one element, and the names of the files, so that faults of the options are reported
+ * before faults of the base. */
 int build_check(const build_state *state);
 /* Opens the base, reads ids, tags and keys, and chooses where the rows are unpacked. */
 int build_open(build_state *state);
-/* Creates the index. */
+/* Creates the index. build_try_create returns the library's status, and reports nothing. */
 int build_create(build_state *state);
+sl_status build_try_create(build_state *state);
 /* Makes room for all vectors. */
 int build_reserve(build_state *state);
 int build_add(build_state *state);
@@ -136,9 +137,6 @@ sl_index_params build_params(const build_state *state);
          "(default): "                                                                                                 \
          "leaves "                                                                                                     \
          "where that serves, with --m from 16 to 24 and --ef-build 200 or more."},                                     \
-        OPTION_THREADS(build_options,                                                                                  \
-                       "Threads to build with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "           \
-                       "gives."),                                                                                      \
         {0,                                                                                                            \
          "ids",                                                                                                        \
          OPTION_TEXT,                                                                                                  \

@@ -198,8 +198,9 @@ const option train_table[] = {
     {0, "seed", OPTION_COUNT, "N", 0, offsetof(train_options, seed),
      "Seed of the first weights, the order of rows, dropout and forgetting, in place of the spec's; 0 (default) leaves "
      "the spec's."},
-    OPTION_THREADS(train_options, "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the machine "
-                                  "gives."),
+    OPTION_THREADS(train_options,
+                   "Threads to train with; 0 (default) takes as many as OMP_NUM_THREADS or the CPUs of the "
+                   "process give."),
     {0, "init", OPTION_TEXT, "MODEL", 0, offsetof(train_options, init),
      "Begin with this model's weights and with its features as they were fitted. SPEC.json has the same label, "
      "features "
@@ -217,7 +218,8 @@ const option train_table[] = {
     {0, "checkpoint-steps", OPTION_COUNT, "N", 0, offsetof(train_options, checkpoint_steps),
      "Also keep it after each N batches; 0 (default) does not."},
     {0, "resume", OPTION_FLAG, NULL, 0, offsetof(train_options, resume),
-     "Go on from the checkpoint if it exists. The model is then the same as after a training without interruption."},
+     "Go on from the checkpoint if it exists. The model is then the same as without the interruption, if it "
+     "takes as many threads and ranks."},
     {0, "precision", OPTION_WORD, "f32|bf16|fp16|auto", 0, offsetof(train_options, precision),
      "Type of the numbers that the deep part's products multiply. Weights, optimisers, sums and the model stay f32. "
      "auto uses bf16 if the machine has instructions for it, else f32. Without such instructions bf16 and fp16 are "

@@ -1,6 +1,5 @@
 /* `build`: one index, built by all ranks. */
 #include "base/cpu.h"
-#include "base/crc32c.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
@@ -9,45 +8,18 @@
 #include "cli/index/index_build.h"
 #include "cli/index/open_save.h"
 #include "cluster/commands/commands.h"
+#include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
+#include "cluster/commands/same_inputs.h"
 #include "cluster/construct/shared_index.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-
-/* Vectors of the base that all ranks compare. */
-enum { SAMPLED = 64 };
+#include <unistd.h>
 
 /* ---------------------------------------------------------------------------------------------------------------
  * What must be the same on all ranks
  * ------------------------------------------------------------------------------------------------------------- */
-
-/* A rank's base and what else its index depends on, in words between spaces. All ranks have one command line. */
-typedef struct base_facts {
-    char text[512];
-} base_facts;
-
-/* Sums some vectors, evenly drawn. Returns an exit status. */
-static int sum_sample(vectors *base, element type, uint32_t *crc) {
-    size_t bytes;
-    int status = vectors_bytes(base, type, &bytes);
-    if (status != EXIT_DONE) return status;
-    const size_t row = bytes / base->n, count = base->n < SAMPLED ? base->n : SAMPLED;
-    void *buffer = malloc(row);
-    if (!buffer) return report_failure("no memory for a vector of %zu bytes", row);
-    *crc = 0;
-    for (size_t i = 0; i < count && status == EXIT_DONE; i++) {
-        status = vectors_read(base, i * base->n / count, 1, type, 0, buffer);
-        if (status == EXIT_DONE) *crc = sl_crc32c(*crc, buffer, row);
-    }
-    free(buffer);
-    return status;
-}
-
-static uint32_t sum_words(const uint64_t *words, size_t n) {
-    return words ? sl_crc32c(0, words, n * sizeof *words) : 0;
-}
 
 /* Names the instruction set if the index depends on it (docs/internals/build.md). */
 static const char *named_tier(const sl_index_params *params) {
@@ -56,44 +28,18 @@ static const char *named_tier(const sl_index_params *params) {
                                                                                          : "any";
 }
 
-static int describe_base(const build_state *state, base_facts *out) {
+/* Compares the ranks' bases, and what else their index depends on. */
+static int check_same(const build_state *state) {
     const addition *addition = &state->addition;
     const sl_index_params params = build_params(state);
     const size_t n = addition->base->n;
-    uint32_t crc = 0;
-    int status = sum_sample(addition->base, addition->type, &crc);
-    if (status != EXIT_DONE) return status;
-    snprintf(out->text, sizeof out->text,
-             "version %s instructions %s vectors %zu dimensions %zu type %s sample %08x ids %08x tags %08x keys %08x",
-             sl_version(), named_tier(&params), n, addition->base->dim, element_name(addition->type), crc,
-             sum_words(addition->ids, n), sum_words(addition->tags, n), sum_words(addition->keys, n));
-    return EXIT_DONE;
-}
-
-/* Reports the first word that differs from rank 0's. The word before it is its name. */
-static int report_difference(const char *mine, const char *first) {
-    const char *name = mine, *word = mine;
-    for (size_t i = 0; mine[i] && mine[i] == first[i]; i++)
-        if (mine[i] == ' ') {
-            name = word;
-            word = mine + i + 1;
-        }
-    const size_t at = (size_t)(word - mine);
-    return report_failure(
-        "%.*s of the base is %.*s here, and %.*s on rank 0; give all ranks the same base, version and "
-        "processors",
-        (int)strcspn(name, " "), name, (int)strcspn(word, " "), word, (int)strcspn(first + at, " "), first + at);
-}
-
-/* Compares the ranks' bases. */
-static int check_same(const build_state *state) {
-    base_facts mine = {""}, first;
-    int status = ranks_agree(describe_base(state, &mine));
-    if (status != EXIT_DONE) return status;
-    first = mine;
-    sl_status sent = sl_comm_broadcast(ranks(), &first, sizeof first, 0);
-    if (sent != SL_OK) return ranks_report(sent);
-    return ranks_agree(strcmp(mine.text, first.text) == 0 ? EXIT_DONE : report_difference(mine.text, first.text));
+    input_facts facts = {0};
+    inputs_note(&facts, "instruction set", "%s", named_tier(&params));
+    int status = inputs_note_vectors(&facts, "base", addition->base, addition->type);
+    inputs_note_words(&facts, "checksum of the ids", addition->ids, n);
+    inputs_note_words(&facts, "checksum of the tags", addition->tags, n);
+    inputs_note_words(&facts, "checksum of the keys", addition->keys, n);
+    return inputs_check_same(status, &facts);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -122,13 +68,31 @@ static int name_work(ranks_build *build) {
     return state->work ? EXIT_DONE : report_failure("no memory for the path of the work file");
 }
 
-/* Creates the index and decides who builds it. */
+/* Creates the index with its notes. If a rank's file system has no locks, all ranks build without notes: they read and
+ * write these together. Every rank calls it. Returns the agreed exit status. */
 static int create_index(ranks_build *build) {
     build_state *state = &build->state;
     addition *addition = &state->addition;
-    int status = name_work(build);
-    if (status == EXIT_DONE) status = build_create(state);
-    if (status != EXIT_DONE) return status;
+    sl_status made = build_try_create(state);
+    uint64_t is_unlocked = made == SL_EUNSUPPORTED && !state->options->max_memory;
+    sl_status agreed = sl_comm_max(ranks(), &is_unlocked);
+    if (agreed != SL_OK) return ranks_report(agreed);
+    if (!is_unlocked) return ranks_agree(made == SL_OK ? EXIT_DONE : addition->refused(addition->refused_ctx, made));
+    report_warning("%s: its file system has no locks on some rank, so the build keeps no notes. After a failure it "
+                   "begins anew",
+                   state->options->output);
+    sl_index_free(addition->index);
+    addition->index = NULL;
+    if (!work_has_notes(state->work)) (void)unlink(state->work);
+    free(state->work);
+    state->work = NULL;
+    return ranks_agree(build_create(state));
+}
+
+/* Decides who builds the index. */
+static int begin_build(ranks_build *build) {
+    build_state *state = &build->state;
+    addition *addition = &state->addition;
     build->is_shared = sl_shared_index_can_add(addition->index, addition->builder, addition->base->n);
     if (!build->is_shared) return EXIT_DONE;
     addition->builder = SL_BUILDER_LEAVES;
@@ -136,6 +100,7 @@ static int create_index(ranks_build *build) {
     sl_rank_share_init(&build->share, ranks(), interrupted);
     sl_shared_index_begin(addition->index, &build->share,
                           ranks()->ranks > 1 && !state->options->room && !state->options->max_memory);
+    if (!state->work) return EXIT_DONE;
     sl_status resumed = sl_shared_index_resume(addition->index, state->options->output, ranks());
     return resumed == SL_OK ? EXIT_DONE : report_status(NULL, resumed);
 }
@@ -146,7 +111,7 @@ static int end_shared(ranks_build *build, int status) {
     sl_status mine = status == EXIT_DONE ? SL_OK : build->share.failed ? build->share.failed : SL_EIO;
     if (status != EXIT_DONE && !build->share.failed) mine = sl_fail(mine, "%s", ranks_message());
     mine = sl_rank_share_end(&build->share, mine);
-    if (mine == SL_ECANCELED && work_has_notes(build->state.work))
+    if (mine == SL_ECANCELED && build->state.work && work_has_notes(build->state.work))
         return report_failure("interrupted; no index was written, and the files %s.work.* let the same command go on",
                               build->state.options->output);
     return mine == SL_OK ? EXIT_DONE : report_status(NULL, mine);
@@ -208,7 +173,9 @@ static int build_on_ranks(ranks_build *build) {
     status = ranks_agree(status);
     if (status == EXIT_DONE) status = ranks_agree(build_open(state));
     if (status == EXIT_DONE) status = check_same(state);
-    if (status == EXIT_DONE) status = ranks_agree(create_index(build));
+    if (status == EXIT_DONE) status = ranks_agree(name_work(build));
+    if (status == EXIT_DONE) status = create_index(build);
+    if (status == EXIT_DONE) status = ranks_agree(begin_build(build));
     if (status == EXIT_DONE) status = ranks_agree(build_reserve(state));
     if (status == EXIT_DONE) status = ranks_agree(add_and_save(build));
     if (status == EXIT_DONE) status = gather_counts(build);
@@ -221,6 +188,8 @@ static int run_build(const command *self, int argc, char **argv) {
     const char *base;
     OPTIONS_PARSE(self, argc, argv, &options, &base);
     options.progress = options.progress && ranks()->rank == 0;
+    sl_status placed = places_threads(options.threads, &options.threads);
+    if (placed != SL_OK) return ranks_report(placed);
     build_begin(&build.state, &options, base);
     int status = build_on_ranks(&build);
     build_end(&build.state);

@@ -74,11 +74,19 @@ static size_t common_ids(const uint64_t *truth, const uint64_t *found, size_t k)
     return hits;
 }
 
+/* The largest recall to reach; 0: none is given. */
+static double largest_recall(const eval_options *options) {
+    double largest = 0;
+    for (size_t i = 0; i < options->recall.count; i++)
+        if (options->recall.values[i] > largest) largest = options->recall.values[i];
+    return largest;
+}
+
 /* Searches the split once for this rank's queries, with the other ranks. */
 static sl_status search_split(job_eval *job, eval_setting setting, eval_pass *mine, sl_split_counts *counts) {
     const eval_task *task = &job->task;
-    const double recall = job->options.recall.count ? job->options.recall.values[0] : 0;
-    const sl_split_params params = split_choice_params(&job->split, &job->searched, task->k, setting.ef, recall);
+    const sl_split_params params =
+        split_choice_params(&job->split, &job->searched, task->k, setting.ef, largest_recall(&job->options));
     size_t hits = 0;
     const sl_split_queries queries = {.rows = task->queries, .dtype = task->dtype, .count = task->nq};
     const sl_split_results out = {
@@ -338,8 +346,10 @@ static int evaluate(job_eval *job) {
     element type = ELEMENT_F32;
     int status = ranks_agree(check_options(job));
     if (status == EXIT_DONE)
-        status = ranks_agree(searched_open_queries(&job->searched, state->queries_path, &state->queries, &type));
+        status = searched_open_queries(&job->searched, state->queries_path, &state->queries, &type);
     if (status == EXIT_DONE) status = ranks_agree(load_truth(job));
+    if (status == EXIT_DONE)
+        status = ranks_check_same("truth", state->truth, state->queries->n * job->options.k * sizeof *state->truth);
     if (status == EXIT_DONE) status = ranks_agree(prepare_share(job, type));
     if (status == EXIT_DONE) status = ranks_agree(eval_sweep(state));
     if (status != EXIT_DONE || ranks()->rank != 0) return status;

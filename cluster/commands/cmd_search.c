@@ -7,6 +7,7 @@
 #include "cli/index/description.h"
 #include "cli/search/search_settings.h"
 #include "cluster/commands/commands.h"
+#include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
 #include "cluster/commands/searched.h"
 #include "cluster/search/gather_results.h"
@@ -82,9 +83,8 @@ static int answer_alone(search_state *state, block *block, size_t first, size_t 
 /* Answers them by the parts of a split, with the other ranks. */
 static int answer_together(search_state *state, block *block, size_t count) {
     const search_options *options = state->options;
-    const double recall = options->recall.count ? options->recall.values[0] : 0;
     const sl_split_params params =
-        split_choice_params(&options->split, &state->searched, options->k, state->params.ef, recall);
+        split_choice_params(&options->split, &state->searched, options->k, state->params.ef, 0);
     sl_split_counts counts;
     const sl_split_queries queries = {.rows = block->rows, .dtype = element_dtype(state->type), .count = count};
     const sl_split_results out = {.ids = block->ids, .scores = block->scores, .counts = &counts};
@@ -197,7 +197,8 @@ static int prepare(search_state *state) {
     const search_options *options = state->options;
     const char *const inputs[] = {state->searched.path, state->queries_path, NULL};
     int status = searched_open_queries(&state->searched, state->queries_path, &state->queries, &state->type);
-    if (status == EXIT_DONE) status = choose_settings(state);
+    if (status != EXIT_DONE) return status;
+    status = choose_settings(state);
     if (status == EXIT_DONE && ranks()->rank == 0) {
         status = results_check(options->output, options->scores, inputs);
         if (status == EXIT_DONE)
@@ -225,6 +226,8 @@ static int run_search(const command *self, int argc, char **argv) {
     if (options.recall.count > 1) return report_usage("--recall takes one number");
     if (options.recall.count && options.split.stop > 0) return report_usage("--stop and --recall exclude one another");
     if (options.recall.count && options.ef != SIZE_MAX) return report_usage("--ef and --recall exclude one another");
+    sl_status placed = places_threads(options.threads, &options.threads);
+    if (placed != SL_OK) return ranks_report(placed);
     search_state state = {.options = &options, .queries_path = paths[1]};
     int status = searched_open(paths[0], options.place, options.threads, &state.searched);
     if (status == EXIT_DONE) status = search_queries(&state);

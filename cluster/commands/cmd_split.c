@@ -6,7 +6,9 @@
 #include "cli/files/ids.h"
 #include "cli/index/add_vectors.h"
 #include "cluster/commands/commands.h"
+#include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
+#include "cluster/commands/same_inputs.h"
 #include "cluster/commands/split_job.h"
 
 #include <errno.h>
@@ -48,6 +50,14 @@ static int open_inputs(split_job *job) {
     if (options->ids) status = vectors_read_ids(options->ids, job->base_path, &n, &job->ids);
     if (status == EXIT_DONE && options->ids) status = ids_check_distinct(options->ids, job->ids, n);
     return status;
+}
+
+/* Compares the ranks' bases and ids. */
+static int check_same(const split_job *job) {
+    input_facts facts = {0};
+    int status = inputs_note_vectors(&facts, "base", job->base, job->type);
+    inputs_note_words(&facts, "checksum of the ids", job->ids, job->base->n);
+    return inputs_check_same(status, &facts);
 }
 
 static int prepare_split(split_job *job) {
@@ -131,6 +141,7 @@ static void print_text(const split_job *job) {
 static int run_job(split_job *job) {
     int status = ranks_agree(check_options(job->options));
     if (status == EXIT_DONE) status = ranks_agree(open_inputs(job));
+    if (status == EXIT_DONE) status = check_same(job);
     if (status == EXIT_DONE) status = ranks_agree(prepare_split(job));
     if (status == EXIT_DONE) status = ranks_agree(prepare_output(job));
     if (status == EXIT_DONE && job->options->kind == SL_SPLIT_NEIGHBOURHOODS) status = split_move_rows(job);
@@ -161,6 +172,8 @@ static int run_split(const command *self, int argc, char **argv) {
                              .seed = (size_t)defaults.seed};
     const char *base;
     OPTIONS_PARSE(self, argc, argv, &options, &base);
+    sl_status placed = places_threads(options.threads, &options.threads);
+    if (placed != SL_OK) return ranks_report(placed);
     split_job job = {.options = &options, .base_path = base, .split = {.allocator = sl_allocator_of(NULL)}};
     int status = run_job(&job);
     for (size_t i = 0; job.rows && i < job.end - job.first; i++)

@@ -7,7 +7,9 @@
 #include "cli/files/results.h"
 #include "cli/search/truth_scan.h"
 #include "cluster/commands/commands.h"
+#include "cluster/commands/places.h"
 #include "cluster/commands/ranks.h"
+#include "cluster/commands/same_inputs.h"
 #include "cluster/search/merge_exact.h"
 
 #include <stdlib.h>
@@ -162,8 +164,18 @@ static int agree_on_time(truth_state *state) {
     return status == SL_OK ? EXIT_DONE : ranks_report(status);
 }
 
+/* Compares the ranks' bases and queries. */
+static int check_same(const truth_state *state) {
+    const truth_inputs *inputs = &state->inputs;
+    input_facts facts = {0};
+    int status = inputs_note_vectors(&facts, "base", inputs->base, inputs->type);
+    if (status == EXIT_DONE) status = inputs_note_vectors(&facts, "queries", inputs->queries, inputs->type);
+    return inputs_check_same(status, &facts);
+}
+
 static int find_truth(truth_state *state) {
     int status = ranks_agree(truth_inputs_open(&state->inputs));
+    if (status == EXIT_DONE) status = check_same(state);
     if (status == EXIT_DONE) status = ranks_agree(prepare_output(state));
     if (status == EXIT_DONE) status = ranks_agree(divide_memory(state));
     if (status != EXIT_DONE) return status;
@@ -188,6 +200,8 @@ static int run_truth(const command *self, int argc, char **argv) {
     truth_options options = {.k = 0};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
+    sl_status placed = places_threads(options.threads, &options.threads);
+    if (placed != SL_OK) return ranks_report(placed);
     truth_state state = {
         .options = &options,
         .inputs = {

@@ -220,8 +220,8 @@ static const option tune_table[] = {
      "Bytes of the largest sum (default 256M). A twenty-sixth of a machine's memory, shared out among its ranks, "
      "bounds it too."},
     {0, "time", OPTION_COUNT, "SECONDS", 0, offsetof(tune_options, time),
-     "Seconds of all measured sums together (default 60), shared out evenly among the sizes. Every algorithm has "
-     "three sums at least."},
+     "Seconds of the sums of finalists (default 60), shared out evenly among the sizes. Before that, every algorithm "
+     "has three sums."},
     OPTION_JSON(tune_options),
     OPTION_LAST};
 

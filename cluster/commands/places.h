@@ -16,8 +16,9 @@ typedef struct place {
 
 /* Gathers the places of all ranks, to be freed by free(). `threads`: of this rank; 0: as many as it may use. */
 sl_status places_gather(size_t threads, place **out);
-/* The threads of this rank: `asked`, or as many as the environment says. 0 without either: this rank's CPUs, shared
- * with the other ranks of the machine if these have the same CPUs. */
+/* The threads of this rank: `asked`. If that is 0 and the environment has no OMP_NUM_THREADS: this rank's CPUs, shared
+ * with the other ranks of the machine that have the same CPUs. If it has one: 0, by which calls of the library take
+ * OMP_NUM_THREADS. Every rank calls it. */
 sl_status places_threads(size_t asked, size_t *out);
 void places_print(FILE *file, const place *places);
 

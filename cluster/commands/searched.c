@@ -3,6 +3,7 @@
 #include "cli/common/report.h"
 #include "cli/index/open_save.h"
 #include "cluster/commands/ranks.h"
+#include "cluster/commands/same_inputs.h"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -42,12 +43,37 @@ void searched_close(searched *searched) {
     sl_split_searcher_free(searched->split);
 }
 
-int searched_open_queries(const searched *searched, const char *path, vectors **out, element *type) {
+static int open_queries(const searched *searched, const char *path, vectors **out, element *type) {
     int status = vectors_open(path, VECTORS_QUERIES, out);
     if (status == EXIT_DONE) status = vectors_check_metric(*out, searched->stats.metric);
     if (status == EXIT_DONE) status = vectors_match_dim(*out, searched->stats.dim, searched->path);
     if (status == EXIT_DONE) status = vectors_match_type(*out, searched->stats.dtype, searched->path, type);
     return status;
+}
+
+/* Notes what tells the index's file, or the routing file, from another. Returns an exit status. */
+static int note_searched(input_facts *facts, const searched *searched) {
+    if (searched->split) {
+        inputs_note(facts, "checksum of the routing file", "%08x",
+                    sl_split_searcher_split(searched->split)->header_crc);
+        return EXIT_DONE;
+    }
+    sl_split_part file = {.n = 0};
+    sl_status status = sl_split_identify(searched->path, &file);
+    if (status != SL_OK) return report_status(searched->path, status);
+    inputs_note(facts, "checksum of the index", "%08x", file.header_crc);
+    inputs_note(facts, "bytes of the index", "%llu", (unsigned long long)file.file_size);
+    inputs_note(facts, "vectors of the index", "%zu", searched->stats.n);
+    return EXIT_DONE;
+}
+
+int searched_open_queries(const searched *searched, const char *path, vectors **out, element *type) {
+    input_facts facts = {0};
+    int status = ranks_agree(open_queries(searched, path, out, type));
+    if (status != EXIT_DONE) return status;
+    status = note_searched(&facts, searched);
+    if (status == EXIT_DONE) status = inputs_note_vectors(&facts, "queries", *out, *type);
+    return inputs_check_same(status, &facts);
 }
 
 int searched_read_queries(const searched *searched, vectors *queries, size_t first, size_t count, element type,

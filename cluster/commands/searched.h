@@ -18,7 +18,8 @@ typedef struct searched {
 int searched_open(const char *path, int place, size_t threads, searched *out);
 void searched_close(searched *searched);
 
-/* Opens the queries, and checks that they fit. `type`: to read them in. Returns this rank's exit status. */
+/* Opens the queries on every rank. Checks that they fit, and that all ranks have the same queries and index. Every rank
+ * calls it. `type`: to read them in. Returns the agreed exit status. */
 int searched_open_queries(const searched *searched, const char *path, vectors **out, element *type);
 
 /* Reads `count` queries from row `first` on, and checks them for a split. rows: room for them, of `type`. Returns this
@@ -38,7 +39,7 @@ typedef struct split_choice {
 
 /* Checks the options. Returns an exit status. */
 int split_choice_check(const split_choice *choice);
-/* The parameters of a search with this k and ef. recall: to reach; 0: not given. */
+/* The parameters of a search with this k and ef. recall: the largest to reach; 0: not given. */
 sl_split_params split_choice_params(const split_choice *choice, const searched *searched, size_t k, size_t ef,
                                     double recall);
 
@@ -57,9 +58,8 @@ sl_split_params split_choice_params(const split_choice *choice, const searched *
      0,                                                                                                                \
      offsetof(type, split.cover),                                                                                      \
      "In a split of neighbourhoods: share of the true neighbours that the parts asked shall hold, as learnt when the " \
-     "split was made (default 0.98, or with --recall R 1 less 0.4 of what R may miss). A larger share asks more "      \
-     "parts; "                                                                                                         \
-     "1 asks every part near the query."},                                                                             \
+     "split was made (default 0.98; in 'eval' with --recall, 1 - 0.4 (1 - R) for the largest R). A larger share asks " \
+     "more parts; 1 asks every part near the query."},                                                                 \
         {0,                                                                                                            \
          "stop",                                                                                                       \
          OPTION_REAL,                                                                                                  \

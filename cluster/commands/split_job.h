@@ -12,7 +12,7 @@ typedef struct split_options {
     int metric, codes, refine;                       /* codes -1: by the input's type */
     double replicate;                                /* share of the vectors that a second part may hold */
     size_t parts, cells, m, ef_build, threads, seed; /* parts 0: one per rank; cells: per part */
-    int progress, json;
+    int json;
 } split_options;
 
 typedef struct split_job {

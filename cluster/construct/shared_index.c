@@ -36,11 +36,11 @@ char *sl_rank_work_path(const char *output, size_t rank) {
 /* Returns whether the name is that of a work file of `stem`, and sets *number to its rank. */
 static int is_work_file(const char *name, const char *stem, size_t *number) {
     const size_t length = strlen(stem), skipped = length + sizeof ending - 1;
-    char *end;
+    char written[24];
     if (strncmp(name, stem, length) != 0 || strncmp(name + length, ending, sizeof ending - 1) != 0) return 0;
-    if (strspn(name + skipped, "0123456789") == 0) return 0;
-    *number = strtoull(name + skipped, &end, 10);
-    return *end == '\0';
+    *number = strtoull(name + skipped, NULL, 10);
+    snprintf(written, sizeof written, "%zu", *number);
+    return strcmp(name + skipped, written) == 0;
 }
 
 static sl_status add_work_file(sl_index *index, const char *output, size_t number) {

@@ -165,6 +165,7 @@ static sl_status read_split(const sl_store *store, sl_split *split) {
     sl_status status = SL_OK;
     sl_verified found;
     SL_TRY(sl_store_verify_all(store, &found, NULL));
+    split->header_crc = store->header.crc32c;
     SL_TRY(copy_section(store, SL_SECTION_SPLIT_FACTS, &split->facts, sizeof split->facts));
     sl_split_facts facts = split->facts;
     split->facts.parts = 0; /* for sl_split_free */

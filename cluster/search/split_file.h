@@ -56,6 +56,7 @@ typedef struct sl_split {
     sl_split_part *parts;
     sl_cells cells; /* of neighbourhoods; else empty */
     sl_split_reach reaches[SL_SPLIT_MAX_REACHES];
+    uint32_t header_crc; /* of the file's header page, which has the checksums of its sections; 0: not from a file */
 } sl_split;
 
 /* The reach of a further part once the first has answered: the distance of the border as a share of the distance of

@@ -152,8 +152,8 @@ static void write_bands(const sl_measured *nodes, size_t count, uint8_t *bands) 
     for (size_t b = 0; b < SL_PARTITION_BANDS; b++) {
         size_t first = sl_partition_band_rows(count, b);
         if (first == count) first--; /* the band is empty */
-        double ranks = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
-        bands[b] = (uint8_t)ceil(255 * ranks);
+        double share = nodes[0].length > 0 ? (double)nodes[first].length / (double)nodes[0].length : 1;
+        bands[b] = (uint8_t)ceil(255 * share);
     }
 }
 

@@ -67,14 +67,37 @@ class JobTest(CommandTest):
             time.sleep(0.02)
         raise AssertionError(f"not {ranks} ranks in a minute")
 
-    def job_bad(self, ranks, status, *arguments, says=(), env=None, **options):
-        """Fails with this status and one line of the program, which holds all of `says`; leaves the folder as it was."""
-        before = self.snapshot()
-        done = self.job(ranks, *arguments, env={**(env or os.environ), **ENDS_SOON}, **options)
-        self.assertEqual(done.returncode, status, f"{ranks} ranks, {arguments}: {done.stdout}{done.stderr}")
+    def mixed(self, *ranks):
+        """A job whose ranks have command lines of their own."""
+        command = []
+        for arguments in ranks:
+            command += [":", *MPIRUN[1:]] if command else MPIRUN
+            command += ["1", *map(str, arguments)]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env={**os.environ, **ENDS_SOON})
+
+    def fails(self, done, status, says):
+        """A job failed with this status and one line of the program, which holds all of `says`. Returns the line."""
+        self.assertEqual(done.returncode, status, f"{done.args}: {done.stdout}{done.stderr}")
         lines = [line for line in done.stderr.splitlines() if line.startswith("shortlist-mpi")]
         self.assertEqual(len(lines), 1, done.stderr)
         for text in says:
-            self.assertIn(text, lines[0], arguments)
-        self.assertEqual(self.snapshot(), before, f"{arguments} changed the folder")
+            self.assertIn(text, lines[0], done.args)
         return lines[0]
+
+    def job_bad(self, ranks, status, *arguments, says=(), env=None, **options):
+        """Fails, and leaves the folder as it was. Returns the line of the program."""
+        before = self.snapshot()
+        done = self.job(ranks, *arguments, env={**(env or os.environ), **ENDS_SOON}, **options)
+        line = self.fails(done, status, says)
+        self.assertEqual(self.snapshot(), before, f"{arguments} changed the folder")
+        return line
+
+    def elsewhere_bad(self, *arguments, says=()):
+        """Fails on three ranks of one command line, of which rank 1 runs in the folder `other`. Leaves the folder as it
+        was."""
+        before = self.snapshot()
+        own = [MPI_COMMAND, *arguments]
+        done = self.mixed(own, ["bash", "-c", 'cd other; exec "$@"', "bash", *own], own)
+        self.fails(done, 1, ("rank 1 (", *says))
+        self.assertEqual(self.snapshot(), before, f"{arguments} changed the folder")

@@ -1,14 +1,15 @@
 """`shortlist-mpi build`, as its users run it: the file of `shortlist build`, killed and gone on with, and refused."""
 
+import errno
 import os
 import random
 import signal
 import struct
-import subprocess
 import time
 import unittest
 
-from jobs import ENDS_SOON, MPI_COMMAND, MPIRUN, JobTest, mount_small
+from harness import PRELOAD, SANITIZER
+from jobs import MPI_COMMAND, JobTest, mount_small
 from test_mounts import MOUNTS
 
 DIM = 16
@@ -37,6 +38,7 @@ class BuildTest(JobTest):
             told = self.same(ranks)
             self.assertEqual((told["ranks"], told["ranks_building"], len(told["peak_memory"])), (ranks, ranks, ranks))
             self.assertEqual((told["n"], told["threads"], told["leaves_noted"]), (6001, 1, 0))
+            self.assertTrue(all(1 << 20 < peak < 1 << 30 for peak in told["peak_memory"]), told["peak_memory"])
             self.assertGreater(told["leaves"], 40)
             self.assertGreater(told["bytes_sent"], 100000)
 
@@ -108,34 +110,31 @@ class BuildTest(JobTest):
         self.assertFalse([name for name in os.listdir(self.folder) if ".tmp." in name], said)
         self.assertGreater(self.job_json(2, "build", *options)["leaves_noted"], 10)
 
-    def mixed(self, *ranks):
-        """A job whose ranks have command lines of their own."""
-        command = []
-        for arguments in ranks:
-            command += [":", *MPIRUN[1:]] if command else MPIRUN
-            command += ["1", *map(str, arguments)]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300,
-                              env={**os.environ, **ENDS_SOON})
-
-    def refused(self, done, *says):
-        lines = [line for line in done.stderr.splitlines() if line.startswith("shortlist-mpi")]
-        self.assertEqual((done.returncode, len(lines)), (1, 1), done.stderr)
-        for text in says:
-            self.assertIn(text, lines[0])
-        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("many.sl")])
-
     def test_ranks_that_differ(self):
         """One command line, but rank 1 sees other files."""
         self.base(5000)
         os.mkdir(self.path("other"))
-        own = [MPI_COMMAND, "build", "base.i8bin", "-o", self.path("many.sl"), "--metric", "l2"]
-        elsewhere = ["bash", "-c", 'cd other; exec "$@"', "bash", *own]
-        self.refused(self.mixed(own, elsewhere), "rank 1 (", "base.i8bin")
+        build = ("build", "base.i8bin", "-o", self.path("many.sl"), "--metric", "l2")
+        self.elsewhere_bad(*build, says=("base.i8bin",))
         self.write("other/base.i8bin", self.read("base.i8bin")[:-DIM * 160] + bytes(DIM * 160))
-        self.refused(self.mixed(own, elsewhere, own), "rank 1 (", "sample of the base is", "on rank 0")
+        self.elsewhere_bad(*build, says=("checksum of the base: ", "on rank 0"))
         self.write("other/base.i8bin", struct.pack("<II", 5000, DIM - 1) + bytes(5000 * (DIM - 1)))
-        self.refused(self.mixed(own, elsewhere), "rank 1 (", "dimensions of the base is 15 here, and 16 on rank 0")
-        self.refused(self.mixed(own, [*own, "--m", "17"]), "rank 1 (", "command line")
+        self.elsewhere_bad(*build, says=("dimensions of the base: 15 here, 16 on rank 0",))
+        own = [MPI_COMMAND, *build]
+        self.fails(self.mixed(own, [*own, "--m", "17"]), 1, ("rank 1 (", "command line"))
+
+    @unittest.skipUnless(PRELOAD and not SANITIZER, "nothing to load before the C library")
+    def test_a_file_system_without_locks(self):
+        self.base(5000)
+        build = ["build", "base.i8bin", "-o", "many.sl", "--metric", "l2"]
+        own = [MPI_COMMAND, *build]
+        unlocked = ["env", f"LD_PRELOAD={PRELOAD}", f"REFUSE_LOCKS={errno.ENOLCK}", *own]
+        done = self.mixed(own, unlocked)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the build keeps no notes", done.stderr)
+        self.run_ok(*build[:3], "one.sl", *build[4:])
+        self.assertEqual(self.read("one.sl"), self.read("many.sl"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["base.i8bin", "many.sl", "one.sl"])
 
     @unittest.skipUnless(MOUNTS, "this process may not mount")
     def test_a_full_disk(self):
@@ -143,7 +142,7 @@ class BuildTest(JobTest):
         os.mkdir(self.path("small"))
         done = self.job(3, "build", "base.i8bin", "-o", "small/many.sl", "--metric", "l2", preexec_fn=lambda: mount_small(
             self.path("small"), "1m"))
-        self.refused(done, "rank ", "small/many.sl", "No space left")
+        self.fails(done, 1, ("rank ", "small/many.sl", "No space left"))
 
     def test_refuses_bad_input(self):
         rows = [[1.0, float(i)] for i in range(5000)]

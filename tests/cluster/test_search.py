@@ -1,9 +1,11 @@
 """`shortlist-mpi search` and `eval` over one index that every rank opens."""
 
+import os
 import unittest
 
 from harness import clustered
-from jobs import JobTest
+from jobs import JobTest, mount_small
+from test_mounts import MOUNTS
 
 
 class SearchTest(JobTest):
@@ -57,6 +59,32 @@ class SearchTest(JobTest):
         self.run_ok("search", "x.sl", "queries.fbin", "-k", 10, "--recall", "0.9", "-o", "one.ibin")
         self.job_ok(3, "search", "x.sl", "queries.fbin", "-k", 10, "--recall", "0.9", "-o", "many.ibin")
         self.assertEqual(self.read("many.ibin"), self.read("one.ibin"))
+
+    def test_ranks_that_differ(self):
+        search = ("search", "x.sl", "queries.fbin", "-k", 7, "-o", "y.ibin")
+        os.mkdir(self.path("other"))
+        for name in ("x.sl", "queries.fbin", "truth.ibin"):
+            self.write(f"other/{name}", self.read(name))
+        queries, truth = self.read("queries.fbin"), self.read("truth.ibin")
+        self.vectors("other/queries.fbin", clustered(20, 12, 5))
+        self.elsewhere_bad(*search, says=("rows of the queries: 20 here, 21 on rank 0",))
+        self.write("other/queries.fbin", queries[:-4] + bytes(4))
+        self.elsewhere_bad(*search, says=("checksum of the queries: ", "on rank 0"))
+        self.write("other/queries.fbin", queries)
+        self.write("other/truth.ibin", truth[:-4] + bytes(4))
+        self.elsewhere_bad("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, says=("truth is not that of rank 0",))
+        # The same vectors in another order give another index of the same size.
+        rows = clustered(900, 12, 1)[:879]
+        self.vectors("other/base.fbin", rows[::-1])
+        self.run_ok("build", "other/base.fbin", "-o", "other/x.sl", "--metric", "cosine", "--threads", 1)
+        self.elsewhere_bad(*search, says=("checksum of the index: ", "on rank 0"))
+
+    @unittest.skipUnless(MOUNTS, "this process may not mount")
+    def test_a_full_disk(self):
+        os.mkdir(self.path("small"))
+        self.job_bad(2, 1, "search", "x.sl", "queries.fbin", "-k", 300, "--ef", 300, "-o", "small/y.ibin",
+                     says=("rank 0 (", "small/y.ibin", "No space left"),
+                     preexec_fn=lambda: mount_small(self.path("small")))
 
     def test_refuses_bad_input(self):
         search = ("search", "x.sl", "queries.fbin", "-o", "y.ibin")

@@ -1,10 +1,13 @@
 """`shortlist-mpi truth`: the same files as `shortlist truth`, at any number of ranks."""
 
+import os
 import random
+import signal
 import unittest
 
 from harness import clustered
-from jobs import JobTest
+from jobs import JobTest, mount_small
+from test_mounts import MOUNTS
 
 
 class TruthTest(JobTest):
@@ -38,6 +41,42 @@ class TruthTest(JobTest):
         self.assertLess(done["batch"], 21)
         self.run_ok("truth", "base.fbin", "queries.fbin", "-k", 4, "--metric", "l2", "-o", "all.ibin")
         self.assertEqual(self.read("few.ibin"), self.read("all.ibin"))
+
+    def test_ranks_that_differ(self):
+        truth = ("truth", "base.fbin", "queries.fbin", "-k", 4, "--metric", "l2", "-o", "x.ibin")
+        os.mkdir(self.path("other"))
+        base, queries = self.read("base.fbin"), self.read("queries.fbin")
+        self.write("other/queries.fbin", queries)
+        self.vectors("other/base.fbin", clustered(339, 12, 1))
+        self.elsewhere_bad(*truth, says=("rows of the base: 339 here, 340 on rank 0",))
+        self.write("other/base.fbin", base[:-4800] + bytes(4800))
+        self.elsewhere_bad(*truth, says=("checksum of the base: ", "on rank 0"))
+        self.write("other/base.fbin", base)
+        self.write("other/queries.fbin", queries[:-4] + bytes(4))
+        self.elsewhere_bad(*truth, says=("checksum of the queries: ", "on rank 0"))
+
+    @unittest.skipUnless(MOUNTS, "this process may not mount")
+    def test_a_full_disk(self):
+        os.mkdir(self.path("small"))
+        self.job_bad(2, 1, "truth", "base.fbin", "queries.fbin", "-k", 200, "--metric", "l2", "-o", "small/x.npy",
+                     says=("rank 0 (", "small/x.npy", "No space left"),
+                     preexec_fn=lambda: mount_small(self.path("small")))
+
+    def test_goes_anew_after_a_kill(self):
+        truth = ("truth", "base.fbin", "queries.fbin", "-k", "90", "--metric", "l2", "-o", "x.npy")
+        self.vectors("queries.fbin", clustered(6000, 12, 2))
+        job, pids = self.started(2, *truth, "--threads", "1", "--max-memory", "200K")
+        while not [name for name in os.listdir(self.folder) if name.startswith("x.npy")]:
+            self.assertIsNone(job.poll(), "the job ended before it was killed")
+        os.kill(pids[1], signal.SIGKILL)
+        job.communicate(timeout=60)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertNotIn("x.npy", os.listdir(self.folder))
+        self.job_ok(2, *truth)
+        self.run_ok("truth", *truth[1:-1], "one.npy")
+        self.assertEqual(self.read("x.npy"), self.read("one.npy"))
+        left = sorted(name for name in os.listdir(self.folder) if ".tmp-" not in name)
+        self.assertEqual(left, ["base.fbin", "one.npy", "queries.fbin", "x.npy"])
 
     def test_refuses_bad_input(self):
         self.job_bad(2, 1, "truth", "base.fbin", "queries.fbin", "-k", 400, "--metric", "l2", "-o", "x.ibin",
