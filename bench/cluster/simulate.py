@@ -4,6 +4,7 @@ bench/cluster/smpi.sh compiles the files of cluster/allreduce by SimGrid's smpic
 machines. The record goes to bench/results/cluster-simulated.json, and a picture beside it if matplotlib is there."""
 
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -207,15 +208,23 @@ def kind(name):
     return name if name.endswith("MPI") else name.split()[0]
 
 
+def other_runs(options):
+    """With --only: what the record has of other experiments."""
+    if not options.only or not options.output.exists():
+        return []
+    runs = json.loads(options.output.read_text(encoding="utf-8"))["runs"]
+    return [run for run in runs if run["experiment"] not in options.only.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="experiments to run, by commas: sizes,ring,networks,links,ranks,sensitivity")
+    parser.add_argument("--only", help="experiments to run anew, by commas: sizes,ring,networks,links,ranks,sensitivity")
     parser.add_argument("--most", type=int, default=1024, help="ranks at most (default 1024)")
     parser.add_argument("--output", type=pathlib.Path, default=RESULTS / "cluster-simulated.json")
     options = parser.parse_args()
     folder = ROOT / "build" / "smpi"
     subprocess.run([ROOT / "bench" / "cluster" / "smpi.sh", folder], check=True)
-    runs = []
+    runs = other_runs(options)
     for name, where, sizes, ring in experiments():
         if where["ranks"] > options.most or (options.only and name not in options.only.split(",")):
             continue

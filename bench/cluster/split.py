@@ -15,6 +15,7 @@ RANKS, K, RECALL = 4, 10, 0.95
 # The widest stop that still ends walks early: glove100's distances lie closer together.
 STOPS = {"glove100": 0.1, "gloss384": 0.06}
 COVERS = (0.975, 0.98, 0.985)
+COPIES = (0.3, 1)  # --replicate: the default, and a second part for nearly every vector
 EVALUATIONS, ASKED = 1.3, 1.6  # targets: of the whole index's evaluations, and ranks per query
 FIGURES = ("ef", "recall", "evaluations", "asked", "routing", "messages", "bytes")
 
@@ -26,9 +27,9 @@ def made(chosen, work, name):
     whole = work / f"{name}.sl"
     call([chosen.build / "shortlist", "build", base, "-o", whole, "--metric", "cosine", "--threads", "1"])
     folders = {"whole index": whole}
-    for kind in ("slices", "neighbourhoods"):
-        folders[kind] = work / f"{name}-{kind}"
-        on_ranks(RANKS, [program, "split", base, "-o", folders[kind], "--metric", "cosine", "--split", kind, "--json"])
+    for way, options in (("slices", ["--split", "slices"]), *((copies, ["--replicate", copies]) for copies in COPIES)):
+        folders[way] = work / f"{name}-{way}"
+        on_ranks(RANKS, [program, "split", base, "-o", folders[way], "--metric", "cosine", *options, "--json"])
     return folders
 
 
@@ -48,9 +49,10 @@ def measure(chosen, work):
         folders = made(chosen, work, name)
         for stop in (0, STOPS[name]):
             tries = [("whole index", None), ("slices", None)]
-            tries += [("neighbourhoods", cover) for cover in (COVERS[1:2] if chosen.quick else COVERS)]
+            tries += [(copies, cover) for copies in COPIES for cover in (COVERS[1:2] if chosen.quick else COVERS)]
             for way, cover in tries:
-                event = {**evaluated(chosen, name, folders[way], stop, cover), "way": way}
+                event = {**evaluated(chosen, name, folders[way], stop, cover),
+                         "way": "neighbourhoods" if way in COPIES else way, "copies": way if way in COPIES else 0}
                 events.append(event)
                 print(json.dumps(event), file=sys.stderr, flush=True)
     return events
@@ -106,10 +108,11 @@ def draw(summary, about, path):
     for axis, name in zip(axes[0], names):
         for stop, marker in ((0, "o"), (STOPS[name], "s")):
             rows = [row for row in summary["rows"] if (row["set"], row["stop"]) == (name, stop)]
-            near = [row for row in rows if row["way"] == "neighbourhoods"]
             label = f"stop {stop}" if stop else "ef alone"
-            axis.plot([row["asked"] for row in near], [row["ratio"] for row in near], f"{marker}-",
-                      label=f"neighbourhoods, {label}")
+            for copies in COPIES:
+                near = [row for row in rows if row["way"] == "neighbourhoods" and row["copies"] == copies]
+                axis.plot([row["asked"] for row in near], [row["ratio"] for row in near], f"{marker}-",
+                          label=f"neighbourhoods, {100 * copies:.0f} % copies, {label}")
             axis.plot([row["asked"] for row in rows if row["way"] == "slices"],
                       [row["ratio"] for row in rows if row["way"] == "slices"], f"{marker}", label=f"slices, {label}")
         axis.axhline(EVALUATIONS, linewidth=0.6, color="grey")
