@@ -14,7 +14,7 @@ SETS = ("glove100", "gloss384")
 RANKS, K, RECALL = 4, 10, 0.95
 # The widest stop that still ends walks early: glove100's distances lie closer together.
 STOPS = {"glove100": 0.1, "gloss384": 0.06}
-COVERS = (0.975, 0.98, 0.985)
+COVERS = (0.98, 0.985, 0.99, 0.993)
 COPIES = (0.3, 1)  # --replicate: the default, and a second part for nearly every vector
 EVALUATIONS, ASKED = 1.3, 1.6  # targets: of the whole index's evaluations, and ranks per query
 FIGURES = ("ef", "recall", "evaluations", "asked", "routing", "messages", "bytes")
@@ -49,7 +49,7 @@ def measure(chosen, work):
         folders = made(chosen, work, name)
         for stop in (0, STOPS[name]):
             tries = [("whole index", None), ("slices", None)]
-            tries += [(copies, cover) for copies in COPIES for cover in (COVERS[1:2] if chosen.quick else COVERS)]
+            tries += [(copies, cover) for copies in COPIES for cover in (COVERS[:1] if chosen.quick else COVERS)]
             for way, cover in tries:
                 event = {**evaluated(chosen, name, folders[way], stop, cover),
                          "way": "neighbourhoods" if way in COPIES else way, "copies": way if way in COPIES else 0}
