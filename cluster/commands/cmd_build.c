@@ -12,6 +12,7 @@
 #include "cluster/commands/ranks.h"
 #include "cluster/commands/same_inputs.h"
 #include "cluster/construct/shared_index.h"
+#include "hnsw/construct/from_leaves.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -94,6 +95,10 @@ static int begin_build(ranks_build *build) {
     build_state *state = &build->state;
     addition *addition = &state->addition;
     build->is_shared = sl_shared_index_can_add(addition->index, addition->builder, addition->base->n);
+    if (!build->is_shared && addition->builder == SL_BUILDER_AUTO && addition->base->n >= SL_FROM_LEAVES_LEAST &&
+        ranks()->rank == 0)
+        report_warning("auto takes no leaves with this --m and --ef-build, so rank 0 inserts all vectors alone; give "
+                       "--builder leaves to share the work");
     if (!build->is_shared) return EXIT_DONE;
     addition->builder = SL_BUILDER_LEAVES;
     addition->step = step;

@@ -138,6 +138,13 @@ static void print_text(const split_job *job) {
     printf("placed in %.1f s, built in %.1f s\n", job->place_s, job->build_s);
 }
 
+/* Removes what an earlier split into more parts has left. */
+static void remove_older_parts(const split_job *job) {
+    char path[SL_SPLIT_PATH];
+    for (size_t part = job->split.facts.parts; part < SL_SPLIT_MAX_PARTS; part++)
+        if (sl_split_part_path(job->options->output, part, path) == SL_OK) (void)remove(path);
+}
+
 static int run_job(split_job *job) {
     int status = ranks_agree(check_options(job->options));
     if (status == EXIT_DONE) status = ranks_agree(open_inputs(job));
@@ -148,7 +155,10 @@ static int run_job(split_job *job) {
     if (status == EXIT_DONE) status = split_build_parts(job);
     if (status == EXIT_DONE && ranks()->rank == 0) {
         sl_status saved = sl_split_save(&job->split, job->options->output);
-        if (saved != SL_OK) status = report_status(NULL, saved);
+        if (saved == SL_OK)
+            remove_older_parts(job);
+        else
+            status = report_status(NULL, saved);
     }
     status = ranks_agree(status);
     if (status != EXIT_DONE) return status;

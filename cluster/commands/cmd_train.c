@@ -53,6 +53,23 @@ static void silence(sl_train_params *params) {
     params->log = NULL;
 }
 
+/* Reads the table of --tuning. One of another job is left out with a warning: the training then takes the default. */
+static sl_status read_table(ranks_training *t, sl_allreduce_params *params) {
+    sl_tuning job;
+    char why[256];
+    if (!t->options->tuning) return SL_OK;
+    SL_TRY(sl_tuning_read(ranks(), t->options->tuning, &t->tuning));
+    SL_TRY(sl_tuning_describe(ranks(), params->wire, &job));
+    if (sl_tuning_fits(&t->tuning, &job, why, sizeof why)) return SL_OK;
+    if (ranks()->rank == 0)
+        report_warning("%s: %s; the table is left out. Make one for this job by 'shortlist-mpi tune'",
+                       t->options->tuning, why);
+    params->tuning = NULL;
+    params->algorithm = SL_ALLREDUCE_MPI;
+    params->shared = 1;
+    return SL_OK;
+}
+
 static int train_on_ranks(ranks_training *t) {
     train_state *state = &t->state;
     sl_train_params params;
@@ -62,7 +79,7 @@ static int train_on_ranks(ranks_training *t) {
     if (ranks()->rank != 0) silence(&params);
     training.params = &params;
     set_ranks(t, &training);
-    sl_status status = t->options->tuning ? sl_tuning_read(ranks(), t->options->tuning, &t->tuning) : SL_OK;
+    sl_status status = read_table(t, &training.reduce);
     if (status == SL_OK) status = sl_cluster_train(ranks(), &training, &state->ranker, &state->report, &t->exchanged);
     train_end(state, status);
     if (status == SL_OK) return EXIT_DONE;
@@ -192,7 +209,7 @@ static const option ranks_table[] = {
      "--shared. 'shortlist-mpi allreduce' measures them."},
     {0, "tuning", OPTION_TEXT, "TABLE", 0, offsetof(ranks_options, tuning),
      "The table of 'shortlist-mpi tune' that chooses the all-reduce by size. Its choices include shared memory. A "
-     "table of another job is not used, and SHORTLIST_LOG=warn says why."},
+     "table of another job is left out with a warning."},
     {0, "shared", OPTION_FLAG, NULL, 0, offsetof(ranks_options, shared),
      "Ranks of one machine first add up their gradients through shared memory."},
     {0, "wire", OPTION_WORD, "f32|bf16", 0, offsetof(ranks_options, wire),

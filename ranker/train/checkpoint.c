@@ -268,8 +268,11 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     if (head->spec_crc != checkpoint->spec_crc) return fail_other_training(checkpoint->path, "another spec");
     if (head->seed != trainer->spec->seed) return fail_other_training(checkpoint->path, "another seed");
     if (head->settings_crc != trainer->settings_crc)
-        return fail_other_training(checkpoint->path, "another teacher, start model, pruning or rate scale");
-    if (head->rows_crc != checkpoint->rows_crc) return fail_other_training(checkpoint->path, "other rows");
+        return fail_other_training(checkpoint->path,
+                                   "another mini-batch, warm-up, teacher, start model, pruning or rate scale");
+    if (head->rows_crc != checkpoint->rows_crc)
+        return fail_other_training(checkpoint->path,
+                                   "other rows, or over ranks where this is one process, or the reverse");
     int unlike = head->weights != parts->weight_count || head->dense_states != parts->dense_count ||
                  head->sparse_states != parts->sparse_count;
     size_t count = parts->weight_count + parts->dense_count + parts->sparse_count;

@@ -60,6 +60,10 @@ class BuildTest(JobTest):
         self.same(4)
         said = self.job_ok(2, "build", "base.i8bin", "-o", "many.sl", "--metric", "l2")
         self.assertIn("rank 0 inserted all vectors alone", said)
+        self.base(4200)
+        done = self.job(2, "build", "base.i8bin", "-o", "many.sl", "--metric", "l2", "--m", 32)
+        self.assertIn("give --builder leaves to share the work", done.stderr)
+        self.assertEqual(self.same(2, "--m", 32, "--builder", "leaves")["ranks_building"], 2)
 
     def test_room(self):
         self.base(5000)

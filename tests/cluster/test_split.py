@@ -72,7 +72,11 @@ class SlicesTest(SplitTest):
     def test_more_parts_than_vectors(self):
         rows = clustered(3, DIM, 4)
         self.vectors("base.fbin", rows)
+        self.split(3, "few", "--split", "slices", "--parts", 7)
         made = self.split(2, "few", "--split", "slices", "--parts", 4)
+        # Parts of the earlier split, and of no vectors, are gone.
+        held = [f"part-{part}.sl" for part, n in enumerate(made["parts"]) if n]
+        self.assertEqual(sorted(self.files("few")), [*held, "routing.sls"])
         self.assertEqual(sum(made["parts"]), 3)
         self.assertIn(0, made["parts"])
         self.job_ok(3, "search", "few", "base.fbin", "-k", 3, "-o", "found.ibin")

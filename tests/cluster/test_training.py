@@ -125,6 +125,9 @@ class TrainingTest(JobTest):
         facts = self.read("table").decode().splitlines()[:6]
         self.write("table", "\n".join(facts + ["up_to 4096 ring 0x0 halving fence 0 shared 0 seconds 1e-05"]).encode())
         self.assertEqual(self.train(2, "--tuning", "table")["algorithm"], "ring")
+        other = self.job(3, "train", "spec.json", "clicks.csv", "-o", "m.slr", "--tuning", "table", "--json")
+        self.assertIn("warning: table: it is of 2 ranks, and the job has 3", other.stderr)
+        self.assertEqual(json.loads(other.stdout)["algorithm"], "mpi")
         self.assertEqual(self.train(2)["algorithm"], "mpi")
         self.job_bad(2, 2, "train", "spec.json", "clicks.csv", "-o", "x.slr", "--algorithm", "mpi", "--tuning", "table",
                      says=("--tuning is for",))
