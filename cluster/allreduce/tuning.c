@@ -2,9 +2,12 @@
 
 #include "cluster/allreduce/scheme.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define FIRST_LINE "shortlist-mpi tuning 1"
 
@@ -174,9 +177,20 @@ static sl_status read_lines(FILE *file, const char *path, sl_tuning *out) {
 }
 
 static sl_status read_file(const char *path, sl_tuning *out) {
-    FILE *file = fopen(path, "r");
-    if (!file) return sl_fail_errno("cannot open", path);
-    sl_status status = read_lines(file, path, out);
+    struct stat info;
+    /* O_NONBLOCK: a pipe does not wait for its other end. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file || fstat(fd, &info) != 0) {
+        const sl_status status = sl_fail_errno("cannot open", path);
+        if (file)
+            fclose(file);
+        else if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    sl_status status = S_ISREG(info.st_mode) ? read_lines(file, path, out)
+                                             : sl_fail(SL_EFORMAT, "%s: not a regular file; copy it to one", path);
     fclose(file);
     return status;
 }

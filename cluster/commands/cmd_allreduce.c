@@ -31,7 +31,8 @@ static int parse_shape(const char *text, sl_allreduce_params *params) {
     unsigned long rows, columns;
     int used = 0;
     if (!text) return EXIT_DONE;
-    if (sscanf(text, "%6lux%6lu%n", &rows, &columns, &used) == 2 && text[used] == '\0' && rows && columns) {
+    if (!strchr(text, '-') && sscanf(text, "%6lux%6lu%n", &rows, &columns, &used) == 2 && text[used] == '\0' && rows &&
+        columns) {
         params->rows = rows;
         params->columns = columns;
         return EXIT_DONE;

@@ -160,7 +160,9 @@ static double rate_of(const job_eval *job, const pass *pass) {
 static int measure_round(job_eval *job, int batch, double *samples, size_t rounds, eval_point *point) {
     pass single = {0}, joint = {0};
     const int split = job->searched.split != NULL;
-    int status = split ? run_split_pass(job, point->setting, &single) : run_pass(job, point->setting, 0, &single);
+    int status = ranks_agree_to_go_on();
+    if (status == EXIT_DONE)
+        status = split ? run_split_pass(job, point->setting, &single) : run_pass(job, point->setting, 0, &single);
     batch = batch && !split;
     if (status == EXIT_DONE && batch) status = run_pass(job, point->setting, 1, &joint);
     point->recall = single.recall;

@@ -52,6 +52,15 @@ static int open_inputs(split_job *job) {
     return status;
 }
 
+/* Checks the options of the parts' indexes, on an index of no vectors. */
+static int check_index(const split_job *job) {
+    sl_index *index;
+    sl_status status = split_create_index(job, &index);
+    if (status != SL_OK) return report_status(NULL, status);
+    sl_index_free(index);
+    return EXIT_DONE;
+}
+
 /* Compares the ranks' bases and ids. */
 static int check_same(const split_job *job) {
     input_facts facts = {0};
@@ -148,6 +157,7 @@ static void remove_older_parts(const split_job *job) {
 static int run_job(split_job *job) {
     int status = ranks_agree(check_options(job->options));
     if (status == EXIT_DONE) status = ranks_agree(open_inputs(job));
+    if (status == EXIT_DONE) status = ranks_agree(check_index(job));
     if (status == EXIT_DONE) status = check_same(job);
     if (status == EXIT_DONE) status = ranks_agree(prepare_split(job));
     if (status == EXIT_DONE) status = ranks_agree(prepare_output(job));

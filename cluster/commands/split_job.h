@@ -31,6 +31,9 @@ typedef struct split_job {
  * status. */
 int split_move_rows(split_job *job);
 
+/* Creates the index of a part, without vectors. */
+sl_status split_create_index(const split_job *job, sl_index **out);
+
 /* Builds and saves this rank's parts, and notes what identifies them in job->split. Every rank calls it. */
 int split_build_parts(split_job *job);
 

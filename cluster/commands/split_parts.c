@@ -1,5 +1,6 @@
 /* The indexes of a split's parts. */
 #include "cli/common/clock.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/report.h"
 #include "cli/common/system.h"
 #include "cli/index/description.h"
@@ -25,7 +26,7 @@ static int read_slice(split_job *job, size_t part, sl_part_rows *rows) {
     return vectors_read(job->base, first, count, job->type, 0, rows->rows);
 }
 
-static sl_status create_index(const split_job *job, sl_index **out) {
+sl_status split_create_index(const split_job *job, sl_index **out) {
     const split_options *options = job->options;
     sl_index_params params;
     sl_index_params_init(&params);
@@ -42,13 +43,19 @@ static sl_status create_index(const split_job *job, sl_index **out) {
     return sl_index_create(&params, out);
 }
 
+static int stops(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return interrupted();
+}
+
 /* Links a part's rows. The caller frees the index, also on failure. */
 static sl_status build_part(const split_job *job, const sl_part_rows *rows, sl_index **index) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = job->options->threads;
     params.tags = rows->others;
-    SL_TRY(create_index(job, index));
+    params.progress = stops;
+    SL_TRY(split_create_index(job, index));
     return sl_index_add(*index, rows->rows, element_dtype(job->type), rows->count, 0, rows->numbers, &params);
 }
 

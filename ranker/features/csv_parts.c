@@ -376,8 +376,20 @@ static sl_status read_delimiter(sl_csv_parts *parts, const sl_csv_params *params
     return SL_OK;
 }
 
+/* Ranks read parts of files, which pipes do not have. To open a pipe would wait for its other end. */
+static sl_status check_files(const sl_csv_parts *parts) {
+    for (size_t i = 0; i < parts->count && parts->ranks; i++) {
+        struct stat info;
+        if (stat(parts->paths[i], &info) == 0 && !S_ISREG(info.st_mode))
+            return sl_fail(SL_EVALUE, "%s: not a regular file, of which ranks read parts; copy it to one",
+                           parts->paths[i]);
+    }
+    return SL_OK;
+}
+
 static sl_status open_parts(sl_csv_parts *parts, const char *const *paths, const sl_csv_params *params) {
     sl_status status = copy_paths(parts, paths);
+    if (status == SL_OK) status = check_files(parts);
     if (status == SL_OK) status = read_delimiter(parts, params);
     SL_TRY(sl_ranks_agree(parts->ranks, status));
     for (size_t i = 0; i < parts->count; i++)

@@ -67,6 +67,11 @@ class JobTest(CommandTest):
             time.sleep(0.02)
         raise AssertionError(f"not {ranks} ranks in a minute")
 
+    def ended(self, job):
+        """The exit status, stdout and stderr of a job that ends by itself."""
+        out, err = job.communicate(timeout=30)
+        return job.returncode, out, err
+
     def mixed(self, *ranks):
         """A job whose ranks have command lines of their own."""
         command = []

@@ -1,6 +1,9 @@
 """`shortlist-mpi allreduce` and `tune`: sums, their cost, and tables of the fastest."""
 
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 from jobs import JobTest
@@ -83,8 +86,19 @@ class ReduceTest(JobTest):
                          env={**os.environ, "SHORTLIST_MPI_PATIENCE": patience})
         self.write("bad", TABLE.format(ranks="two", mpi="x").encode())
         self.job_bad(2, 1, "allreduce", "--algorithm", "auto", "--tuning", "bad", says=("bad: line 2 ",))
+        os.mkfifo(self.path("pipe"))
+        self.job_bad(2, 1, "allreduce", "--algorithm", "auto", "--tuning", "pipe", says=("pipe: not a regular file",))
+        self.job_bad(2, 2, "allreduce", "--algorithm", "torus", "--shape", "-1x3", says=("--shape is '-1x3'",))
         self.job_bad(2, 1, "tune", "-o", "no/table", says=("no/table",))
         self.job_bad(2, 2, "tune", "-o", "table", "--least", "1M", "--largest", "1K", says=("--least",))
+
+    def test_a_signal_to_one_rank_ends_all(self):
+        for command in (("allreduce", "--count", "100000", "--rounds", "1000"), ("tune", "-o", "table")):
+            job, pids = self.started(2, *command)
+            time.sleep(1)
+            self.assertIsNone(job.poll(), f"{command} had ended before the signal")
+            os.kill(pids[1], signal.SIGTERM)
+            self.fails(subprocess.CompletedProcess(command, *self.ended(job)), 1, ("interrupted",))
 
 
 if __name__ == "__main__":

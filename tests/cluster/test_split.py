@@ -418,6 +418,8 @@ class BadInputTest(SplitTest):
     def test_output(self):
         split = ("split", "base.fbin", "--metric", "cosine", "--threads", 1)
         self.job_bad(2, 1, *split, "-o", "no/such", says=("no/such",))
+        self.job_bad(2, 1, *split, "-o", "new", "--m", 0, says=("m is 0",))
+        self.assertNotIn("new", os.listdir(self.folder))
         os.makedirs(self.path("z/part-1.sl"))
         self.write("z/part-1.sl/taken", b"")
         done = self.job(2, *split, "-o", "z")

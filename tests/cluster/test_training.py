@@ -209,6 +209,10 @@ class TrainingTest(JobTest):
         self.assertEqual(told["epochs"], done + 1)
         self.assertGreater(self.auc(), 0.7)
 
+    def test_a_pipe_is_no_data(self):
+        os.mkfifo(self.path("pipe.csv"))
+        self.job_bad(2, 1, "train", "spec.json", "pipe.csv", "-o", "x.slr", says=("pipe.csv: not a regular file",))
+
     def test_a_rank_that_stands_still_ends_the_job(self):
         job, pids = self.long_training(3, SHORTLIST_MPI_PATIENCE="3")
         os.kill(pids[1], signal.SIGSTOP)
