@@ -89,13 +89,13 @@ class Rates(unittest.TestCase):
         events = []
         for number, slow in enumerate((1, 10, 2)):
             for who, rows in (("1 rank x 2 threads", 100), ("2 ranks", 90), ("PyTorch DDP, f32", 30),
-                              ("1 rank x 2 threads, bf16", 200), ("2 ranks, bf16", 100), ("PyTorch DDP, bf16", 50)):
+                              ("1 rank x 2 threads, bf16", 200), ("2 ranks, mpi, bf16", 100), ("PyTorch DDP, bf16", 50)):
                 events.append(rate(number, who, rows / slow))
         found = {row["who"]: row for row in train.rates(events)}
         self.assertAlmostEqual(found["2 ranks"]["ratio"]["min"], 0.9)
         self.assertAlmostEqual(found["2 ranks"]["over_peer"]["max"], 3)
-        self.assertAlmostEqual(found["2 ranks, bf16"]["ratio"]["median"], 0.5)
-        self.assertAlmostEqual(found["2 ranks, bf16"]["over_peer"]["median"], 2)
+        self.assertAlmostEqual(found["2 ranks, mpi, bf16"]["ratio"]["median"], 0.5)
+        self.assertAlmostEqual(found["2 ranks, mpi, bf16"]["over_peer"]["median"], 2)
         self.assertEqual(found["2 ranks"]["rows_per_s"]["median"], 45)
         missed = [fact["met"] for fact in train.summarise(events)["targets"]]
         self.assertEqual(missed, [True, True, False, True])

@@ -269,7 +269,7 @@ static sl_status check_record(const sl_checkpoint *checkpoint, const sl_trainer 
     if (head->seed != trainer->spec->seed) return fail_other_training(checkpoint->path, "another seed");
     if (head->settings_crc != trainer->settings_crc)
         return fail_other_training(checkpoint->path,
-                                   "another mini-batch, warm-up, teacher, start model, pruning or rate scale");
+                                   "another teacher, start model, pruning, rate scale, mini-batch or warm-up");
     if (head->rows_crc != checkpoint->rows_crc)
         return fail_other_training(checkpoint->path,
                                    "other rows, or over ranks where this is one process, or the reverse");
