@@ -38,9 +38,10 @@ def processes_in(folder):
 class JobTest(CommandTest):
     """A folder per test, and jobs of several ranks run in it."""
 
-    def job(self, ranks, *arguments, **options):
+    def job(self, ranks, *arguments, env=None, **options):
         command = [*MPIRUN, str(ranks), MPI_COMMAND, *map(str, arguments)]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300, **options)
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300,
+                              env={**(env or os.environ), **ENDS_SOON}, **options)
 
     def job_ok(self, ranks, *arguments, **options):
         done = self.job(ranks, *arguments, **options)
@@ -90,10 +91,10 @@ class JobTest(CommandTest):
             self.assertIn(text, lines[0], done.args)
         return lines[0]
 
-    def job_bad(self, ranks, status, *arguments, says=(), env=None, **options):
+    def job_bad(self, ranks, status, *arguments, says=(), **options):
         """Fails, and leaves the folder as it was. Returns the line of the program."""
         before = self.snapshot()
-        done = self.job(ranks, *arguments, env={**(env or os.environ), **ENDS_SOON}, **options)
+        done = self.job(ranks, *arguments, **options)
         line = self.fails(done, status, says)
         self.assertEqual(self.snapshot(), before, f"{arguments} changed the folder")
         return line
