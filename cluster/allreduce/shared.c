@@ -21,7 +21,7 @@ enum { EAGER_LOOKS = 2000, YIELDING_LOOKS = 20000 };
 
 static void relax(const sl_shared *shared, size_t looks) {
     if (looks >= YIELDING_LOOKS) {
-        /* What this rank sent before may still lie in MPI's buffers, and others wait for it. */
+        /* Others may wait for messages of this rank that still lie in MPI's buffers. */
         if (looks % 64 == 0) sl_comm_progress(&shared->ranks);
         sl_pause_ns(20000);
     } else if (shared->yields || looks >= EAGER_LOOKS)

@@ -108,8 +108,8 @@ static int search_block(search_state *state, block *block, size_t first, size_t 
     const sl_comm *comm = ranks();
     const size_t from = sl_comm_share(count, comm->rank, comm->ranks);
     const size_t mine = sl_comm_share(count, comm->rank + 1, comm->ranks) - from;
-    const double start = now_seconds();
     int status = ranks_agree_to_go_on();
+    const double start = now_seconds();
     if (status == EXIT_DONE) status = ranks_agree(answer(state, block, first + from, mine));
     state->search_s += now_seconds() - start;
     if (status != EXIT_DONE) return status;

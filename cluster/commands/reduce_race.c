@@ -56,7 +56,7 @@ static sl_status time_sum(racer *racer, float *numbers, size_t count) {
 }
 
 sl_status race_round(racer *racers, size_t racer_count, float *numbers, size_t count) {
-    SL_TRY(sl_comm_agree(ranks(), interrupted() ? sl_fail(SL_ECANCELED, "interrupted; nothing was written") : SL_OK));
+    SL_TRY(sl_comm_agree(ranks(), interrupted() ? sl_fail(SL_ECANCELED, "interrupted") : SL_OK));
     /* Sums of zeros stay small, however often they are summed. */
     memset(numbers, 0, count * sizeof *numbers);
     for (size_t i = 0; i < racer_count; i++)

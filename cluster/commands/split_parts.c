@@ -68,6 +68,9 @@ static void name_rows(const split_job *job, sl_part_rows *rows) {
 /* Reports a failure of build_part. The numbers in its message count a part's rows: a slice's are those of the base from
  * `first` on, and a neighbourhood's rows have been checked before. */
 static int report_part(const split_job *job, const char *path, size_t first, sl_status status) {
+    if (status == SL_ECANCELED)
+        return report_failure("interrupted; %s holds no whole split, so give the same command again",
+                              job->options->output);
     return job->options->kind == SL_SPLIT_SLICES ? report_rows(job->base_path, first, status)
                                                  : report_status(path, status);
 }

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -68,11 +69,6 @@ class JobTest(CommandTest):
             time.sleep(0.02)
         raise AssertionError(f"not {ranks} ranks in a minute")
 
-    def ended(self, job):
-        """The exit status, stdout and stderr of a job that ends by itself."""
-        out, err = job.communicate(timeout=30)
-        return job.returncode, out, err
-
     def mixed(self, *ranks):
         """A job whose ranks have command lines of their own."""
         command = []
@@ -98,6 +94,30 @@ class JobTest(CommandTest):
         line = self.fails(done, status, says)
         self.assertEqual(self.snapshot(), before, f"{arguments} changed the folder")
         return line
+
+    def full_bad(self, ranks, *arguments, says, size="8k"):
+        """Fails because the folder `small`, which an argument names, lies on a file system of this size."""
+        os.makedirs(self.path("small"), exist_ok=True)
+        self.job_bad(ranks, 1, *arguments, says=says, preexec_fn=lambda: mount_small(self.path("small"), size))
+
+    def stands_still(self, job, pid):
+        """Stops a rank. The job ends within 30 s, with status 1. Returns what it said."""
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: subprocess.run(["kill", "-9", str(pid)], capture_output=True))
+        begin = time.monotonic()
+        _, said = job.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual(job.returncode, 1)
+        return said
+
+    def interrupted(self, *command):
+        """Ends soon, and says why, after a signal to one rank of a job that would take long."""
+        job, pids = self.started(2, *map(str, command))
+        time.sleep(1)
+        self.assertIsNone(job.poll(), f"{command} had ended before the signal")
+        os.kill(pids[1], signal.SIGTERM)
+        out, err = job.communicate(timeout=30)
+        return self.fails(subprocess.CompletedProcess(command, job.returncode, out, err), 1, ("interrupted",))
 
     def elsewhere_bad(self, *arguments, says=()):
         """Fails on three ranks of one command line, of which rank 1 runs in the folder `other`. Leaves the folder as it

@@ -1,10 +1,11 @@
 """`shortlist-mpi search` and `eval` over one index that every rank opens."""
 
 import os
+import struct
 import unittest
 
 from harness import clustered
-from jobs import JobTest, mount_small
+from jobs import JobTest
 from test_mounts import MOUNTS
 
 
@@ -81,10 +82,15 @@ class SearchTest(JobTest):
 
     @unittest.skipUnless(MOUNTS, "this process may not mount")
     def test_a_full_disk(self):
-        os.mkdir(self.path("small"))
-        self.job_bad(2, 1, "search", "x.sl", "queries.fbin", "-k", 300, "--ef", 300, "-o", "small/y.ibin",
-                     says=("rank 0 (", "small/y.ibin", "No space left"),
-                     preexec_fn=lambda: mount_small(self.path("small")))
+        self.full_bad(2, "search", "x.sl", "queries.fbin", "-k", 300, "--ef", 300, "-o", "small/y.ibin",
+                      says=("rank 0 (", "small/y.ibin", "No space left"))
+
+    def test_a_signal_to_one_rank_ends_all(self):
+        queries = self.read("queries.fbin")
+        self.write("many.fbin", struct.pack("<II", 21 * 20000, 12) + 20000 * queries[8:])
+        self.interrupted("search", "x.sl", "many.fbin", "-k", 10, "--ef", 400, "-o", "y.npy", "--threads", 1)
+        self.assertNotIn("y.npy", os.listdir(self.folder))
+        self.interrupted("eval", "x.sl", "queries.fbin", "truth.ibin", "-k", 10, "--ef", "10,20,40,80,160,320", "--repeat", 1000)
 
     def test_refuses_bad_input(self):
         search = ("search", "x.sl", "queries.fbin", "-o", "y.ibin")

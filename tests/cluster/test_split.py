@@ -279,6 +279,12 @@ class FailureTest(JobTest):
         self.job_ok(2, *self.command("x", 600))
         self.check_whole()
 
+    def test_a_signal_to_one_rank_ends_all(self):
+        said = self.interrupted(*self.command("x", 2000))
+        self.assertIn("x holds no whole split, so give the same command again", said)
+        self.job_ok(2, *self.command("x", 100))
+        self.check_whole()
+
     # Splits into a file system that a filler leaves 2 MB of, and again without the filler.
     FULL = '''head -c 14000k /dev/zero >small/filler
         "$@" 2>said; echo $? >status; cp -r small/x left

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from jobs import MPI_COMMAND, MPIRUN, JobTest, mount_small
+from jobs import MPI_COMMAND, MPIRUN, JobTest
 from ranking import CLICKS, DEEP, RANKS, SPEC, click_rows, table
 from test_mounts import MOUNTS
 
@@ -215,12 +215,7 @@ class TrainingTest(JobTest):
 
     def test_a_rank_that_stands_still_ends_the_job(self):
         job, pids = self.long_training(3, SHORTLIST_MPI_PATIENCE="3")
-        os.kill(pids[1], signal.SIGSTOP)
-        self.addCleanup(lambda: subprocess.run(["kill", "-9", str(pids[1])], capture_output=True))
-        begin = time.monotonic()
-        _, said = job.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 30)
-        self.assertEqual(job.returncode, 1)
+        said = self.stands_still(job, pids[1])
         lines = [line for line in said.splitlines() if line.startswith("shortlist-mpi")]
         self.assertEqual(len(lines), 1, said)
         self.assertRegex(lines[0], r"rank 1 \(.*\) has not answered for 3 s")
@@ -228,12 +223,7 @@ class TrainingTest(JobTest):
     def test_a_rank_that_stands_still_in_a_window_ends_the_job(self):
         # The others may wait for it inside of MPI, where they cannot listen to each other.
         job, pids = self.long_training(3, "--algorithm", "torus-put", SHORTLIST_MPI_PATIENCE="3")
-        os.kill(pids[1], signal.SIGSTOP)
-        self.addCleanup(lambda: subprocess.run(["kill", "-9", str(pids[1])], capture_output=True))
-        begin = time.monotonic()
-        _, said = job.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 30)
-        self.assertEqual(job.returncode, 1)
+        said = self.stands_still(job, pids[1])
         self.assertRegex(said, "shortlist-mpi: rank [0-2] .* (has not answered|has waited inside MPI) for 3 s")
 
     def test_a_signal_ends_all_ranks_and_keeps_the_checkpoint(self):
@@ -245,12 +235,9 @@ class TrainingTest(JobTest):
 
     @unittest.skipUnless(MOUNTS, "this process may not mount")
     def test_a_full_disk(self):
-        os.mkdir(self.path("small"))
         train = ["train", "spec.json", "clicks.csv", "--threads", "1", "-o"]
-        self.job_bad(2, 1, *train, "small/m.slr", says=["rank 0", "small/m.slr", "No space left"],
-                     preexec_fn=lambda: mount_small(self.path("small")))
-        self.job_bad(2, 1, *train, "m.slr", "--checkpoint", "small/state.slr", says=["rank 0", "small/state.slr"],
-                     preexec_fn=lambda: mount_small(self.path("small")))
+        self.full_bad(2, *train, "small/m.slr", says=("rank 0", "small/m.slr", "No space left"))
+        self.full_bad(2, *train, "m.slr", "--checkpoint", "small/state.slr", says=("rank 0", "small/state.slr"))
 
     def test_bad_input(self):
         train = ["train", "spec.json", "clicks.csv", "-o", "m.slr"]

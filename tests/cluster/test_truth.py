@@ -6,7 +6,7 @@ import signal
 import unittest
 
 from harness import clustered
-from jobs import JobTest, mount_small
+from jobs import JobTest
 from test_mounts import MOUNTS
 
 
@@ -57,10 +57,8 @@ class TruthTest(JobTest):
 
     @unittest.skipUnless(MOUNTS, "this process may not mount")
     def test_a_full_disk(self):
-        os.mkdir(self.path("small"))
-        self.job_bad(2, 1, "truth", "base.fbin", "queries.fbin", "-k", 200, "--metric", "l2", "-o", "small/x.npy",
-                     says=("rank 0 (", "small/x.npy", "No space left"),
-                     preexec_fn=lambda: mount_small(self.path("small")))
+        self.full_bad(2, "truth", "base.fbin", "queries.fbin", "-k", 200, "--metric", "l2", "-o", "small/x.npy",
+                      says=("rank 0 (", "small/x.npy", "No space left"))
 
     def test_goes_anew_after_a_kill(self):
         truth = ("truth", "base.fbin", "queries.fbin", "-k", "90", "--metric", "l2", "-o", "x.npy")
