@@ -1,5 +1,6 @@
 /* `eval`: recall and speed of searches that the ranks make together. */
 #include "cli/common/clock.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json_out.h"
 #include "cli/common/percentiles.h"
 #include "cli/common/report.h"
@@ -119,6 +120,8 @@ static sl_status note_figures(job_eval *job, size_t ef, const sl_split_counts *c
 static int run_split_pass(job_eval *job, eval_setting setting, pass *out) {
     eval_pass mine = {0};
     sl_split_counts counts = {.results = 0};
+    const int told = ranks_agree(interrupted() ? report_interrupted() : EXIT_DONE);
+    if (told != EXIT_DONE) return told;
     sl_status status = sl_comm_barrier(ranks());
     const sl_comm_counts before = sl_comm_counted(ranks());
     const double start = now_seconds();
@@ -160,9 +163,7 @@ static double rate_of(const job_eval *job, const pass *pass) {
 static int measure_round(job_eval *job, int batch, double *samples, size_t rounds, eval_point *point) {
     pass single = {0}, joint = {0};
     const int split = job->searched.split != NULL;
-    int status = ranks_agree_to_go_on();
-    if (status == EXIT_DONE)
-        status = split ? run_split_pass(job, point->setting, &single) : run_pass(job, point->setting, 0, &single);
+    int status = split ? run_split_pass(job, point->setting, &single) : run_pass(job, point->setting, 0, &single);
     batch = batch && !split;
     if (status == EXIT_DONE && batch) status = run_pass(job, point->setting, 1, &joint);
     point->recall = single.recall;

@@ -1,5 +1,6 @@
 /* `search`: the neighbours of a file of queries, which the ranks answer together. */
 #include "cli/common/clock.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/json_out.h"
 #include "cli/common/report.h"
 #include "cli/common/system.h"
@@ -108,9 +109,10 @@ static int search_block(search_state *state, block *block, size_t first, size_t 
     const sl_comm *comm = ranks();
     const size_t from = sl_comm_share(count, comm->rank, comm->ranks);
     const size_t mine = sl_comm_share(count, comm->rank + 1, comm->ranks) - from;
-    int status = ranks_agree_to_go_on();
     const double start = now_seconds();
-    if (status == EXIT_DONE) status = ranks_agree(answer(state, block, first + from, mine));
+    int status = answer(state, block, first + from, mine);
+    if (status == EXIT_DONE && interrupted()) status = report_interrupted();
+    status = ranks_agree(status);
     state->search_s += now_seconds() - start;
     if (status != EXIT_DONE) return status;
     sl_status gathered =

@@ -1,7 +1,6 @@
 #include "cluster/commands/ranks.h"
 
 #include "base/crc32c.h"
-#include "cli/common/interrupt.h"
 #include "cli/common/report.h"
 
 #include <stdio.h>
@@ -21,10 +20,6 @@ int ranks_agree(int status) {
     if (agreed == SL_OK) return EXIT_DONE;
     snprintf(message, sizeof message, "%s", sl_last_error());
     return EXIT_FAILED;
-}
-
-int ranks_agree_to_go_on(void) {
-    return ranks_agree(interrupted() ? report_interrupted() : EXIT_DONE);
 }
 
 int ranks_check_same(const char *what, const void *data, size_t size) {

@@ -19,9 +19,6 @@ void ranks_end(void);
  * rank that failed. Call it after each step that may fail on one rank alone. Returns the agreed status. */
 int ranks_agree(int status);
 
-/* Agrees on a failure if a signal has told a rank to stop. Returns the agreed status. */
-int ranks_agree_to_go_on(void);
-
 /* Checks that all ranks have the same bytes. `what` names them in the message. Returns an exit status. */
 int ranks_check_same(const char *what, const void *data, size_t size);
 

@@ -110,10 +110,13 @@ class JobTest(CommandTest):
         self.assertEqual(job.returncode, 1)
         return said
 
-    def interrupted(self, *command):
-        """Ends soon, and says why, after a signal to one rank of a job that would take long."""
+    def interrupted(self, *command, until=None):
+        """Ends soon, and says why, after a signal to one rank of a job that would take long. The signal comes when `until`
+        is true, or after a second."""
         job, pids = self.started(2, *map(str, command))
-        time.sleep(1)
+        deadline = time.monotonic() + (60 if until else 1)
+        while time.monotonic() < deadline and not (until and until()):
+            time.sleep(0.01)
         self.assertIsNone(job.poll(), f"{command} had ended before the signal")
         os.kill(pids[1], signal.SIGTERM)
         out, err = job.communicate(timeout=30)

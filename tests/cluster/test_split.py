@@ -280,10 +280,13 @@ class FailureTest(JobTest):
         self.check_whole()
 
     def test_a_signal_to_one_rank_ends_all(self):
-        said = self.interrupted(*self.command("x", 2000))
+        # Each rank builds two parts. The signal comes when a first one is there.
+        said = self.interrupted(*self.command("x", 1500), until=lambda: self.inode("x/part-0.sl") or self.inode("x/part-2.sl"))
         self.assertIn("x holds no whole split, so give the same command again", said)
         self.job_ok(2, *self.command("x", 100))
         self.check_whole()
+        self.run_ok("truth", "base.i8bin", "queries.i8bin", "-k", 5, "--metric", "l2", "-o", "truth.ibin")
+        self.interrupted("eval", "x", "queries.i8bin", "truth.ibin", "-k", 5, "--ef", "50,60,70,80", "--repeat", 1000)
 
     # Splits into a file system that a filler leaves 2 MB of, and again without the filler.
     FULL = '''head -c 14000k /dev/zero >small/filler
