@@ -333,6 +333,12 @@ sl_status sl_items_update(sl_items *items, const sl_table *rows) {
     return absent();
 }
 
+sl_status sl_items_set(sl_items *items, const sl_table *rows) {
+    (void)items;
+    (void)rows;
+    return absent();
+}
+
 const char *sl_items_column_name(const sl_items *items, size_t i) {
     (void)items;
     (void)i;
@@ -381,6 +387,12 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
 }
 
 sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
+    (void)recommender;
+    (void)rows;
+    return absent();
+}
+
+sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows) {
     (void)recommender;
     (void)rows;
     return absent();

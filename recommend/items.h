@@ -118,13 +118,18 @@ sl_status sl_item_ids_make(const sl_allocator *allocator, const sl_item_column *
                            sl_item_ids *out);
 void sl_item_ids_free(const sl_allocator *allocator, sl_item_ids *ids);
 
-/* items_part.c: makes a part of n rows, copied from sources.
- * Parameters: sources[s][c] is column c of source s; NULL: all its values are missing. Row i of the part is row
- * sl_ref_row(rows[i]) of source sl_ref_part(rows[i]), with the id ids[i].
- * Errors: SL_ENOMEM, SL_ELIMIT, SL_EINVAL (text lists that fall). */
-sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema,
-                             const sl_column *const *const *sources, const sl_row_ref *rows, const uint64_t *ids,
-                             size_t n, sl_items_part **out);
+/* items_part.c: rows to be copied into a part. Row i has the id ids[i]. Its columns come from row i of `set`, and the
+ * others from row rows[i] of the body. */
+typedef struct sl_part_rows {
+    const sl_column *const *set; /* set[c]: column c, or NULL: it comes from the body. NULL: all columns do */
+    const sl_item_body *body;    /* NULL: the values of the other columns are missing */
+    const sl_row_ref *rows;      /* rows of the body; NULL without a body */
+    const uint64_t *ids;
+    size_t n;
+} sl_part_rows;
+/* Copies the rows into a new part. Errors: SL_ENOMEM, SL_ELIMIT, SL_EINVAL (text lists that fall). */
+sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema, const sl_part_rows *from,
+                             sl_items_part **out);
 /* Makes a part whose columns get their arrays from the caller. Errors: SL_ENOMEM. */
 sl_status sl_items_part_new(const sl_allocator *allocator, const sl_item_schema *schema, size_t rows,
                             sl_items_part **out);
@@ -152,8 +157,9 @@ uint64_t sl_item_body_unverified(const sl_item_body *body);
 typedef struct sl_item_change {
     sl_items_part *part; /* the update's rows. Committing gives the part to the table, which may compact it at once */
 } sl_item_change;
-/* Makes the part, and room for its rows. Errors: as of sl_items_update. */
-sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *change);
+/* Makes the part, and room for its rows. partial: 1 sets the given columns of rows that are there, 0 replaces and adds
+ * whole rows. Errors: as of sl_items_set and sl_items_update. */
+sl_status sl_items_stage(sl_items *items, const sl_table *rows, int partial, sl_item_change *change);
 /* Puts the rows in use. */
 void sl_items_commit(sl_items *items, sl_item_change *change);
 /* Frees the rows. */

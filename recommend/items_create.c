@@ -12,7 +12,7 @@ void sl_items_params_init_sized(sl_items_params *params, size_t struct_size) {
 static sl_status add_block(sl_items *items, const sl_table *block, size_t first_row) {
     sl_item_change change;
     sl_item_body *body = sl_items_body(items);
-    SL_TRY(sl_items_stage(items, block, &change));
+    SL_TRY(sl_items_stage(items, block, 0, &change));
     for (size_t row = 0; row < block->rows; row++) {
         uint64_t id = change.part->ids[row];
         if (sl_catalog_find(&body->catalog, id) == SL_NO_REF) continue;

@@ -12,8 +12,7 @@ typedef struct place {
 
 typedef struct builder {
     const sl_item_schema *schema;
-    const sl_column *const *const *sources;
-    const sl_row_ref *rows;
+    const sl_part_rows *from;
     size_t n;
     place *places;
     size_t data_size, text_size;
@@ -23,8 +22,13 @@ typedef struct builder {
 
 /* The column that row i of the part is copied from, and the row there. NULL if the value is missing. */
 static const sl_column *cell_of(const builder *b, size_t c, size_t i, size_t *row) {
-    const sl_column *column = b->sources[sl_ref_part(b->rows[i])][c];
-    *row = sl_ref_row(b->rows[i]);
+    const sl_part_rows *from = b->from;
+    const sl_column *column = from->set ? from->set[c] : NULL;
+    *row = i;
+    if (!column && from->body) {
+        column = &sl_items_part_of(from->body, sl_ref_part(from->rows[i]))->columns[c];
+        *row = sl_ref_row(from->rows[i]);
+    }
     return column && sl_column_has(column, *row) ? column : NULL;
 }
 
@@ -207,10 +211,10 @@ void sl_items_part_free(const sl_allocator *allocator, const sl_item_schema *sch
     SL_FREE(allocator, part);
 }
 
-sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema,
-                             const sl_column *const *const *sources, const sl_row_ref *rows, const uint64_t *ids,
-                             size_t n, sl_items_part **out) {
-    builder b = {.schema = schema, .sources = sources, .rows = rows, .n = n};
+sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema *schema, const sl_part_rows *from,
+                             sl_items_part **out) {
+    const size_t n = from->n;
+    builder b = {.schema = schema, .from = from, .n = n};
     sl_items_part *part = NULL;
     void *places = NULL, *data = NULL, *text = NULL, *own_ids;
     sl_status status;
@@ -221,8 +225,8 @@ sl_status sl_items_part_make(const sl_allocator *allocator, const sl_item_schema
     SL_TRY_GOTO(sl_mem_alloc(allocator, b.data_size, &data), done);
     SL_TRY_GOTO(sl_mem_alloc(allocator, b.text_size, &text), done);
     SL_TRY_GOTO(sl_items_part_new(allocator, schema, n, &part), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof *ids, &own_ids), done);
-    if (n) memcpy(own_ids, ids, n * sizeof *ids);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof *from->ids, &own_ids), done);
+    if (n) memcpy(own_ids, from->ids, n * sizeof *from->ids);
     part->ids = own_ids;
     b.data = data;
     b.text = text;
@@ -285,33 +289,17 @@ size_t sl_item_body_list(const sl_item_body *body, sl_row_ref *refs, uint64_t *i
     return n;
 }
 
-/* Lists the columns of each part in the schema's order. */
-static void list_columns(const sl_item_body *body, size_t width, const sl_column **columns,
-                         const sl_column *const **sources) {
-    for (size_t p = 0; p < sl_catalog_parts(&body->catalog); p++) {
-        const sl_items_part *part = sl_items_part_of(body, p);
-        sources[p] = &columns[p * width];
-        for (size_t c = 0; c < width; c++)
-            columns[p * width + c] = &part->columns[c];
-    }
-}
-
 sl_status sl_item_body_compact(const sl_items *items, const sl_item_body *body, sl_items_part **out) {
     const sl_allocator *allocator = &items->allocator;
-    size_t parts = sl_catalog_parts(&body->catalog), n = sl_catalog_size(&body->catalog), width = items->schema.count;
-    void *columns = NULL, *sources = NULL, *rows = NULL, *ids = NULL;
+    const size_t room = sl_catalog_size(&body->catalog);
+    void *rows = NULL, *ids = NULL;
     sl_status status;
-    SL_TRY_GOTO(sl_mem_alloc(allocator, parts * width * sizeof(sl_column *), &columns), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, parts * sizeof(sl_column **), &sources), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof(sl_row_ref), &rows), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof(uint64_t), &ids), done);
-    list_columns(body, width, columns, sources);
-    n = sl_item_body_list(body, rows, ids);
-    SL_TRY_GOTO(sl_items_part_make(allocator, &items->schema, sources, rows, ids, n, out), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, room * sizeof(sl_row_ref), &rows), done);
+    SL_TRY_GOTO(sl_mem_alloc(allocator, room * sizeof(uint64_t), &ids), done);
+    const sl_part_rows from = {.body = body, .rows = rows, .ids = ids, .n = sl_item_body_list(body, rows, ids)};
+    SL_TRY_GOTO(sl_items_part_make(allocator, &items->schema, &from, out), done);
 done:
-    sl_mem_free(allocator, columns, parts * width * sizeof(sl_column *));
-    sl_mem_free(allocator, sources, parts * sizeof(sl_column **));
-    sl_mem_free(allocator, rows, n * sizeof(sl_row_ref));
-    sl_mem_free(allocator, ids, n * sizeof(uint64_t));
+    sl_mem_free(allocator, rows, room * sizeof(sl_row_ref));
+    sl_mem_free(allocator, ids, room * sizeof(uint64_t));
     return status;
 }

@@ -8,12 +8,9 @@
  * Staging
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Reads the ids of a block. refs[row] refers to that row of source 0. */
-static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_t *ids, sl_row_ref *refs) {
-    for (size_t row = 0; row < rows->rows; row++) {
+static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_t *ids) {
+    for (size_t row = 0; row < rows->rows; row++)
         SL_TRY(sl_item_id(rows, column, row, &ids[row]));
-        refs[row] = sl_ref_of(0, row);
-    }
     return SL_OK;
 }
 
@@ -34,38 +31,75 @@ done:
     return status;
 }
 
-sl_status sl_items_stage(sl_items *items, const sl_table *rows, sl_item_change *change) {
-    const sl_allocator *allocator = &items->allocator;
+/* A block's rows, on their way into a part. */
+typedef struct staging {
+    const sl_column **columns; /* the block's column for each column of the schema, or NULL */
+    uint64_t *ids;
+    sl_row_ref *rows; /* of a partial update: the rows whose other columns are kept; else NULL */
+    sl_item_ids own;  /* the ids in the table's type */
+} staging;
+
+static void staging_free(const sl_items *items, staging *s, size_t n) {
+    SL_FREE_ARRAY(&items->allocator, s->columns, items->schema.count);
+    SL_FREE_ARRAY(&items->allocator, s->ids, n);
+    SL_FREE_ARRAY(&items->allocator, s->rows, n);
+    sl_item_ids_free(&items->allocator, &s->own);
+}
+
+/* Finds the rows whose other columns a partial update keeps. */
+static sl_status find_rows(const sl_items *items, const sl_table *rows, const char *column, staging *s) {
+    void *block;
+    SL_TRY(sl_mem_alloc(&items->allocator, rows->rows * sizeof *s->rows, &block));
+    s->rows = block;
+    for (size_t row = 0; row < rows->rows; row++) {
+        s->rows[row] = sl_catalog_find(&sl_items_body(items)->catalog, s->ids[row]);
+        if (s->rows[row] != SL_NO_REF) continue;
+        sl_status status = sl_fail(SL_ENOTFOUND, "id %llu is not in the item table; add it by an update of whole rows",
+                                   (unsigned long long)s->ids[row]);
+        return sl_fail_at(status, rows, row, column);
+    }
+    return SL_OK;
+}
+
+/* Reads and checks the block's columns and ids. */
+static sl_status read_block(const sl_items *items, const sl_table *rows, int partial, staging *s) {
     const sl_item_schema *schema = &items->schema;
-    void *columns = NULL, *ids = NULL, *refs = NULL;
-    size_t n = rows->rows;
-    sl_item_ids own = {.count = 0};
+    const sl_item_column *id = &schema->columns[schema->id];
+    const size_t n = rows->rows;
+    sl_status status = SL_OK;
+    s->columns = sl_mem_array(&items->allocator, schema->count, sizeof *s->columns, &status);
+    s->ids = sl_mem_array(&items->allocator, n, sizeof *s->ids, &status);
+    SL_TRY(status);
+    SL_TRY(sl_item_schema_match(schema, rows, s->columns));
+    SL_TRY(read_ids(rows, s->columns[schema->id], s->ids));
+    SL_TRY(check_ids(items, rows, id->name, s->ids));
+    if (partial) {
+        /* The row keeps its id as it is written there. */
+        s->columns[schema->id] = NULL;
+        return find_rows(items, rows, id->name, s);
+    }
+    if (s->columns[schema->id]->type == id->type) return SL_OK;
+    SL_TRY(sl_item_ids_make(&items->allocator, id, s->ids, n, &s->own));
+    s->columns[schema->id] = &s->own.column;
+    return SL_OK;
+}
+
+sl_status sl_items_stage(sl_items *items, const sl_table *rows, int partial, sl_item_change *change) {
+    const size_t n = rows->rows;
+    sl_item_body *body = sl_items_body(items);
+    staging s = {.columns = NULL};
     sl_items_part *part = NULL;
     sl_status status;
     if (n > SL_MAX_PART_ROWS) return sl_fail(SL_ELIMIT, "%zu rows at once; give up to %u", n, SL_MAX_PART_ROWS);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, schema->count * sizeof(sl_column *), &columns), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof(uint64_t), &ids), done);
-    SL_TRY_GOTO(sl_mem_alloc(allocator, n * sizeof(sl_row_ref), &refs), done);
-    const sl_column **matched = columns;
-    SL_TRY_GOTO(sl_item_schema_match(schema, rows, matched), done);
-    const sl_item_column *id = &schema->columns[schema->id];
-    SL_TRY_GOTO(read_ids(rows, matched[schema->id], ids, refs), done);
-    SL_TRY_GOTO(check_ids(items, rows, id->name, ids), done);
-    if (matched[schema->id]->type != id->type) {
-        SL_TRY_GOTO(sl_item_ids_make(allocator, id, ids, n, &own), done);
-        matched[schema->id] = &own.column;
-    }
-    const sl_column *const *source = matched;
-    SL_TRY_GOTO(sl_items_part_make(allocator, schema, &source, refs, ids, n, &part), done);
-    SL_TRY_GOTO(sl_catalog_reserve(&sl_items_body(items)->catalog, ids, n, 1), done);
+    SL_TRY_GOTO(read_block(items, rows, partial, &s), done);
+    const sl_part_rows from = {.set = s.columns, .body = partial ? body : NULL, .rows = s.rows, .ids = s.ids, .n = n};
+    SL_TRY_GOTO(sl_items_part_make(&items->allocator, &items->schema, &from, &part), done);
+    SL_TRY_GOTO(sl_catalog_reserve(&body->catalog, s.ids, n, 1), done);
     change->part = part;
     part = NULL;
 done:
-    sl_items_part_free(allocator, schema, part);
-    sl_item_ids_free(allocator, &own);
-    sl_mem_free(allocator, columns, schema->count * sizeof(sl_column *));
-    sl_mem_free(allocator, ids, n * sizeof(uint64_t));
-    sl_mem_free(allocator, refs, n * sizeof(sl_row_ref));
+    sl_items_part_free(&items->allocator, &items->schema, part);
+    staging_free(items, &s, n);
     return status;
 }
 
@@ -119,13 +153,21 @@ void sl_items_commit(sl_items *items, sl_item_change *change) {
     compact_if_outdated(items);
 }
 
-sl_status sl_items_update(sl_items *items, const sl_table *rows) {
+static sl_status change_rows(sl_items *items, const sl_table *rows, int partial) {
     if (!items || !rows) return sl_fail(SL_EINVAL, "items or rows is NULL");
     SL_TRY(sl_table_check(rows));
     SL_TRY(sl_items_lock(items));
     sl_item_change change;
-    sl_status status = rows->rows ? sl_items_stage(items, rows, &change) : SL_OK;
+    sl_status status = rows->rows ? sl_items_stage(items, rows, partial, &change) : SL_OK;
     if (status == SL_OK && rows->rows) sl_items_commit(items, &change);
     sl_items_unlock(items);
     return status;
+}
+
+sl_status sl_items_update(sl_items *items, const sl_table *rows) {
+    return change_rows(items, rows, 0);
+}
+
+sl_status sl_items_set(sl_items *items, const sl_table *rows) {
+    return change_rows(items, rows, 1);
 }

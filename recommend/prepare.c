@@ -84,21 +84,17 @@ static sl_status find_group(const sl_prepare_params *params, size_t *out) {
 /* Checks the columns with a row of missing values, so that an empty table is checked too. */
 static sl_status check_columns(const sl_prepare_params *params, sl_preparer *preparer) {
     const sl_items *items = params->items;
-    void *block;
     if (!params->ranker) return SL_OK;
     if (!items) {
         if (!sl_side_has_columns(params->ranker->features, SL_SIDE_ITEM)) return SL_OK;
         return sl_fail(SL_ENOTFOUND, "the model has features of items, but there is no item table; give one");
     }
-    SL_TRY(sl_mem_alloc(params->allocator, items->schema.count * sizeof(sl_column *), &block));
-    const sl_column *const *columns = block;
-    const sl_row_ref row = sl_ref_of(0, 0);
     const uint64_t id = 0;
+    const sl_part_rows row = {.ids = &id, .n = 1};
     sl_items_part *part = NULL;
-    sl_status status = sl_items_part_make(params->allocator, &items->schema, &columns, &row, &id, 1, &part);
-    if (status == SL_OK) status = sl_preparer_check(preparer, &part->table);
+    SL_TRY(sl_items_part_make(params->allocator, &items->schema, &row, &part));
+    sl_status status = sl_preparer_check(preparer, &part->table);
     sl_items_part_free(params->allocator, &items->schema, part);
-    sl_mem_free(params->allocator, block, items->schema.count * sizeof(sl_column *));
     return status;
 }
 

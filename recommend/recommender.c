@@ -199,10 +199,10 @@ static void compact_if_outdated(sl_recommender *recommender) {
     (void)sl_hazards_collect(&recommender->pairs);
 }
 
-static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
+static sl_status update_pair(sl_pair *pair, const sl_table *rows, int partial) {
     sl_item_change change;
     sl_prepared_part *part;
-    SL_TRY(sl_items_stage(pair->items, rows, &change));
+    SL_TRY(sl_items_stage(pair->items, rows, partial, &change));
     sl_status status = sl_prepared_stage(pair->prepared, change.part, &part);
     if (status != SL_OK) {
         sl_items_cancel(pair->items, &change);
@@ -213,11 +213,11 @@ static sl_status update_pair(sl_pair *pair, const sl_table *rows) {
     return SL_OK;
 }
 
-static sl_status update_items(sl_recommender *recommender, const sl_table *rows) {
+static sl_status update_items(sl_recommender *recommender, const sl_table *rows, int partial) {
     sl_pair *pair = sl_recommender_pair(recommender);
     if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to update; swap one in");
     SL_TRY(sl_items_lock(pair->items));
-    sl_status status = rows->rows ? update_pair(pair, rows) : SL_OK;
+    sl_status status = rows->rows ? update_pair(pair, rows, partial) : SL_OK;
     sl_items_unlock(pair->items);
     if (status != SL_OK) return status;
     publish_bytes(recommender, pair);
@@ -225,13 +225,21 @@ static sl_status update_items(sl_recommender *recommender, const sl_table *rows)
     return SL_OK;
 }
 
-sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
+static sl_status change_rows(sl_recommender *recommender, const sl_table *rows, int partial) {
     if (!recommender || !rows) return sl_fail(SL_EINVAL, "recommender or rows is NULL");
     SL_TRY(sl_table_check(rows));
     SL_TRY(lock_changes(recommender));
-    sl_status status = update_items(recommender, rows);
+    sl_status status = update_items(recommender, rows, partial);
     unlock_changes(recommender);
     return status;
+}
+
+sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
+    return change_rows(recommender, rows, 0);
+}
+
+sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows) {
+    return change_rows(recommender, rows, 1);
 }
 
 uint64_t sl_recommender_version(const sl_recommender *recommender) {

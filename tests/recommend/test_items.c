@@ -77,6 +77,14 @@ static void every_fill(every *e, const uint64_t *ids, size_t n, unsigned version
     e->table = (sl_table){.struct_size = sizeof e->table, .rows = n, .column_count = 8, .columns = e->columns};
 }
 
+/* Keeps the id column and column c for each bit c of `which`. */
+static void every_pick(every *e, unsigned which) {
+    size_t kept = 1;
+    for (size_t c = 1; c < 8; c++)
+        if (which >> c & 1) e->columns[kept++] = e->columns[c];
+    e->table.column_count = kept;
+}
+
 static void expect_text(const sl_items *items, uint64_t id, const char *column, const char *wanted) {
     char text[128];
     size_t length;
@@ -85,28 +93,38 @@ static void expect_text(const sl_items *items, uint64_t id, const char *column, 
     ck_assert_uint_eq(length, strlen(wanted));
 }
 
-static void expect_row(const sl_items *items, uint64_t id, unsigned version) {
+/* Column c is checked if bit c of `which` is set. */
+static void expect_columns(const sl_items *items, uint64_t id, unsigned version, unsigned which) {
     char text[128];
     int has = id % 6 != 0;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
-    expect_text(items, id, "id", text);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)id * 1000 + version);
-    expect_text(items, id, "long", has ? text : "");
-    snprintf(text, sizeof text, "%d", -(int)(id % 1000) - (int)version);
-    expect_text(items, id, "int", text);
-    snprintf(text, sizeof text, version % 2 ? "%llu.5" : "%llu", (unsigned long long)(id % 1000 + version / 2));
-    expect_text(items, id, "float", id % 7 == 0 ? "" : text);
-    snprintf(text, sizeof text, "%u %u %u", (unsigned)(id % 1000) + version, (unsigned)(id % 1000) + version + 1,
-             (unsigned)(id % 1000) + version + 2);
-    expect_text(items, id, "vector", has ? text : "");
+    const struct {
+        const char *column, *format;
+        int there;
+        long long number;
+    } numbers[] = {{"id", "%lld", 1, (long long)id},
+                   {"long", "%lld", has, (long long)id * 1000 + version},
+                   {"int", "%lld", 1, -(long long)(id % 1000) - version},
+                   {"float", version % 2 ? "%lld.5" : "%lld", id % 7 != 0, (long long)(id % 1000 + version / 2)}};
+    for (size_t c = 0; c < 4; c++) {
+        snprintf(text, sizeof text, numbers[c].format, numbers[c].number);
+        if (which >> c & 1) expect_text(items, id, numbers[c].column, numbers[c].there ? text : "");
+    }
+    ck_ok(sl_items_text(items, id, "double", text, sizeof text, NULL));
+    if (which >> 4 & 1 && has)
+        ck_assert(fabs(strtod(text, NULL) - ((double)id / 3 + version)) < 1e-12 * (double)id + 1e-12);
+    const unsigned first = (unsigned)(id % 1000) + version;
+    snprintf(text, sizeof text, "%u %u %u", first, first + 1, first + 2);
+    if (which >> 5 & 1) expect_text(items, id, "vector", has ? text : "");
     snprintf(text, sizeof text, "t%llu.%u", (unsigned long long)id, version);
-    expect_text(items, id, "text", id % 5 ? text : "");
+    if (which >> 6 & 1) expect_text(items, id, "text", id % 5 ? text : "");
     *text = '\0';
     for (size_t w = 0, at = 0; w < id % 4; w++)
         at += (size_t)sprintf(text + at, "%sw%zu.%u", w ? "|" : "", w, version);
-    expect_text(items, id, "list", text);
-    ck_ok(sl_items_text(items, id, "double", text, sizeof text, NULL));
-    if (has) ck_assert(fabs(strtod(text, NULL) - ((double)id / 3 + version)) < 1e-12 * (double)id + 1e-12);
+    if (which >> 7 & 1) expect_text(items, id, "list", text);
+}
+
+static void expect_row(const sl_items *items, uint64_t id, unsigned version) {
+    expect_columns(items, id, version, 0xff);
 }
 
 /* A source that gives the table's rows in blocks of a few. */
@@ -375,12 +393,13 @@ START_TEST(bad_updates_are_refused_whole) {
     every e, next;
     every_fill(&e, sparse_ids, ROWS, 0);
     sl_items *items = items_of(&e.table, ROWS, NULL);
-    const uint64_t ids[] = {1, 2, 500};
+    const uint64_t ids[] = {1, 2, _i ? 3 : 500};
+    sl_status (*const update)(sl_items *, const sl_table *) = _i ? sl_items_set : sl_items_update;
 #define REFUSED(change, status, text)                                                                                  \
     do {                                                                                                               \
         every_fill(&next, ids, 3, 1);                                                                                  \
         change;                                                                                                        \
-        ck_fails(sl_items_update(items, &next.table), status, text);                                                   \
+        ck_fails(update(items, &next.table), status, text);                                                            \
         ck_assert_uint_eq(sl_items_size(items), ROWS);                                                                 \
         for (size_t i = 0; i < ROWS; i++)                                                                              \
             expect_row(items, sparse_ids[i], 0);                                                                       \
@@ -395,16 +414,17 @@ START_TEST(bad_updates_are_refused_whole) {
     REFUSED(next.ids[2] = -1, SL_EVALUE, "row 2");
     REFUSED(next.text_offsets[2] = -5, SL_EINVAL, "");
     REFUSED(next.table.struct_size = 0, SL_EINVAL, "sl_table");
-    ck_fails(sl_items_update(NULL, &next.table), SL_EINVAL, "");
-    ck_fails(sl_items_update(items, NULL), SL_EINVAL, "");
+    if (_i) REFUSED(next.ids[2] = 500, SL_ENOTFOUND, "row 2: column 'id': id 500 is not in the item table");
+    ck_fails(update(NULL, &next.table), SL_EINVAL, "");
+    ck_fails(update(items, NULL), SL_EINVAL, "");
     every_fill(&next, ids, 0, 1);
-    ck_ok(sl_items_update(items, &next.table));
+    ck_ok(update(items, &next.table));
     /* Another thread is changing the table. */
     ck_ok(sl_items_lock(items));
     every_fill(&next, ids, 3, 1);
-    ck_fails(sl_items_update(items, &next.table), SL_EBUSY, "");
+    ck_fails(update(items, &next.table), SL_EBUSY, "");
     sl_items_unlock(items);
-    ck_ok(sl_items_update(items, &next.table));
+    ck_ok(update(items, &next.table));
     sl_items_free(items);
 }
 END_TEST
@@ -461,6 +481,64 @@ START_TEST(updates_replace_and_add) {
     expect_text(opened, all[1], "vector", "");
     sl_items_free(items);
     sl_items_free(opened);
+}
+END_TEST
+
+typedef struct versions {
+    unsigned of[ROWS][8]; /* of each row's columns */
+} versions;
+
+static void expect_versions(const sl_items *items, const versions *v) {
+    for (size_t i = 0; i < ROWS; i++)
+        for (unsigned c = 0; c < 8; c++)
+            expect_columns(items, sparse_ids[i], v->of[i][c], 1u << c);
+}
+
+/* Columns that a partial update lacks stay as they are: in rows of a mapped file, of earlier updates, and of a
+ * compacted table. */
+START_TEST(set_leaves_the_other_columns) {
+    every e;
+    char path[SCRATCH_PATH];
+    static versions v;
+    scratch_name(&place, "items.sl", path);
+    memset(&v, 0, sizeof v);
+    every_fill(&e, sparse_ids, ROWS, 0);
+    sl_items *items = items_of(&e.table, 9, NULL);
+    if (_i) {
+        ck_ok(sl_items_save(items, path, NULL));
+        sl_items_free(items);
+        ck_ok(sl_items_open(path, NULL, &items));
+    }
+    const sl_item_body *first = sl_items_body(items);
+    for (unsigned step = 1; step <= 700; step++) {
+        const unsigned which = (unsigned)(sl_random_at(step, 1) & 0xfe);
+        const size_t from = (size_t)(sl_random_at(step, 2) % (ROWS - 5));
+        every_fill(&e, sparse_ids + from, 5, step);
+        every_pick(&e, which);
+        ck_ok(sl_items_set(items, &e.table));
+        for (size_t i = from; i < from + 5; i++)
+            for (unsigned c = 1; c < 8; c++)
+                if (which >> c & 1) v.of[i][c] = step;
+        if (step % 100 == 0) expect_versions(items, &v);
+    }
+    ck_assert_ptr_ne(sl_items_body(items), first);
+    ck_assert_uint_eq(sl_items_size(items), ROWS);
+    ck_ok(sl_items_save(items, path, NULL));
+    sl_items_free(items);
+    ck_ok(sl_items_open(path, NULL, &items));
+    expect_versions(items, &v);
+    /* A missing value is a value. The id column stays as it is written, also if ids come as text. */
+    static const char digits[] = "07";
+    static const int64_t offsets[] = {0, 2};
+    static const float missing = NAN;
+    const sl_column columns[] = {{.name = "float", .type = SL_COLUMN_F32, .values = &missing},
+                                 {.name = "id", .type = SL_COLUMN_TEXT, .values = digits, .offsets = offsets}};
+    const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 2, .columns = columns};
+    ck_ok(sl_items_set(items, &table));
+    expect_text(items, 7, "float", "");
+    expect_text(items, 7, "id", "7");
+    expect_columns(items, 7, v.of[0][6], 1u << 6);
+    sl_items_free(items);
 }
 END_TEST
 
@@ -1012,8 +1090,9 @@ int main(void) {
     tcase_add_test(tests, ids_come_in_several_types);
     tcase_add_test(tests, bad_rows_are_refused);
     tcase_add_test(tests, updates_take_ids_of_any_type);
-    tcase_add_test(tests, bad_updates_are_refused_whole);
+    tcase_add_loop_test(tests, bad_updates_are_refused_whole, 0, 2);
     tcase_add_loop_test(tests, updates_replace_and_add, 0, 2);
+    tcase_add_loop_test(tests, set_leaves_the_other_columns, 0, 2);
     tcase_add_test(tests, outdated_rows_are_counted);
     tcase_add_test(tests, updates_do_not_pile_up);
     tcase_add_test(tests, too_many_columns_are_refused);

@@ -285,6 +285,7 @@ static sl_items *make_items(void) {
     INIT(file_check, &check);
     STACK_OK(sl_items_check(items, &check, &report));
     STACK_OK(sl_items_update(items, &f.items.table));
+    STACK_OK(sl_items_set(items, &f.items.table));
     STACK_DO((void)sl_items_size(items));
     STACK_DO((void)sl_items_column_name(items, 0));
     STACK_OK(sl_items_text(items, f.ids[3], "tags", text, sizeof text, &length));
@@ -329,6 +330,7 @@ static void recommend(void) {
         STACK_OK(sl_recommender_create(f.index, ranker, items, &params, &recommender));
         serve(recommender);
         STACK_OK(sl_recommender_update(recommender, &f.items.table));
+        STACK_OK(sl_recommender_set(recommender, &f.items.table));
         STACK_OK(sl_recommender_swap(recommender, next, NULL));
         serve(recommender);
         STACK_DO(sl_recommender_free(recommender));

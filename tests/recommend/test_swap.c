@@ -53,6 +53,13 @@ static void turn_items(grid *g) {
     g->columns[0] = f.items.columns[0];
 }
 
+static const sl_column *find_column(const grid *g, const char *name) {
+    size_t c = 0;
+    while (strcmp(g->columns[c].name, name) != 0)
+        c++;
+    return &g->columns[c];
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Swaps
  * ------------------------------------------------------------------------------------------------------------- */
@@ -445,6 +452,45 @@ START_TEST(updates_add_items) {
 }
 END_TEST
 
+/* Sets two columns of half of the items. Scores are those of a table that has the same values. */
+START_TEST(set_prepares_whole_rows) {
+    sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
+    sl_items *items = funnel_items(&f, NULL), *other = funnel_items(&f, NULL);
+    item_part = (sl_item_part)_i;
+    sl_recommender *recommender = make(ranker, items, NULL);
+    sl_session *session = funnel_session(recommender, sizes());
+    sl_request request = funnel_request(&f, 3);
+    float scores[SCORED], before[SCORED], wanted[SCORED];
+    uint64_t missing = UINT64_C(1) << 50;
+    grid turned;
+    turn_items(&turned);
+    const sl_column columns[] = {turned.columns[0], *find_column(&turned, "genre"), *find_column(&turned, "year")};
+    sl_table table = {.struct_size = sizeof table, .rows = FUNNEL_ITEMS / 2, .column_count = 3, .columns = columns};
+    score_all(ranker, items, before);
+    ck_ok(sl_recommender_set(recommender, &table));
+    ck_ok(sl_items_set(other, &table));
+    score_all(ranker, other, wanted);
+    ck_ok(sl_session_score(session, &request, f.ids, NULL, SCORED, scores, NULL));
+    size_t moved = 0;
+    for (size_t i = 0; i < SCORED; i++) {
+        ck_assert(alike(scores[i], wanted[i]));
+        moved += !alike(scores[i], before[i]);
+    }
+    ck_assert_uint_gt(moved, SCORED / 2);
+    /* A row that the table lacks has no other columns: nothing is set. */
+    const sl_column unknown[] = {{.name = "id", .type = SL_COLUMN_I64, .values = &missing}, columns[1]};
+    table = (sl_table){.struct_size = sizeof table, .rows = 1, .column_count = 2, .columns = unknown};
+    ck_fails(sl_recommender_set(recommender, &table), SL_ENOTFOUND, "row 0");
+    ck_fails(sl_recommender_set(recommender, NULL), SL_EINVAL, "");
+    sl_session_free(session);
+    sl_recommender_free(recommender);
+    sl_items_free(items);
+    sl_items_free(other);
+    sl_ranker_free(ranker);
+    grid_free(&turned);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------------------------------------
  * Memory
  * ------------------------------------------------------------------------------------------------------------- */
@@ -505,6 +551,7 @@ int main(void) {
     tcase_add_loop_test(tests, updates_are_whole, 0, 4);
     tcase_add_test(tests, one_changes_at_a_time);
     tcase_add_test(tests, updates_add_items);
+    tcase_add_loop_test(tests, set_prepares_whole_rows, 0, 4);
     tcase_add_loop_test(tests, a_warm_session_takes_no_memory, 0, MODELS);
     return check_main("swap", &tests, 1);
 }
