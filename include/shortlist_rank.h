@@ -3,7 +3,7 @@
 
    Caveats
      - Rows: NaN and empty TEXT are missing values. Sources are read several times.
-     - Training keeps all rows in memory. A deep part needs oneDNN. Emulated bf16 and fp16 are not faster.
+     - Training keeps all rows in memory. A deep part needs oneDNN.
      - A quantised model cannot be trained or quantised again.
      - Rankers and item tables count their handles: free yours at any time. An index must outlive its recommenders, a
        recommender its sessions, a ranker its predictors.
@@ -121,8 +121,8 @@ typedef void (*sl_epoch_fn)(void *ctx, const sl_epoch *epoch);
 /* Writes an id's vector to out, for a vector feature given by ids. Its failures are passed on. Threads: any. */
 typedef sl_status (*sl_lookup_fn)(void *ctx, const char *feature, uint64_t id, float *out, size_t dim);
 
-/* Type that the deep part multiplies in training; all else is f32. DEFAULT is f32, or with resume the checkpoint's.
-   AUTO is bf16 if the machine has its instructions. */
+/* Type that the deep part multiplies in training; all else is f32. DEFAULT is f32, or with resume the
+   checkpoint's. */
 typedef enum sl_train_precision {
     SL_TRAIN_DEFAULT = 0,
     SL_TRAIN_F32 = 1,
@@ -180,7 +180,7 @@ typedef struct sl_train_report {
     double epoch_s, rows_per_s;
     size_t wide_nonzero;
     sl_train_precision precision;
-    int emulated; /* nonzero: multiplied as f32 */
+    int emulated;
     double loss_scale;
     size_t skipped_steps;
     sl_train_layers layers;
@@ -234,7 +234,7 @@ typedef struct sl_ranker_check_report {
     size_t features, parameters;
     size_t sections_checked;
     uint64_t bytes_checked;
-    int checkpoint; /* 1: the file holds a training's state */
+    int checkpoint;
 } sl_ranker_check_report;
 
 /* Verifies every byte of a model's file, and all that opening and resuming require. On failure *report has what is
@@ -245,21 +245,21 @@ SL_API SL_MUST_USE sl_status sl_ranker_check(const char *path, const sl_file_che
 typedef struct sl_ranker_info {
     size_t struct_size;
     sl_loss loss;
-    size_t outputs; /* scores per row: 1, or classes */
+    size_t outputs;
     size_t features;
     size_t dense_width;
     size_t id_count;
     size_t bag_count;
     size_t deep_inputs;
-    size_t layers; /* the last included */
+    size_t layers;
     size_t first_width;
     size_t wide_size;
     size_t parameters;
     size_t bytes;
     const char *spec;
-    int uses_onednn; /* 0: plain C predicts */
+    int uses_onednn;
     size_t embeddings;
-    size_t multiply_adds; /* of dense layers */
+    size_t multiply_adds;
     size_t dense_zeros;
 } sl_ranker_info;
 SL_API SL_MUST_USE sl_status sl_ranker_get_info(const sl_ranker *ranker, sl_ranker_info *out);
@@ -469,7 +469,7 @@ typedef struct sl_items_check_report {
     size_t rows, columns;
     size_t sections_checked;
     uint64_t bytes_checked;
-    size_t bad_ids; /* rows whose id column differs */
+    size_t bad_ids;
 } sl_items_check_report;
 
 /* Verifies every byte of a mapped table's file, and its ids. On failure *report has what is sound; 0 for a table in
@@ -481,8 +481,7 @@ SL_API SL_MUST_USE sl_status sl_items_check(const sl_items *items, const sl_file
    after sl_recommender_update or a swap. Errors: SL_ENOTFOUND (a column the table lacks), SL_EEXIST, SL_ELIMIT (2^32 -
    1 updates: save and reopen). */
 SL_API SL_MUST_USE sl_status sl_items_update(sl_items *items, const sl_table *rows);
-/* Sets the columns that rows has, and leaves the others of these rows. All or nothing. Errors: as above; SL_ENOTFOUND
-   (an id the table lacks; names its row). */
+/* Sets the columns that rows has, and leaves the items' others. Errors: also SL_ENOTFOUND (an id). */
 SL_API SL_MUST_USE sl_status sl_items_set(sl_items *items, const sl_table *rows);
 SL_API size_t sl_items_size(const sl_items *items);
 /* Column i's name, owned by the table. NULL after the last. */
@@ -498,10 +497,10 @@ SL_API SL_MUST_USE sl_status sl_items_text(const sl_items *items, uint64_t id, c
 typedef struct sl_recommender sl_recommender;
 
 typedef enum sl_item_part {
-    SL_ITEM_LAYER = 0,      /* first layer and wide sum, floats */
-    SL_ITEM_CODES = 1,      /* encoded features */
-    SL_ITEM_LAYER_BF16 = 2, /* first layer in bf16 */
-    SL_ITEM_LAYER_I8 = 3    /* in signed bytes, one scale per item */
+    SL_ITEM_LAYER = 0, /* first layer and wide sum, floats */
+    SL_ITEM_CODES = 1, /* encoded features */
+    SL_ITEM_LAYER_BF16 = 2,
+    SL_ITEM_LAYER_I8 = 3
 } sl_item_part;
 
 typedef struct sl_recommender_params {
@@ -513,7 +512,7 @@ typedef struct sl_recommender_params {
     const sl_allocator *allocator;
     sl_log_fn log;
     void *log_ctx;
-    int verify; /* nonzero: verifies a mapped file first, also in swaps */
+    int verify; /* nonzero: verifies a mapped file first */
 } sl_recommender_params;
 SL_API void sl_recommender_params_init_sized(sl_recommender_params *params, size_t struct_size);
 #define sl_recommender_params_init(params) sl_recommender_params_init_sized((params), sizeof *(params))
@@ -534,7 +533,7 @@ SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, 
 SL_API SL_MUST_USE sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows);
 /* Number of swaps. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
-/* Bytes computed ahead, with those of rows replaced since. Threads: any. */
+/* Bytes computed ahead. Threads: any. */
 SL_API size_t sl_recommender_item_bytes(const sl_recommender *recommender);
 
 typedef struct sl_request {
