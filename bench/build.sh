@@ -50,7 +50,7 @@ main() {
     done
     local failed
     failed=$(paste -sd, "$VENV/failed")
-    scann_core_venv "$PEERS" || failed+=,scann-core
+    apart_venv "$PEERS/scann-core-venv" bench/peers/scann-core-requirements.txt || failed+=,scann-core
     "$VENV/bin/python" bench/build/run.py --failed "$failed" "$@"
 }
 

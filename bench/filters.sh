@@ -15,27 +15,13 @@ die() {
     exit 1
 }
 
-# The packages that this benchmark needs, of those that ./dev bench peers takes.
-environment() {
-    local key
-    grep -E '^(--no-binary|hnswlib|faiss-cpu|usearch|numpy|matplotlib)' bench/peers/requirements.txt \
-        >"$PEERS/filters-requirements.txt"
-    key=$(cat "$PEERS/filters-requirements.txt" <(python3 --version) | sha256sum)
-    venv_is_new "$VENV" "$key" || return 0
-    echo "bench filters: fetching the libraries of bench/peers/requirements.txt"
-    # Without the cache, so that hnswlib is compiled here and for this machine.
-    env -u HNSWLIB_NO_NATIVE "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
-        -r "$PEERS/filters-requirements.txt" || die "pip could not install all of $PEERS/filters-requirements.txt"
-    printf '%s' "$key" >"$VENV/key"
-}
-
 main() {
     local word sets=()
     for word in "$@"; do
         [[ $word != -h && $word != --help ]] || exec python3 bench/filters/options.py --help
     done
     mkdir -p "$PEERS"
-    environment
+    some_peers "$VENV"
     hnswlib_headers "$VENV/bin/python" "$PEERS"
     usearch_headers "$PEERS"
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \

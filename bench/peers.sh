@@ -26,17 +26,6 @@ environment() {
     printf '%s' "$key" >"$VENV/key"
 }
 
-# Our module, again when a source of it changes; its indexes are built anew for every such key.
-module() {
-    SHORTLIST_MODULE_KEY=$(find bindings/python include base distance storage hnsw ranker recommend cmake \
-        CMakeLists.txt -type f -not -name '*.pyc' -not -path '*/tests/*' -print0 | sort -z | xargs -0 sha256sum |
-        sha256sum | cut -c 1-16)
-    export SHORTLIST_MODULE_KEY
-    [ "$(cat "$VENV/module-key" 2>/dev/null)" = "$SHORTLIST_MODULE_KEY" ] && return 0
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check ./bindings/python || die "our module was not built"
-    printf '%s' "$SHORTLIST_MODULE_KEY" >"$VENV/module-key"
-}
-
 # The programs of bench/peers/native/, which ask ours and three of the peers without Python.
 native() {
     hnswlib_headers "$PYTHON" "$PEERS"
@@ -55,8 +44,9 @@ main() {
     done
     mkdir -p "$PEERS"
     environment
-    scann_core_venv "$PEERS" || echo "bench peers: scann-core could not be installed and is left out" >&2
-    module
+    apart_venv "$PEERS/scann-core-venv" bench/peers/scann-core-requirements.txt ||
+        echo "bench peers: scann-core could not be installed and is left out" >&2
+    our_module "$VENV"
     native
     local set=glove100
     [ $# -eq 0 ] || [[ $1 == -* ]] || set=$1

@@ -158,21 +158,6 @@ def no_native(entries):
     return found
 
 
-WIDE_SHARE = 0.1  # of a library's vector instructions: the wheel scann 1.4.2, whose kernels have 128 bits, has 0.02
-
-
-def is_narrow(counts):
-    """Tells whether next to no vector instruction that was executed is wider than 128 bits."""
-    wide = counts["bits512"] + counts["bits256"]
-    return wide < WIDE_SHARE * (wide + counts["bits128"])
-
-
-def per_thousand(counts):
-    """{kind: how many of a thousand of the library's own instructions}."""
-    return {kind: 1000 * counts[kind] / max(1, counts["own"])
-            for kind in ("bits512", "bits256", "bits128", "byte_dot", "tile", "prefetch")}
-
-
 def cpu(machine):
     """Gives the name of the CPU, and its generation."""
     return machine["cpu"] + (f" ({machine['generation']})" if machine.get("generation") else "")

@@ -18,6 +18,7 @@ import keep  # noqa: E402
 import plot  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
+from executed import is_narrow  # noqa: E402
 from lineup import contenders  # noqa: E402
 from options import options  # noqa: E402
 from process import Lost  # noqa: E402
@@ -193,7 +194,7 @@ def executed(contender):
     contender.stop()
     if "why" in counts:
         note(f"{contender.name}: instructions are not counted: {counts['why']}")
-    elif report.is_narrow(counts):
+    elif is_narrow(counts):
         note(f"{contender.name}: hardly a vector instruction is wider than 128 bits; kernels of AVX2 or AVX-512 do not run")
     return counts
 

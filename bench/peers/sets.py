@@ -44,6 +44,12 @@ def matrix(path, element):
     return numpy.memmap(path, element, "r", 8, (int(rows), int(dim)))
 
 
+def read_matrix(path, element=numpy.float32):
+    """A matrix in memory of its own, aligned."""
+    rows, columns = numpy.fromfile(path, numpy.uint32, 2)
+    return numpy.fromfile(path, element, offset=8).reshape(int(rows), int(columns))
+
+
 class Data:
     """A folder of data/: queries of even numbers are for tuning, those of odd numbers are measured."""
 

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import engines  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
+from executed import per_thousand  # noqa: E402
 from setting import between  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def executed(kept):
         counts = entry.get("executed", {})
         if counts.get("own"):
             rows.append("| " + " | ".join([entry["name"], *(f"{share:.0f}" if share >= 1 or not share else f"{share:.1f}"
-                                                            for share in report.per_thousand(counts).values())]) + " |")
+                                                            for share in per_thousand(counts).values())]) + " |")
     heads = ["of a thousand instructions, one query per call", "512 bits", "256 bits", "128 bits or one number",
              "dot products of bytes", "matrices", "prefetches"]
     return "\n".join(["| " + " | ".join(heads) + " |", "|---|" + "---:|" * 6, *rows]) if rows else ""

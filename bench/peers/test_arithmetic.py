@@ -11,11 +11,11 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(_
 
 import choose  # noqa: E402
 import engines  # noqa: E402
+import executed  # noqa: E402
 import lineup  # noqa: E402
 import records  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
-import worker  # noqa: E402
 
 
 class Choice(unittest.TestCase):
@@ -426,15 +426,15 @@ class Executed(unittest.TestCase):
               "prefetch": 50}
 
     def test_narrow(self):
-        self.assertFalse(report.is_narrow(self.COUNTS))
-        self.assertTrue(report.is_narrow({**self.COUNTS, "bits256": 9}))
-        self.assertFalse(report.is_narrow({**self.COUNTS, "bits256": 0, "bits512": 11}))
+        self.assertFalse(executed.is_narrow(self.COUNTS))
+        self.assertTrue(executed.is_narrow({**self.COUNTS, "bits256": 9}))
+        self.assertFalse(executed.is_narrow({**self.COUNTS, "bits256": 0, "bits512": 11}))
 
     def test_nothing_of_the_library_is_a_reason(self):
-        self.assertEqual(worker.counted(json.dumps(self.COUNTS), 0), self.COUNTS)
-        self.assertEqual(worker.counted('{"why": "cannot trace it"}', 0), {"why": "cannot trace it"})
-        self.assertIn("none of 3000 instructions", worker.counted(json.dumps({**self.COUNTS, "own": 0}), 0)["why"])
-        self.assertIn("exit code 3", worker.counted("", 3)["why"])
+        self.assertEqual(executed.counted(json.dumps(self.COUNTS), 0), self.COUNTS)
+        self.assertEqual(executed.counted('{"why": "cannot trace it"}', 0), {"why": "cannot trace it"})
+        self.assertIn("none of 3000 instructions", executed.counted(json.dumps({**self.COUNTS, "own": 0}), 0)["why"])
+        self.assertIn("exit code 3", executed.counted("", 3)["why"])
 
     def test_table(self):
         kept = [{"name": "us", "executed": self.COUNTS}, {"name": "them", "executed": {"why": "cannot trace it"}},

@@ -8,13 +8,35 @@ venv_is_new() {
     python3 -m venv "$1" || die "python3 cannot make a virtual environment; install python3-venv"
 }
 
-# scann_core_venv PEERS: the environment of bench/peers/scann-core-requirements.txt in the folder PEERS. Fails where pip
-# cannot install it.
-scann_core_venv() {
-    local -r venv=$1/scann-core-venv needs=bench/peers/scann-core-requirements.txt
+# apart_venv VENV NEEDS: the environment of a file of requirements. Fails where pip cannot install it.
+apart_venv() {
     local key
+    key=$(cat "$2" <(python3 --version) | sha256sum)
+    venv_is_new "$1" "$key" || return 0
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir -r "$2" || return 1
+    printf '%s' "$key" >"$1/key"
+}
+
+# some_peers VENV: hnswlib, Faiss, usearch, numpy and matplotlib of bench/peers/requirements.txt.
+some_peers() {
+    local needs=$1.txt key
+    grep -E '^(--no-binary|hnswlib|faiss-cpu|usearch|numpy|matplotlib)' bench/peers/requirements.txt >"$needs"
     key=$(cat "$needs" <(python3 --version) | sha256sum)
-    venv_is_new "$venv" "$key" || return 0
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir -r "$needs" || return 1
-    printf '%s' "$key" >"$venv/key"
+    venv_is_new "$1" "$key" || return 0
+    echo "fetching the libraries of bench/peers/requirements.txt"
+    # Without the cache, so that hnswlib is compiled here and for this machine.
+    env -u HNSWLIB_NO_NATIVE "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+        -r "$needs" || die "pip could not install all of $needs"
+    printf '%s' "$key" >"$1/key"
+}
+
+# our_module VENV: our module, again when a source of it changes. SHORTLIST_MODULE_KEY then names its sources.
+our_module() {
+    SHORTLIST_MODULE_KEY=$(find bindings/python include base distance storage hnsw ranker recommend cmake \
+        CMakeLists.txt -type f -not -name '*.pyc' -not -path '*/tests/*' -print0 | sort -z | xargs -0 sha256sum |
+        sha256sum | cut -c 1-16)
+    export SHORTLIST_MODULE_KEY
+    [ "$(cat "$1/module-key" 2>/dev/null)" = "$SHORTLIST_MODULE_KEY" ] && return 0
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check ./bindings/python || die "our module was not built"
+    printf '%s' "$SHORTLIST_MODULE_KEY" >"$1/module-key"
 }

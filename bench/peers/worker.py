@@ -1,17 +1,13 @@
 """One library's index, loaded in a process pinned to one core, which answers the driver's orders a line each."""
 
-import ctypes
 import gc
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import sysconfig
 import time
 
-COUNTED = 300_000  # instructions of a library that are looked at
-SET_PTRACER, ANY = 0x59616d61, ctypes.c_ulong(-1)  # of prctl: this process may be traced
+from executed import stepped
 
 
 def resident():
@@ -20,16 +16,6 @@ def resident():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def counted(said, code):
-    """Returns the counts of the library's instructions, or the reason for having none."""
-    if not said:
-        return {"why": f"counting ended with exit code {code}"}
-    counts = json.loads(said)
-    if counts.get("own", 1) == 0:
-        return {"why": f"none of {counts['all']} instructions were of the library's own files"}
-    return counts
 
 
 class Worker:
@@ -103,21 +89,10 @@ class Worker:
             result["recall"] = self.recall(part, mode, answer)
         return result
 
-
     def executed(self, order):
-        """Counts the instructions of single queries, by a program that steps this process meanwhile."""
+        """Counts the instructions of single queries."""
         self.index.set(order["params"])
-        ctypes.CDLL(None).prctl(SET_PTRACER, ANY)
-        own = os.path.realpath(sysconfig.get_path("platlib"))  # as the process's mappings name the files
-        command = [order["count"], str(os.getpid()), str(COUNTED), own]
-        counting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        call = self.index.one()
-        while counting.poll() is None:
-            for row in self.rows["tune"]:
-                call(row)
-                if counting.poll() is not None:
-                    break
-        return counted(counting.stdout.read(), counting.returncode)
+        return stepped(order["count"], self.index.one(), self.rows["tune"])
 
 
 def main():

@@ -1,0 +1,69 @@
+"""The options of ./dev bench living. This file needs nothing that is fetched, so that --help fetches nothing."""
+
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from setting import options_of  # noqa: E402
+
+NAMES = ("shortlist", "hnswlib", "usearch", "faiss", "diskann")
+BOOKS = ("expiration", "replace-only", "replace-delete", "sliding-window")
+CHURN = {"glove100": "generations", "gloss384": "turnover"}  # of a set that is not named: generations
+LINKS = {"glove100": 32}  # m of a set; others: 16
+
+
+def words(text):
+    return text.split(",")
+
+
+def options():
+    parser = options_of("living")
+    parser.add_argument("sets", nargs="*", default=["glove100", "gloss384"], help="of ./dev data; default: both")
+    parser.add_argument("--runbooks", type=words, metavar="A,B",
+                        help=f"{','.join(BOOKS)},generations,turnover; default: the first four, generations of "
+                             "glove100 and turnover of gloss384")
+    parser.add_argument("--libraries", type=words, default=list(NAMES), metavar="A,B", help=",".join(NAMES))
+    parser.add_argument("--rows", type=int, default=40_000, help="of the first four runbooks (40000)")
+    parser.add_argument("--live", type=int, default=0, help="of generations and turnover (20000 and 10000)")
+    parser.add_argument("--queries", type=int, default=300, help="a search of the first four; others ask 1,000 (300)")
+    parser.add_argument("--rounds", type=int, default=5, help="in which an index and a fresh one take turns (5)")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                        help="cpu: ratios by the processor's time, which other programs disturb less")
+    parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the core of all")
+    parser.add_argument("--quick", action="store_true", help="few vectors and queries, into living-SET-part.json")
+    parser.add_argument("--label", default="", help="a word behind the record's name, for another machine's")
+    parser.add_argument("--failed", default="", help="libraries that could not be installed")
+    chosen = parser.parse_args()
+    chosen.churn_queries = 1000
+    if chosen.quick:
+        chosen.rows, chosen.live, chosen.queries, chosen.churn_queries = 5000, chosen.live or 2000, 100, 300
+        chosen.rounds = min(chosen.rounds, 3)
+    for name, given, known in (("runbook", chosen.runbooks or [], (*BOOKS, *CHURN.values())),
+                               ("library", chosen.libraries, NAMES)):
+        unknown = [word for word in given if word not in known]
+        if unknown:
+            parser.error(f"no {name} {', '.join(unknown)}; there are {', '.join(known)}")
+    if min(chosen.rows, 2000 * chosen.rounds) < 2000 or chosen.queries < 1 or 0 < chosen.live < 500:
+        parser.error("ask for 2,000 rows or more, 500 live vectors or more, a round and a query")
+    chosen.part = chosen.quick or chosen.libraries != list(NAMES) or chosen.runbooks is not None
+    chosen.work = chosen.build / "living"
+    return chosen
+
+
+def books_of(chosen, name):
+    """The runbooks that a set is put through."""
+    return chosen.runbooks or [*BOOKS, CHURN.get(name, "generations")]
+
+
+def links_of(name):
+    return LINKS.get(name, 16)
+
+
+def live_of(chosen, book):
+    return chosen.live or (20_000 if book == "generations" else 10_000)
+
+
+if __name__ == "__main__":
+    options()

@@ -1,0 +1,157 @@
+"""Puts sets through runbooks of inserts, deletes, replaces and searches; see docs/internals/bench-living.md."""
+
+import datetime
+import json
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[1:1] = [str(HERE.parent / "peers"), str(HERE.parent)]
+
+import keep  # noqa: E402
+import libraries  # noqa: E402
+import numpy  # noqa: E402
+import report  # noqa: E402
+import runbooks  # noqa: E402
+import truth  # noqa: E402
+from contender import ONE_THREAD  # noqa: E402
+from lineup import version  # noqa: E402
+from options import books_of, links_of, live_of, options  # noqa: E402
+from process import Lost, Worker  # noqa: E402
+from records import refuse_other_machine  # noqa: E402
+from setting import commit, machine  # noqa: E402
+from sets import Data, read_matrix  # noqa: E402
+
+TARGETS = {"book": (0.99,), "churn": (0.95, 0.99)}  # recalls that choose the depths of searches
+TUNED_WITH = 500  # queries
+PACKAGES = {"shortlist": "shortlist", "hnswlib": "hnswlib", "usearch": "usearch", "faiss": "faiss-cpu",
+            "diskann": "diskannpy"}
+
+
+def note(text):
+    print(f"bench living: {text}", file=sys.stderr, flush=True)
+
+
+class Book:
+    """A runbook over the rows of a set, with the files that workers read."""
+
+    def __init__(self, chosen, data, name):
+        self.name, self.churns = name, name in runbooks.CHURN
+        live = live_of(chosen, name) if self.churns else 0
+        wanted = live * (3 if name == "generations" else 11) if self.churns else chosen.rows
+        self.rows = truth.Rows(data, wanted, chosen.work)
+        self.operations = runbooks.make(name, len(self.rows), live)
+        self.room = runbooks.most_live(self.operations)
+        self.count = chosen.churn_queries if self.churns else chosen.queries
+        self.count = min(self.count, len(read_matrix(self.rows.queries["measure"])))
+        self.targets = TARGETS["churn" if self.churns else "book"]
+        self.path = self.rows.folder / f"{name}-{live}.npz"
+        runbooks.save(self.path, self.operations)
+        note(f"{data.name}: {name}: truth")
+        self.truth = truth.of_runbook(self.rows, self.operations, self.count, chosen.data / "living")
+
+    def about(self):
+        return {"operations": len(self.operations), "rows": len(self.rows), "most_live": self.room,
+                "queries": self.count, **runbooks.counted(self.operations)}
+
+
+def live_file(book):
+    """The largest set of live vectors of a runbook, with the truth of queries that tune."""
+    path = book.path.with_suffix(".live.npz")
+    ids, rows = max(runbooks.searches(book.operations), key=lambda live: len(live[0]))
+    queries = read_matrix(book.rows.queries["tune"])[:TUNED_WITH]
+    near = truth.nearest(book.rows.rows[rows], ids, queries, book.rows.metric)
+    numpy.savez(path, ids=ids, rows=rows, truth=near.astype(numpy.uint32))
+    return path
+
+
+class Driver:
+    def __init__(self, chosen, data):
+        self.chosen, self.data = chosen, data
+        self.instructions = chosen.build / "bench/peers/native/native_instructions"
+
+    def events(self, library, book, **more):
+        """What a worker said until its end. A library that fails has one event that says why."""
+        apart = library in libraries.APART
+        environment = self.chosen.build / f"peers/{library}-venv"
+        python = environment / "bin/python" if apart else sys.executable
+        order = {"library": library, "base": str(book.rows.base), "metric": book.rows.metric,
+                 "queries": {part: str(path) for part, path in book.rows.queries.items()}, "room": book.room,
+                 "m": links_of(self.data.name), "cpu": self.chosen.cpu, "rounds": self.chosen.rounds,
+                 "instructions": str(self.instructions.resolve()) if self.instructions.exists() else "", **more}
+        log = self.chosen.work / f"{library}.log"
+        said = []
+        try:
+            talker = Worker([str(python), str(HERE / "runner.py"), json.dumps(order)],
+                            {**os.environ, **ONE_THREAD}, log)
+            while not said or said[-1]["event"] != "end":
+                said.append(talker.answer())
+            talker.stop()
+        except Lost as why:
+            return [*said, {"event": "failed", "why": str(why)}]
+        return said
+
+    def tuned(self, library, book):
+        """Depths of searches that reach the targets, and what the library told of itself."""
+        said = self.events(library, book, targets=book.targets, live=str(live_file(book)))
+        if said[-1]["event"] == "failed":
+            return said[-1]
+        about = next(event for event in said if event["event"] == "tuned")
+        return {**about, "depths": [report.least_depth(about["tried"], target) for target in book.targets]}
+
+    def library(self, name, books):
+        """All runbooks of one library. Its depths are tuned on the book with the most live vectors of each kind."""
+        note(f"{self.data.name}: {name}")
+        found = {"library": name, "version": version(PACKAGES[name], self.prefix(name)), "books": {}}
+        for churns in (False, True):
+            here = [book for book in books if book.churns == churns]
+            if not here:
+                continue
+            tuned = self.tuned(name, max(here, key=lambda book: book.room))
+            if tuned["event"] == "failed":
+                note(f"{name} is left out: {tuned['why']}")
+                return {**found, "failed": tuned["why"]}
+            found["churn" if churns else "book"] = tuned
+            for book in here:
+                note(f"{self.data.name}: {name}: {book.name}")
+                events = self.events(name, book, runbook=str(book.path), truth=str(book.truth), count=book.count,
+                                     depths=[one["depth"] for one in tuned["depths"]], memory=not book.churns)
+                searches = len(runbooks.searches(book.operations))
+                found["books"][book.name] = report.book(events, self.chosen.clock, searches)
+        return found
+
+    def prefix(self, name):
+        return self.chosen.build / f"peers/{name}-venv" if name in libraries.APART else sys.prefix
+
+
+def measured(chosen, name, path):
+    about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
+             "machine": machine()}
+    data = Data(chosen.data / name)
+    parameters = {"m": links_of(name), **{key: getattr(chosen, key) for key in ("rows", "rounds", "clock", "quick")}}
+    about = {**about, "data": {"name": name, "metric": data.metric, "dim": data.dim}, "parameters": parameters}
+    refuse_other_machine(path, about)
+    books = [Book(chosen, data, book) for book in books_of(chosen, name)]
+    driver = Driver(chosen, data)
+    failed = dict(word.split(":", 1) for word in filter(None, chosen.failed.split(";")))
+    found = [{"library": library, "failed": failed[library], "books": {}} if library in failed else
+             driver.library(library, books) for library in chosen.libraries]
+    return {**about, "runbooks": {book.name: book.about() for book in books}, "libraries": found}
+
+
+def main():
+    chosen = options()
+    for folder in (chosen.work, chosen.results):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in chosen.sets:
+        stem = f"living-{name}" + (f"-{chosen.label}" if chosen.label else "") + ("-part" if chosen.part else "")
+        path = chosen.results / f"{stem}.json"
+        record = measured(chosen, name, path)
+        record["targets"] = report.facts(record)
+        keep.record(path, record)
+        print(report.table(record))
+
+
+if __name__ == "__main__":
+    main()
