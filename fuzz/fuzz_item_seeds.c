@@ -17,7 +17,7 @@ static const int64_t offsets[] = {0, 1, 1, 4};
 static const int64_t lists[] = {0, 2, 2, 3};
 static const uint8_t some[] = {5};
 
-/* A table of every type of column, and one of ids that are texts. */
+/* A table of every type of column, and one of ids that are texts. The first comes with deleted ids too. */
 static const sl_column every[] = {
     {.name = "id", .type = SL_COLUMN_I64, .values = ids},
     {.name = "text", .type = SL_COLUMN_TEXT, .values = "abcd", .offsets = offsets},
@@ -30,6 +30,8 @@ static const sl_column every[] = {
 static const int64_t digit_offsets[] = {0, 1, 2, 4};
 static const sl_column digits[] = {{.name = "id", .type = SL_COLUMN_TEXT, .values = "1234", .offsets = digit_offsets}};
 
+static const uint64_t deleted[] = {5, 1000000007};
+
 static sl_status write_seed(const char *folder, int number, const sl_table *table) {
     char path[4096];
     sl_rows rows = {.struct_size = sizeof rows};
@@ -39,6 +41,8 @@ static sl_status write_seed(const char *folder, int number, const sl_table *tabl
     sl_table_cursor *cursor = malloc(sl_table_cursor_size(table->column_count));
     sl_status status = cursor ? sl_table_rows(table, cursor, &rows) : SL_ENOMEM;
     if (status == SL_OK) status = sl_items_create(&rows, NULL, &items);
+    /* The last kind has a list of deleted ids. */
+    if (status == SL_OK && number == 2) status = sl_items_delete(items, deleted, 2);
     if (status == SL_OK) status = sl_items_save(items, path, NULL);
     sl_items_free(items);
     free(cursor);
@@ -49,6 +53,7 @@ int main(int argc, char **argv) {
     const sl_table tables[] = {
         {.struct_size = sizeof(sl_table), .rows = ROWS, .column_count = 7, .columns = every},
         {.struct_size = sizeof(sl_table), .rows = ROWS, .column_count = 1, .columns = digits},
+        {.struct_size = sizeof(sl_table), .rows = ROWS, .column_count = 7, .columns = every},
     };
     if (argc != 2) {
         fprintf(stderr, "usage: fuzz_item_seeds FOLDER\n");
@@ -58,7 +63,7 @@ int main(int argc, char **argv) {
         perror(argv[1]);
         return 1;
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (write_seed(argv[1], i, &tables[i]) != SL_OK) {
             fprintf(stderr, "%s: seed %d: %s\n", argv[1], i, sl_last_error());
             return 1;

@@ -477,12 +477,15 @@ typedef struct sl_items_check_report {
 SL_API SL_MUST_USE sl_status sl_items_check(const sl_items *items, const sl_file_check_params *params,
                                             sl_items_check_report *report);
 
-/* Replaces rows by id and adds new ones. Columns that rows lacks are missing values. Recommenders serve the rows only
-   after sl_recommender_update or a swap. Errors: SL_ENOTFOUND (a column the table lacks), SL_EEXIST, SL_ELIMIT (2^32 -
-   1 updates: save and reopen). */
+/* Replaces rows by id and adds new ones. Columns that rows lacks are missing values. Recommenders follow changes of the
+   table only by sl_recommender_update or a swap. Errors: SL_ENOTFOUND (a column the table lacks), SL_EEXIST, SL_ELIMIT
+   (2^32 - 1 updates: save and reopen). */
 SL_API SL_MUST_USE sl_status sl_items_update(sl_items *items, const sl_table *rows);
 /* Sets the columns that rows has, and leaves the items' others. Errors: also SL_ENOTFOUND (an id). */
 SL_API SL_MUST_USE sl_status sl_items_set(sl_items *items, const sl_table *rows);
+/* Deletes n ids. Recommenders then leave them out, until an update adds them. Errors: SL_ENOTFOUND (an id absent, or
+   given twice). */
+SL_API SL_MUST_USE sl_status sl_items_delete(sl_items *items, const uint64_t *ids, size_t n);
 SL_API size_t sl_items_size(const sl_items *items);
 /* Column i's name, owned by the table. NULL after the last. */
 SL_API const char *sl_items_column_name(const sl_items *items, size_t i);
@@ -527,10 +530,11 @@ SL_API void sl_recommender_free(sl_recommender *recommender);
 /* Prepares another model or table (NULL: the one in use), then puts both in use at once: a request sees the old pair or
    the new one. Errors: as above; SL_EBUSY (another thread swaps or updates). */
 SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items);
-/* Updates the table in use as sl_items_update or sl_items_set does, and what was computed ahead. Errors: SL_EINVAL (no
+/* Change the table in use as sl_items_update, _set and _delete do, and what was computed ahead. Errors: SL_EINVAL (no
    table), SL_EBUSY as above. */
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 SL_API SL_MUST_USE sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows);
+SL_API SL_MUST_USE sl_status sl_recommender_delete(sl_recommender *recommender, const uint64_t *ids, size_t n);
 /* Number of swaps. */
 SL_API uint64_t sl_recommender_version(const sl_recommender *recommender);
 /* Bytes computed ahead. Threads: any. */

@@ -339,6 +339,13 @@ sl_status sl_items_set(sl_items *items, const sl_table *rows) {
     return absent();
 }
 
+sl_status sl_items_delete(sl_items *items, const uint64_t *ids, size_t n) {
+    (void)items;
+    (void)ids;
+    (void)n;
+    return absent();
+}
+
 const char *sl_items_column_name(const sl_items *items, size_t i) {
     (void)items;
     (void)i;
@@ -395,6 +402,13 @@ sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *row
 sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows) {
     (void)recommender;
     (void)rows;
+    return absent();
+}
+
+sl_status sl_recommender_delete(sl_recommender *recommender, const uint64_t *ids, size_t n) {
+    (void)recommender;
+    (void)ids;
+    (void)n;
     return absent();
 }
 

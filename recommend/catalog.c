@@ -1,5 +1,6 @@
 #include "recommend/catalog.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Ids index an array if all of them are below DENSE_LEAST, or below DENSE_TIMES their number. Such an array takes no
@@ -80,28 +81,33 @@ void sl_catalog_free(sl_catalog *catalog) {
     catalog->list = NULL;
 }
 
-/* Returns 1 for a new id, else 0. */
-static int table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
+/* Returns what the id had before. */
+static sl_row_ref table_put(sl_id_table *table, uint64_t id, sl_row_ref ref) {
     if (table->dense) {
-        int fresh = __atomic_load_n(&table->refs[id], __ATOMIC_RELAXED) == SL_NO_REF;
+        sl_row_ref before = __atomic_load_n(&table->refs[id], __ATOMIC_RELAXED);
         __atomic_store_n(&table->refs[id], ref, __ATOMIC_RELEASE);
-        return fresh;
+        return before;
     }
     SL_PROBE(at, sl_id_hash(table->seed, id), table->size) {
         sl_id_entry *entry = &table->entries[at];
         uint64_t there = __atomic_load_n(&entry->id, __ATOMIC_RELAXED);
         if (there != SL_NO_ID && there != id) continue;
+        sl_row_ref before = __atomic_load_n(&entry->ref, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->ref, ref, __ATOMIC_RELEASE);
         if (there == SL_NO_ID) __atomic_store_n(&entry->id, id, __ATOMIC_RELEASE);
-        return there == SL_NO_ID;
+        return before;
     }
+}
+
+/* The entry at a place; its id is SL_NO_ID, or its ref SL_NO_REF, if the place is empty. */
+static sl_id_entry entry_at(const sl_id_table *table, size_t at) {
+    return table->dense ? (sl_id_entry){at, table->refs[at]} : table->entries[at];
 }
 
 static void table_copy(const sl_id_table *from, sl_id_table *to) {
     for (size_t at = 0; at < from->size; at++) {
-        uint64_t id = from->dense ? at : from->entries[at].id;
-        sl_row_ref ref = from->dense ? from->refs[at] : from->entries[at].ref;
-        if (id != SL_NO_ID && ref != SL_NO_REF) (void)table_put(to, id, ref);
+        const sl_id_entry entry = entry_at(from, at);
+        if (entry.id != SL_NO_ID && entry.ref != SL_NO_REF) (void)table_put(to, entry.id, entry.ref);
     }
 }
 
@@ -149,7 +155,7 @@ sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n,
         if (ids[i] > largest) largest = ids[i];
         fresh += sl_catalog_find(catalog, ids[i]) == SL_NO_REF;
     }
-    if (!sl_add(catalog->ids, fresh, &count) || count > SIZE_MAX / 4)
+    if (!sl_add(catalog->used, fresh, &count) || count > SIZE_MAX / 4)
         return sl_fail(SL_ENOMEM, "%zu ids do not fit the address space", fresh);
     SL_TRY(table_grow(catalog, count, largest));
     return list_grow(catalog, parts);
@@ -162,9 +168,86 @@ size_t sl_catalog_add(sl_catalog *catalog, void *part) {
     return number;
 }
 
-int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
-    int fresh = table_put(catalog->table, id, ref);
-    if (fresh) __atomic_store_n(&catalog->ids, catalog->ids + 1, __ATOMIC_RELAXED);
+/* Puts a row or a tombstone. Returns what the id had before. */
+static sl_row_ref put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
+    const sl_row_ref before = table_put(catalog->table, id, ref);
+    const size_t ids = catalog->ids + (size_t)sl_ref_is_row(ref) - (size_t)sl_ref_is_row(before);
+    __atomic_store_n(&catalog->ids, ids, __ATOMIC_RELAXED);
+    catalog->used += before == SL_NO_REF;
+    if (ids > catalog->most) catalog->most = ids;
     if (id > catalog->largest) catalog->largest = id;
-    return fresh;
+    return before;
+}
+
+int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
+    return !sl_ref_is_row(put(catalog, id, ref));
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Tombstones
+ * ------------------------------------------------------------------------------------------------------------- */
+
+int sl_catalog_bury(sl_catalog *catalog, uint64_t id) {
+    const sl_row_ref tombstone = sl_ref_of(SL_NO_PART, catalog->deletions);
+    /* After 2^32 - 1 deletions without a copy of the catalog, later ones count as one. */
+    if (catalog->deletions < sl_ref_row(SL_NO_REF) - 1) catalog->deletions++;
+    return sl_ref_is_row(put(catalog, id, tombstone));
+}
+
+static int compare_tombstones(const void *a, const void *b) {
+    const sl_row_ref x = ((const sl_id_entry *)a)->ref, y = ((const sl_id_entry *)b)->ref;
+    return (x > y) - (x < y);
+}
+
+sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
+    const sl_id_table *table = catalog->table;
+    const size_t room = catalog->used - catalog->ids;
+    void *entries_block, *ids_block;
+    *out = (sl_buried){.n = 0};
+    if (!room) return SL_OK;
+    SL_TRY(sl_mem_alloc(&catalog->allocator, room * sizeof(sl_id_entry), &entries_block));
+    sl_id_entry *entries = entries_block;
+    size_t n = 0;
+    for (size_t at = 0; at < table->size; at++) {
+        const sl_id_entry entry = entry_at(table, at);
+        if (entry.id != SL_NO_ID && sl_ref_is_tombstone(entry.ref)) entries[n++] = entry;
+    }
+    qsort(entries, n, sizeof *entries, compare_tombstones);
+    const size_t bound = catalog->most > SL_TOMBSTONES_LEAST ? catalog->most : SL_TOMBSTONES_LEAST;
+    const size_t kept = n < bound ? n : bound;
+    sl_status status = sl_mem_alloc(&catalog->allocator, kept * sizeof *out->ids, &ids_block);
+    if (status == SL_OK) {
+        *out = (sl_buried){.ids = ids_block, .n = kept, .room = kept};
+        for (size_t i = 0; i < kept; i++)
+            out->ids[i] = entries[n - kept + i].id;
+    }
+    SL_FREE_ARRAY(&catalog->allocator, entries, room);
+    return status;
+}
+
+void sl_buried_free(const sl_allocator *allocator, sl_buried *buried) {
+    SL_FREE_ARRAY(allocator, buried->ids, buried->room);
+    *buried = (sl_buried){.n = 0};
+}
+
+sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from) {
+    sl_buried buried;
+    SL_TRY(sl_catalog_buried(from, &buried));
+    sl_status status = sl_catalog_reserve(catalog, buried.ids, buried.n, 0);
+    for (size_t i = 0; i < buried.n && status == SL_OK; i++)
+        (void)sl_catalog_bury(catalog, buried.ids[i]);
+    if (status == SL_OK) catalog->most = from->most;
+    sl_buried_free(&from->allocator, &buried);
+    return status;
+}
+
+sl_status sl_ids_find_repeated(const sl_allocator *allocator, const uint64_t *ids, size_t n, size_t *at) {
+    sl_catalog seen;
+    SL_TRY(sl_catalog_init(&seen, allocator));
+    sl_status status = sl_catalog_reserve(&seen, ids, n, 0);
+    *at = 0;
+    while (status == SL_OK && *at < n && sl_catalog_put(&seen, ids[*at], *at))
+        ++*at;
+    sl_catalog_free(&seen);
+    return status;
 }

@@ -1,4 +1,4 @@
-/* A map from an id to a row of a part. Parts don't move, and new rows come in new parts.
+/* A map from an id to a row of a part. Parts don't move, and new rows come in new parts. A deleted id has a tombstone.
  * Threads: one thread changes a catalog. Meanwhile any number of threads look ids up, without waiting. They see an id's
  * row as it was before a change or after it. */
 #ifndef SL_RECOMMEND_CATALOG_H
@@ -22,6 +22,14 @@ static inline uint32_t sl_ref_part(sl_row_ref ref) {
 }
 static inline uint32_t sl_ref_row(sl_row_ref ref) {
     return (uint32_t)ref;
+}
+/* No part has this number. SL_NO_REF has it, and so do tombstones, whose rows number the deletions. */
+#define SL_NO_PART 0xffffffffu
+static inline int sl_ref_is_row(sl_row_ref ref) {
+    return sl_ref_part(ref) != SL_NO_PART;
+}
+static inline int sl_ref_is_tombstone(sl_row_ref ref) {
+    return !sl_ref_is_row(ref) && ref != SL_NO_REF;
 }
 
 typedef struct sl_id_entry {
@@ -53,23 +61,48 @@ typedef struct sl_catalog {
     sl_id_table *table; /* atomic, its elements too */
     sl_part_list *list; /* atomic */
     size_t parts;       /* atomic: number of parts */
-    size_t ids;         /* atomic: number of known ids */
-    uint64_t largest;   /* the largest known id; only the changing thread uses it */
+    size_t ids;         /* atomic: number of ids that have a row */
+    /* Only the changing thread uses the rest. */
+    uint64_t largest;   /* the largest id in the table */
+    size_t used;        /* ids in the table, those with tombstones too */
+    size_t most;        /* the most ids that had rows at one time */
+    uint32_t deletions; /* number of the next tombstone */
 } sl_catalog;
+
+/* A catalog keeps at least so many tombstones when it is copied. */
+#define SL_TOMBSTONES_LEAST 65536u
 
 /* Makes an empty catalog. Errors: SL_ENOMEM. */
 sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator);
 /* Frees the tables and lists, but not the parts, which are the caller's. Takes a zeroed catalog. */
 void sl_catalog_free(sl_catalog *catalog);
 
-/* Makes room for n ids and `parts` more parts. After that, sl_catalog_add and sl_catalog_put can't fail. Readers are
- * not disturbed.
+/* Makes room for n ids and `parts` more parts. After that, sl_catalog_add, _put and _bury can't fail. Readers are not
+ * disturbed.
  * Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n, size_t parts);
 /* Adds a part. Its room must be reserved. Returns its number. */
 size_t sl_catalog_add(sl_catalog *catalog, void *part);
-/* Maps an id to a row. Its room must be reserved. Returns 1 for a new id, else 0. */
+/* Maps an id to a row. Its room must be reserved. Returns 1 if the id had no row before, else 0. */
 int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref);
+/* Gives an id a tombstone. Its room must be reserved. Returns 1 if the id had a row before, else 0. */
+int sl_catalog_bury(sl_catalog *catalog, uint64_t id);
+
+/* Ids with tombstones, those of the oldest deletions first. */
+typedef struct sl_buried {
+    uint64_t *ids;
+    size_t n, room;
+} sl_buried;
+/* Lists the newest tombstones: as many as the catalog ever had ids at one time, and at least SL_TOMBSTONES_LEAST. The
+ * bound keeps memory in proportion to the items, however many ids come and go. The caller frees the list.
+ * Threads: no thread may change the catalog meanwhile. Errors: SL_ENOMEM. */
+sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out);
+void sl_buried_free(const sl_allocator *allocator, sl_buried *buried);
+/* Takes the tombstones of another catalog over, before this one has ids of its own. Errors: SL_ENOMEM. */
+sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from);
+
+/* Finds the first of n ids that comes a second time: *at is its number, or n. Errors: SL_ENOMEM. */
+sl_status sl_ids_find_repeated(const sl_allocator *allocator, const uint64_t *ids, size_t n, size_t *at);
 
 static inline void *sl_catalog_part(const sl_catalog *catalog, size_t part) {
     const sl_part_list *list = __atomic_load_n(&catalog->list, __ATOMIC_ACQUIRE);
@@ -90,7 +123,7 @@ static inline size_t sl_id_place(const sl_id_table *table, uint64_t id) {
     return (size_t)sl_id_hash(table->seed, id) & (table->size - 1);
 }
 
-/* The row of an id, or SL_NO_REF. */
+/* The row of an id, its tombstone, or SL_NO_REF. */
 static inline sl_row_ref sl_id_table_find(const sl_id_table *table, uint64_t id) {
     if (table->dense) return id < table->size ? __atomic_load_n(&table->refs[id], __ATOMIC_ACQUIRE) : SL_NO_REF;
     SL_PROBE(at, sl_id_hash(table->seed, id), table->size) {

@@ -46,7 +46,7 @@ typedef enum sl_soundness { SL_UNVERIFIED, SL_SOUND, SL_DAMAGED } sl_soundness;
 typedef struct sl_item_body {
     sl_guarded guarded; /* readers announce the body they use */
     sl_catalog catalog;
-    size_t outdated; /* rows that newer rows replace; only the changing thread uses it */
+    size_t outdated; /* rows that were replaced or deleted; only the changing thread uses it */
     sl_store *store; /* the mapped file of part 0; NULL: all parts are in memory */
     int soundness;   /* atomic: whether values and texts are known to be sound, an sl_soundness */
 } sl_item_body;
@@ -60,7 +60,7 @@ typedef struct sl_item_access {
 struct sl_items {
     sl_allocator allocator;
     size_t references;     /* atomic */
-    size_t size;           /* atomic: number of known ids */
+    size_t size;           /* atomic: number of items */
     sl_item_schema schema; /* fixed once the table is made */
     sl_origin *origin;     /* the file that the table was opened from; NULL: none */
     sl_item_access *access;
@@ -164,5 +164,14 @@ sl_status sl_items_stage(sl_items *items, const sl_table *rows, int partial, sl_
 void sl_items_commit(sl_items *items, sl_item_change *change);
 /* Frees the rows. */
 void sl_items_cancel(sl_items *items, sl_item_change *change);
+/* Compacts the table if many rows are outdated, and frees old bodies that no reader uses. Can't fail. The caller holds
+ * the table's lock. */
+void sl_items_compact_if_outdated(sl_items *items);
+
+/* items_delete.c: a deletion in two steps, as an update. Checks that each id is there, once.
+ * Errors: as of sl_items_delete. */
+sl_status sl_items_check_deletion(const sl_items *items, const uint64_t *ids, size_t n);
+/* Deletes the ids. Can't fail after the check. */
+void sl_items_commit_deletion(sl_items *items, const uint64_t *ids, size_t n);
 
 #endif

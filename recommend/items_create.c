@@ -15,7 +15,7 @@ static sl_status add_block(sl_items *items, const sl_table *block, size_t first_
     SL_TRY(sl_items_stage(items, block, 0, &change));
     for (size_t row = 0; row < block->rows; row++) {
         uint64_t id = change.part->ids[row];
-        if (sl_catalog_find(&body->catalog, id) == SL_NO_REF) continue;
+        if (!sl_ref_is_row(sl_catalog_find(&body->catalog, id))) continue;
         sl_items_cancel(items, &change);
         return sl_fail_at(sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)id), block,
                           row, items->schema.columns[items->schema.id].name);

@@ -31,30 +31,50 @@ static sl_directory_column describe_column(const sl_item_schema *schema, const s
                                  .name = place_of(schema->columns[c].name, schema->names)};
 }
 
-static sl_status make_directory(const sl_items *items, const sl_items_part *part, void **out, size_t *size) {
+/* The rows and deleted ids that a save writes. */
+typedef struct content {
+    const sl_items_part *part;
+    sl_items_part *compacted; /* NULL: the part is the body's */
+    sl_buried deleted;
+} content;
+
+/* Bytes of the directory up to the end of the names, and where deleted ids begin. */
+static size_t names_end(size_t columns, size_t names_size) {
+    return sizeof(sl_directory_head) + columns * sizeof(sl_directory_column) + names_size;
+}
+static size_t deleted_begin(size_t end) {
+    return sl_round_up(end, sizeof(uint64_t));
+}
+
+static sl_status make_directory(const sl_items *items, const content *saved, void **out, size_t *size) {
     const sl_item_schema *schema = &items->schema;
-    size_t columns_size = schema->count * sizeof(sl_directory_column);
-    *size = sizeof(sl_directory_head) + columns_size + schema->names_size;
+    const sl_buried *deleted = &saved->deleted;
+    const size_t end = names_end(schema->count, schema->names_size), ids_size = deleted->n * sizeof *deleted->ids;
+    const uint64_t count = deleted->n;
+    *size = count ? deleted_begin(end) + ids_size + sizeof count : end;
     SL_TRY(sl_mem_alloc(&items->allocator, *size, out));
     uint8_t *at = *out;
-    const sl_directory_head head = {part->table.rows, (uint32_t)schema->count, (uint32_t)schema->id};
+    const sl_directory_head head = {saved->part->table.rows, (uint32_t)schema->count, (uint32_t)schema->id};
     memcpy(at, &head, sizeof head);
-    at += sizeof head;
     for (size_t c = 0; c < schema->count; c++) {
-        const sl_directory_column column = describe_column(schema, part, c);
-        memcpy(at + c * sizeof column, &column, sizeof column);
+        const sl_directory_column column = describe_column(schema, saved->part, c);
+        memcpy(at + sizeof head + c * sizeof column, &column, sizeof column);
     }
-    memcpy(at + columns_size, schema->names, schema->names_size);
+    memcpy(at + end - schema->names_size, schema->names, schema->names_size);
+    if (!count) return SL_OK;
+    memcpy(at + deleted_begin(end), deleted->ids, ids_size);
+    memcpy(at + deleted_begin(end) + ids_size, &count, sizeof count);
     return SL_OK;
 }
 
 /* Saves a part. If it lies in a mapped file, each save verifies its values before they get new CRCs. The system may
  * have read a page again since the last save, with other content. */
-static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_items_part *part, const char *path,
+static sl_status save_part(const sl_items *items, sl_item_body *body, const content *saved, const char *path,
                            const sl_save_params *params) {
+    const sl_items_part *part = saved->part;
     void *directory;
     size_t size;
-    SL_TRY(make_directory(items, part, &directory, &size));
+    SL_TRY(make_directory(items, saved, &directory, &size));
     const sl_section_source sections[] = {
         {.kind = SL_SECTION_DIRECTORY, .flags = SL_SECTION_REQUIRED, .data = directory, .size = size},
         {.kind = SL_SECTION_ITEM_IDS,
@@ -76,19 +96,19 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const sl_i
     return status;
 }
 
-/* Gets all current rows as one part: the body's only part, or *compacted, which the caller frees. The lock keeps
- * updates off, so the body has the rows of all updates that have returned. The rows of a part never change, so updates
- * need not wait while they are written. */
-static sl_status take_current_part(const sl_items *items, sl_hazard **hazard, sl_item_body **body,
-                                   const sl_items_part **part, sl_items_part **compacted) {
+/* Gets all current rows as one part: the body's only part, or a compacted one; and the deleted ids. The lock keeps
+ * changes off, so the body has all changes that have returned. The rows of a part never change, so changes need not
+ * wait while they are written. */
+static sl_status take_content(const sl_items *items, sl_hazard **hazard, sl_item_body **body, content *out) {
     SL_TRY(sl_items_lock(items));
     sl_status status = sl_items_begin(items, hazard, body);
+    if (status == SL_OK) status = sl_catalog_buried(&(*body)->catalog, &out->deleted);
     if (status == SL_OK && sl_catalog_parts(&(*body)->catalog) == 1 && (*body)->outdated == 0)
-        *part = sl_items_part_of(*body, 0);
+        out->part = sl_items_part_of(*body, 0);
     else if (status == SL_OK)
-        status = sl_item_body_compact(items, *body, compacted);
+        status = sl_item_body_compact(items, *body, &out->compacted);
     sl_items_unlock(items);
-    if (*compacted) *part = *compacted;
+    if (out->compacted) out->part = out->compacted;
     return status;
 }
 
@@ -99,12 +119,12 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     sl_hazard *hazard = NULL;
     sl_item_body *body = NULL;
-    const sl_items_part *part = NULL;
-    sl_items_part *compacted = NULL;
-    sl_status status = take_current_part(items, &hazard, &body, &part, &compacted);
-    if (status == SL_OK) status = save_part(items, body, part, path, &mine);
+    content saved = {.part = NULL};
+    sl_status status = take_content(items, &hazard, &body, &saved);
+    if (status == SL_OK) status = save_part(items, body, &saved, path, &mine);
     if (hazard) sl_items_end(hazard);
-    sl_items_part_free(&items->allocator, &items->schema, compacted);
+    sl_items_part_free(&items->allocator, &items->schema, saved.compacted);
+    sl_buried_free(&items->allocator, &saved.deleted);
     return status;
 }
 
@@ -271,12 +291,50 @@ fail:
     return status;
 }
 
+/* Finds the deleted ids behind the names, at *ids, which may be unaligned. */
+static sl_status find_deleted(const reader *r, const sl_items *items, const uint8_t **ids, uint64_t *count) {
+    const size_t end = names_end(items->schema.count, items->schema.names_size), begin = deleted_begin(end);
+    *count = 0;
+    if (r->directory_size == end) return SL_OK;
+    if (r->directory_size < begin + sizeof *count) return fail_broken(r, "the list of deleted ids is cut short");
+    const uint64_t size = r->directory_size - begin - sizeof *count;
+    memcpy(count, r->directory + begin + size, sizeof *count);
+    if (size % sizeof(uint64_t) || *count != size / sizeof(uint64_t))
+        return fail_broken(r, "there are not as many deleted ids as the directory says");
+    *ids = r->directory + begin;
+    return SL_OK;
+}
+
+static sl_status open_deleted(const reader *r, sl_items *items) {
+    sl_catalog *catalog = &sl_items_body(items)->catalog;
+    const uint8_t *from = NULL;
+    uint64_t count;
+    void *block;
+    SL_TRY(find_deleted(r, items, &from, &count));
+    if (!count) return SL_OK;
+    const size_t n = (size_t)count;
+    SL_TRY(sl_mem_alloc(&items->allocator, n * sizeof(uint64_t), &block));
+    uint64_t *ids = block;
+    memcpy(ids, from, n * sizeof *ids);
+    sl_status status = sl_catalog_reserve(catalog, ids, n, 0);
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
+        if (ids[i] == SL_NO_ID || sl_catalog_find(catalog, ids[i]) != SL_NO_REF)
+            status = fail_broken(r, "a deleted id is there twice or has a row, or is none");
+        else
+            (void)sl_catalog_bury(catalog, ids[i]);
+    }
+    if (n > catalog->most) catalog->most = n;
+    SL_FREE_ARRAY(&items->allocator, ids, n);
+    return status;
+}
+
 static sl_status open_store(sl_items *items, sl_store *store, sl_progress *progress) {
     reader r = {0};
     SL_TRY(read_sections(store, &r));
     SL_TRY(read_head(&r));
     SL_TRY(open_schema(&r, items));
     SL_TRY(open_part(&r, items));
+    SL_TRY(open_deleted(&r, items));
     sl_progress_step(progress, r.head.rows);
     return sl_progress_end(progress);
 }

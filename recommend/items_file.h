@@ -15,7 +15,10 @@ typedef struct sl_directory_head {
 } sl_directory_head;
 
 /* A column. Offsets of arrays count from the start of COLUMNS and are multiples of 8. Offsets of texts count from the
- * start of TEXT. Offsets of names count from the names, which follow the last column. */
+ * start of TEXT. Offsets of names count from the names, which follow the last column.
+ *
+ * In a table with deleted ids, zero bytes after the names lead to a multiple of 8. The deleted ids and their number
+ * follow, each a uint64_t, and end the directory. The ids are in the order of deletion. */
 typedef struct sl_directory_column {
     uint32_t type;
     uint32_t dim;

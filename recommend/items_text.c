@@ -75,7 +75,7 @@ static sl_status write_cell(writer *w, const sl_column *column, size_t row) {
 
 static sl_status write_value(const sl_item_body *body, uint64_t id, size_t column, writer *w) {
     sl_row_ref ref = sl_catalog_find(&body->catalog, id);
-    if (ref == SL_NO_REF) return sl_fail(SL_ENOTFOUND, "id %llu is not in the item table", (unsigned long long)id);
+    if (!sl_ref_is_row(ref)) return sl_fail(SL_ENOTFOUND, "id %llu is not in the item table", (unsigned long long)id);
     return write_cell(w, &sl_items_part_of(body, sl_ref_part(ref))->columns[column], sl_ref_row(ref));
 }
 

@@ -14,21 +14,13 @@ static sl_status read_ids(const sl_table *rows, const sl_column *column, uint64_
     return SL_OK;
 }
 
-/* Refuses a block that has an id twice. Finds it with a catalog of the block alone. */
+/* Refuses a block that has an id twice. */
 static sl_status check_ids(const sl_items *items, const sl_table *rows, const char *column, const uint64_t *ids) {
-    sl_catalog seen;
-    sl_status status;
-    SL_TRY(sl_catalog_init(&seen, &items->allocator));
-    SL_TRY_GOTO(sl_catalog_reserve(&seen, ids, rows->rows, 0), done);
-    for (size_t row = 0; row < rows->rows; row++)
-        if (!sl_catalog_put(&seen, ids[row], row)) {
-            status = sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)ids[row]);
-            sl_fail_at(status, rows, row, column);
-            goto done;
-        }
-done:
-    sl_catalog_free(&seen);
-    return status;
+    size_t row;
+    SL_TRY(sl_ids_find_repeated(&items->allocator, ids, rows->rows, &row));
+    if (row == rows->rows) return SL_OK;
+    sl_status status = sl_fail(SL_EEXIST, "id %llu is there twice; ids must differ", (unsigned long long)ids[row]);
+    return sl_fail_at(status, rows, row, column);
 }
 
 /* A block's rows, on their way into a part. */
@@ -53,7 +45,7 @@ static sl_status find_rows(const sl_items *items, const sl_table *rows, const ch
     s->rows = block;
     for (size_t row = 0; row < rows->rows; row++) {
         s->rows[row] = sl_catalog_find(&sl_items_body(items)->catalog, s->ids[row]);
-        if (s->rows[row] != SL_NO_REF) continue;
+        if (sl_ref_is_row(s->rows[row])) continue;
         sl_status status = sl_fail(SL_ENOTFOUND, "id %llu is not in the item table; add it by an update of whole rows",
                                    (unsigned long long)s->ids[row]);
         return sl_fail_at(status, rows, row, column);
@@ -112,8 +104,8 @@ void sl_items_cancel(sl_items *items, sl_item_change *change) {
  * Committing
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Replaces the body by one with the current rows alone, in one part. Rows copied from a mapped file lose its CRCs, so
- * they are verified first. */
+/* Replaces the body by one with the current rows alone, in one part, and with the tombstones. Rows copied from a mapped
+ * file lose its CRCs, so they are verified first. */
 static sl_status compact_body(sl_items *items) {
     sl_item_body *body = sl_items_body(items), *fresh;
     sl_items_part *part = NULL;
@@ -121,6 +113,7 @@ static sl_status compact_body(sl_items *items) {
     SL_TRY(sl_item_body_verify(body, NULL));
     SL_TRY(sl_item_body_make(&items->allocator, &fresh));
     SL_TRY_GOTO(sl_item_body_compact(items, body, &part), fail);
+    SL_TRY_GOTO(sl_catalog_inherit(&fresh->catalog, &body->catalog), fail);
     SL_TRY_GOTO(sl_catalog_reserve(&fresh->catalog, part->ids, part->table.rows, 1), fail);
     size_t number = sl_catalog_add(&fresh->catalog, part);
     for (size_t row = 0; row < part->table.rows; row++)
@@ -134,7 +127,7 @@ fail:
 }
 
 /* Keeps memory in proportion to the number of items, however often they change. A part counts as four rows. */
-static void compact_if_outdated(sl_items *items) {
+void sl_items_compact_if_outdated(sl_items *items) {
     const sl_item_body *body = sl_items_body(items);
     size_t size = sl_catalog_size(&body->catalog), waste = body->outdated + 4 * sl_catalog_parts(&body->catalog);
     int damaged = __atomic_load_n(&body->soundness, __ATOMIC_RELAXED) == SL_DAMAGED;
@@ -150,7 +143,7 @@ void sl_items_commit(sl_items *items, sl_item_change *change) {
     for (size_t row = 0; row < part->table.rows; row++)
         body->outdated += !sl_catalog_put(&body->catalog, part->ids[row], sl_ref_of(number, row));
     __atomic_store_n(&items->size, sl_catalog_size(&body->catalog), __ATOMIC_RELAXED);
-    compact_if_outdated(items);
+    sl_items_compact_if_outdated(items);
 }
 
 static sl_status change_rows(sl_items *items, const sl_table *rows, int partial) {

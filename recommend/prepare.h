@@ -23,6 +23,8 @@ void sl_prepared_free(sl_prepared *prepared);
 sl_status sl_prepared_stage(sl_prepared *prepared, const sl_items_part *from, sl_prepared_part **out);
 /* Puts the prepared part to use. Can't fail. */
 void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part);
+/* Deletes ids whose room is reserved in the catalog. Can't fail. */
+void sl_prepared_delete(sl_prepared *prepared, const uint64_t *ids, size_t n);
 /* Returns whether enough rows are outdated to compact. */
 int sl_prepared_needs_compaction(const sl_prepared *prepared);
 /* Copies the current rows into one part of a new sl_prepared. Errors: SL_ENOMEM, SL_ELIMIT. */

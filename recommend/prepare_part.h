@@ -45,7 +45,7 @@ typedef struct sl_prepared {
     size_t group;    /* column of the item table, or SIZE_MAX */
     int lists_items; /* 1: an id outside the catalog has no features; 0: ids need none */
     sl_catalog catalog;
-    size_t outdated; /* rows that newer rows replace; only the changing thread uses it */
+    size_t outdated; /* rows that were replaced or deleted; only the changing thread uses it */
     size_t bytes;    /* bytes of the catalog's rows, with the outdated ones; only the changing thread uses it */
     sl_prepared_part *missing;   /* one row: an item without features */
     struct sl_preparer *updater; /* the changing thread's scratch; NULL before the first update */

@@ -56,7 +56,8 @@ static sl_status exclude_ids(sl_recall *recall, const uint64_t *ids, size_t coun
 
 static int accept_id(void *ctx, uint64_t id) {
     const sl_recall *recall = ctx;
-    if (*place_of(recall, id) == id) return 0;
+    if (recall->places && *place_of(recall, id) == id) return 0;
+    if (recall->deleted && sl_ref_is_tombstone(sl_catalog_find(recall->deleted, id))) return 0;
     return !recall->request->accept || recall->request->accept(recall->request->accept_ctx, id);
 }
 
@@ -79,8 +80,9 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
     search.accept_bits = request->accept_bits;
     search.accept_bits_count = request->accept_bits_count;
     search.filter = request->filter;
-    if (request->exclude_count) {
-        SL_TRY(exclude_ids(recall, request->exclude, request->exclude_count));
+    recall->places = 0;
+    if (request->exclude_count) SL_TRY(exclude_ids(recall, request->exclude, request->exclude_count));
+    if (recall->places || recall->deleted) {
         recall->request = request;
         search.accept = accept_id;
         search.accept_ctx = recall;

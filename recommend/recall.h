@@ -2,7 +2,7 @@
 #ifndef SL_RECOMMEND_RECALL_H
 #define SL_RECOMMEND_RECALL_H
 
-#include "base/memory.h"
+#include "recommend/catalog.h"
 
 #include <shortlist_rank.h>
 
@@ -12,8 +12,9 @@ typedef struct sl_recall {
     sl_index *index;
     const sl_request *request; /* the request being served, for the filter */
     uint64_t *excluded;        /* the excluded ids: open addressing, SL_NO_ID in empty places */
-    size_t room, places;       /* places allocated; places in use */
+    size_t room, places;       /* places allocated; places in use, 0 without excluded ids */
     uint64_t seed;             /* seed of the ids' hash */
+    const sl_catalog *deleted; /* ids with tombstones there are left out; NULL: none are */
     size_t dim;
     sl_metric metric;
     sl_dtype dtype;     /* element type of the index's vectors, and of the next two arrays */

@@ -213,11 +213,32 @@ static sl_status update_pair(sl_pair *pair, const sl_table *rows, int partial) {
     return SL_OK;
 }
 
-static sl_status update_items(sl_recommender *recommender, const sl_table *rows, int partial) {
+/* A change of the table: rows of an update, or ids to delete. */
+typedef struct change {
+    const sl_table *rows; /* NULL: deletes */
+    int partial;
+    const uint64_t *ids;
+    size_t n;
+} change;
+
+static sl_status delete_from_pair(sl_pair *pair, const uint64_t *ids, size_t n) {
+    SL_TRY(sl_items_check_deletion(pair->items, ids, n));
+    SL_TRY(sl_catalog_reserve(&pair->prepared->catalog, ids, n, 0));
+    sl_prepared_delete(pair->prepared, ids, n);
+    sl_items_commit_deletion(pair->items, ids, n);
+    return SL_OK;
+}
+
+static sl_status change_pair(sl_pair *pair, const change *c) {
+    if (!c->rows) return c->n ? delete_from_pair(pair, c->ids, c->n) : SL_OK;
+    return c->rows->rows ? update_pair(pair, c->rows, c->partial) : SL_OK;
+}
+
+static sl_status change_items(sl_recommender *recommender, const change *c) {
     sl_pair *pair = sl_recommender_pair(recommender);
-    if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to update; swap one in");
+    if (!pair->items) return sl_fail(SL_EINVAL, "there is no item table to change; swap one in");
     SL_TRY(sl_items_lock(pair->items));
-    sl_status status = rows->rows ? update_pair(pair, rows, partial) : SL_OK;
+    sl_status status = change_pair(pair, c);
     sl_items_unlock(pair->items);
     if (status != SL_OK) return status;
     publish_bytes(recommender, pair);
@@ -225,13 +246,17 @@ static sl_status update_items(sl_recommender *recommender, const sl_table *rows,
     return SL_OK;
 }
 
+static sl_status change_locked(sl_recommender *recommender, const change *c) {
+    SL_TRY(lock_changes(recommender));
+    sl_status status = change_items(recommender, c);
+    unlock_changes(recommender);
+    return status;
+}
+
 static sl_status change_rows(sl_recommender *recommender, const sl_table *rows, int partial) {
     if (!recommender || !rows) return sl_fail(SL_EINVAL, "recommender or rows is NULL");
     SL_TRY(sl_table_check(rows));
-    SL_TRY(lock_changes(recommender));
-    sl_status status = update_items(recommender, rows, partial);
-    unlock_changes(recommender);
-    return status;
+    return change_locked(recommender, &(change){.rows = rows, .partial = partial});
 }
 
 sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows) {
@@ -240,6 +265,11 @@ sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *row
 
 sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows) {
     return change_rows(recommender, rows, 1);
+}
+
+sl_status sl_recommender_delete(sl_recommender *recommender, const uint64_t *ids, size_t n) {
+    if (!recommender || (n && !ids)) return sl_fail(SL_EINVAL, "recommender or ids is NULL");
+    return change_locked(recommender, &(change){.ids = ids, .n = n});
 }
 
 uint64_t sl_recommender_version(const sl_recommender *recommender) {

@@ -42,11 +42,12 @@ static inline const sl_pair *sl_recommender_begin(const sl_recommender *recommen
     return (const sl_pair *)sl_hazards_protect(&recommender->pairs, hazard);
 }
 
-/* The prepared row of a candidate. missing: 1 if the item table lacks the item. */
+/* The prepared row of a candidate. */
 typedef struct sl_candidate {
     const sl_prepared_part *part;
     uint32_t row;
-    int missing;
+    uint8_t missing; /* 1: the item table lacks the item */
+    uint8_t deleted; /* 1: the item was deleted, and no answer has it; its row is that of missing items */
 } sl_candidate;
 
 /* rank.c: one thread's state for scoring candidates by one model, which it keeps alive. */

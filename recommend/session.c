@@ -170,22 +170,59 @@ static sl_status put_user(const serving *s) {
     return s->pair->ranker ? sl_model_scorer_user(s->session->scorer, s->request) : SL_OK;
 }
 
-/* Finds the prepared row of each id. First prefetches the memory of all look-ups, and then all rows. */
-static void locate_rows(serving *s, const uint64_t *ids, size_t count) {
+/* Finds the prepared row of each id. First prefetches the memory of all look-ups, and then all rows. Returns the number
+ * of deleted ids. */
+static size_t locate_rows(serving *s, const uint64_t *ids, size_t count) {
     const sl_prepared *prepared = s->pair->prepared;
     const sl_id_table *table = sl_catalog_table(&prepared->catalog);
     sl_candidate *rows = s->session->rows;
+    size_t deleted = 0;
     for (size_t i = 0; i < count; i++)
         sl_id_table_prefetch(table, ids[i]);
     for (size_t i = 0; i < count; i++) {
         sl_row_ref ref = sl_id_table_find(table, ids[i]);
-        int found = ref != SL_NO_REF;
+        int found = sl_ref_is_row(ref);
         rows[i].part = found ? sl_catalog_part(&prepared->catalog, sl_ref_part(ref)) : prepared->missing;
         rows[i].row = found ? sl_ref_row(ref) : 0;
-        rows[i].missing = !found && prepared->lists_items;
-        s->stats.without_features += (size_t)rows[i].missing;
+        rows[i].missing = ref == SL_NO_REF && prepared->lists_items;
+        rows[i].deleted = !found && ref != SL_NO_REF;
+        s->stats.without_features += rows[i].missing;
+        deleted += rows[i].deleted;
         sl_prefetch(&rows[i].part->marks[rows[i].row], 1);
     }
+    return deleted;
+}
+
+/* Leaves deleted candidates out. Returns how many are left. */
+static size_t drop_deleted(sl_session *session, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (session->rows[i].deleted) continue;
+        session->ids[kept] = session->ids[i];
+        session->recall_scores[kept] = session->recall_scores[i];
+        session->rows[kept++] = session->rows[i];
+    }
+    return kept;
+}
+
+static sl_status recall_once(serving *s, const sl_recommend_params *params, const sl_catalog *deleted, size_t *found) {
+    sl_session *session = s->session;
+    session->recall.deleted = deleted;
+    return sl_recall_run(&session->recall, session->searcher, s->request, params, session->ids, session->recall_scores,
+                         found);
+}
+
+/* Recalls candidates and finds their rows. A search that finds deleted items is run again, past all deleted ones.
+ * Others pay nothing for the look-ups. */
+static sl_status recall_candidates(serving *s, const sl_recommend_params *params, size_t *found) {
+    sl_session *session = s->session;
+    SL_TRY(recall_once(s, params, NULL, found));
+    if (!locate_rows(s, session->ids, *found)) return SL_OK;
+    s->stats.without_features = 0;
+    SL_TRY(recall_once(s, params, &s->pair->prepared->catalog, found));
+    /* An item may have been deleted since the search. */
+    if (locate_rows(s, session->ids, *found)) *found = drop_deleted(session, *found);
+    return SL_OK;
 }
 
 /* Orders the first `found` candidates for the answer. Returns the answer's size. */
@@ -222,9 +259,7 @@ static sl_status serve_recommend(serving *s, const sl_recommend_params *params, 
     sl_session *session = s->session;
     size_t found;
     SL_TRY(put_user(s));
-    SL_TRY(sl_recall_run(&session->recall, session->searcher, s->request, params, session->ids, session->recall_scores,
-                         &found));
-    locate_rows(s, session->ids, found);
+    SL_TRY(recall_candidates(s, params, &found));
     if (s->pair->ranker)
         SL_TRY(sl_model_scorer_run(session->scorer, session->rows, session->recall_scores, found, session->scores));
     s->stats.results = choose_candidates(s, found, params);
@@ -276,9 +311,13 @@ static sl_status score_slice(serving *s, const uint64_t *ids, const float *recal
         SL_TRY(sl_recall_scores(&session->recall, s->request, ids, count, session->recall_scores));
         recall_scores = session->recall_scores;
     }
-    locate_rows(s, ids, count);
-    if (ranker) return sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores);
-    memmove(scores, recall_scores, count * sizeof *scores);
+    const size_t deleted = locate_rows(s, ids, count);
+    if (ranker)
+        SL_TRY(sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores));
+    else
+        memmove(scores, recall_scores, count * sizeof *scores);
+    for (size_t i = 0; i < count && deleted; i++)
+        if (session->rows[i].deleted) scores[i] = NAN;
     return SL_OK;
 }
 

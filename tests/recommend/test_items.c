@@ -6,6 +6,7 @@
 #include "tests/support/faults.h"
 #include "tests/support/hostile.h"
 #include "tests/support/indexes.h"
+#include "tests/support/item_rows.h"
 #include "tests/support/scratch.h"
 
 #include <math.h>
@@ -24,148 +25,6 @@ static void tear_down(void) {
     scratch_close(&place);
 }
 
-enum { ROWS = 40, DIM = 3 };
-
-/* A table with every type of column and some missing values. An id and a version determine the values of a row. */
-typedef struct every {
-    sl_table table;
-    sl_column columns[8];
-    int64_t ids[ROWS], longs[ROWS];
-    float floats[ROWS], vectors[ROWS * DIM];
-    double doubles[ROWS];
-    int32_t integers[ROWS];
-    int64_t text_offsets[ROWS + 1], lists[ROWS + 1], list_offsets[3 * ROWS + 1];
-    char text[ROWS * 40], list_text[3 * ROWS * 40];
-    uint8_t valid[ROWS / 8 + 1];
-} every;
-
-static void every_fill(every *e, const uint64_t *ids, size_t n, unsigned version) {
-    size_t at = 0, text = 0, texts = 0;
-    memset(e, 0, sizeof *e);
-    for (size_t i = 0; i < n; i++) {
-        e->ids[i] = (int64_t)ids[i];
-        e->longs[i] = (int64_t)ids[i] * 1000 + version;
-        e->integers[i] = -(int32_t)(ids[i] % 1000) - (int32_t)version;
-        e->floats[i] = ids[i] % 7 == 0 ? NAN : (float)(ids[i] % 1000) + 0.5f * (float)version;
-        e->doubles[i] = (double)ids[i] / 3 + version;
-        for (size_t d = 0; d < DIM; d++)
-            e->vectors[i * DIM + d] = (float)(ids[i] % 1000 + d + version);
-        if (ids[i] % 5) at += (size_t)sprintf(e->text + at, "t%llu.%u", (unsigned long long)ids[i], version);
-        e->text_offsets[i + 1] = (int64_t)at;
-        for (size_t w = 0; w < ids[i] % 4; w++) {
-            text += (size_t)sprintf(e->list_text + text, "w%zu.%u", w, version);
-            e->list_offsets[++texts] = (int64_t)text;
-        }
-        e->lists[i + 1] = (int64_t)texts;
-        if (ids[i] % 6) e->valid[i / 8] = (uint8_t)(e->valid[i / 8] | 1u << i % 8);
-    }
-    const sl_column columns[] = {
-        {.name = "id", .type = SL_COLUMN_I64, .values = e->ids},
-        {.name = "long", .type = SL_COLUMN_I64, .values = e->longs, .valid = e->valid},
-        {.name = "int", .type = SL_COLUMN_I32, .values = e->integers},
-        {.name = "float", .type = SL_COLUMN_F32, .values = e->floats},
-        {.name = "double", .type = SL_COLUMN_F64, .values = e->doubles, .valid = e->valid},
-        {.name = "vector", .type = SL_COLUMN_VECTOR, .dim = DIM, .values = e->vectors, .valid = e->valid},
-        {.name = "text", .type = SL_COLUMN_TEXT, .values = e->text, .offsets = e->text_offsets},
-        {.name = "list",
-         .type = SL_COLUMN_TEXTS,
-         .values = e->list_text,
-         .offsets = e->list_offsets,
-         .lists = e->lists},
-    };
-    memcpy(e->columns, columns, sizeof columns);
-    e->table = (sl_table){.struct_size = sizeof e->table, .rows = n, .column_count = 8, .columns = e->columns};
-}
-
-/* Keeps the id column and column c for each bit c of `which`. */
-static void every_pick(every *e, unsigned which) {
-    size_t kept = 1;
-    for (size_t c = 1; c < 8; c++)
-        if (which >> c & 1) e->columns[kept++] = e->columns[c];
-    e->table.column_count = kept;
-}
-
-static void expect_text(const sl_items *items, uint64_t id, const char *column, const char *wanted) {
-    char text[128];
-    size_t length;
-    ck_ok(sl_items_text(items, id, column, text, sizeof text, &length));
-    ck_assert_msg(!strcmp(text, wanted), "%s of %llu is '%s', not '%s'", column, (unsigned long long)id, text, wanted);
-    ck_assert_uint_eq(length, strlen(wanted));
-}
-
-/* Column c is checked if bit c of `which` is set. */
-static void expect_columns(const sl_items *items, uint64_t id, unsigned version, unsigned which) {
-    char text[128];
-    int has = id % 6 != 0;
-    const struct {
-        const char *column, *format;
-        int there;
-        long long number;
-    } numbers[] = {{"id", "%lld", 1, (long long)id},
-                   {"long", "%lld", has, (long long)id * 1000 + version},
-                   {"int", "%lld", 1, -(long long)(id % 1000) - version},
-                   {"float", version % 2 ? "%lld.5" : "%lld", id % 7 != 0, (long long)(id % 1000 + version / 2)}};
-    for (size_t c = 0; c < 4; c++) {
-        snprintf(text, sizeof text, numbers[c].format, numbers[c].number);
-        if (which >> c & 1) expect_text(items, id, numbers[c].column, numbers[c].there ? text : "");
-    }
-    ck_ok(sl_items_text(items, id, "double", text, sizeof text, NULL));
-    if (which >> 4 & 1 && has)
-        ck_assert(fabs(strtod(text, NULL) - ((double)id / 3 + version)) < 1e-12 * (double)id + 1e-12);
-    const unsigned first = (unsigned)(id % 1000) + version;
-    snprintf(text, sizeof text, "%u %u %u", first, first + 1, first + 2);
-    if (which >> 5 & 1) expect_text(items, id, "vector", has ? text : "");
-    snprintf(text, sizeof text, "t%llu.%u", (unsigned long long)id, version);
-    if (which >> 6 & 1) expect_text(items, id, "text", id % 5 ? text : "");
-    *text = '\0';
-    for (size_t w = 0, at = 0; w < id % 4; w++)
-        at += (size_t)sprintf(text + at, "%sw%zu.%u", w ? "|" : "", w, version);
-    if (which >> 7 & 1) expect_text(items, id, "list", text);
-}
-
-static void expect_row(const sl_items *items, uint64_t id, unsigned version) {
-    expect_columns(items, id, version, 0xff);
-}
-
-/* A source that gives the table's rows in blocks of a few. */
-typedef struct pieces {
-    sl_rows rows;
-    sl_table_cursor *cursor;
-    sl_rows whole;
-    size_t most;
-} pieces;
-
-static sl_status piece_next(void *ctx, size_t max_rows, sl_table *block) {
-    pieces *p = ctx;
-    return p->whole.next(p->whole.ctx, max_rows < p->most ? max_rows : p->most, block);
-}
-static sl_status piece_rewind(void *ctx) {
-    pieces *p = ctx;
-    return p->whole.rewind(p->whole.ctx);
-}
-static void pieces_of(pieces *p, const sl_table *table, size_t most) {
-    *p = (pieces){.most = most, .whole = {.struct_size = sizeof p->whole}};
-    p->cursor = malloc(sl_table_cursor_size(table->column_count));
-    ck_ok(sl_table_rows(table, p->cursor, &p->whole));
-    p->rows = (sl_rows){sizeof p->rows, p, piece_next, piece_rewind};
-}
-
-static sl_items *items_of(const sl_table *table, size_t most, const sl_allocator *allocator) {
-    pieces p;
-    sl_items *items;
-    sl_items_params params;
-    sl_items_params_init(&params);
-    params.allocator = allocator;
-    pieces_of(&p, table, most);
-    ck_ok(sl_items_create(&p.rows, &params, &items));
-    free(p.cursor);
-    return items;
-}
-
-static const uint64_t sparse_ids[ROWS] = {7,  1,  2,  1000000007, 3,  4,  5,  6,  8,  9,  1ull << 50, 12, 13, 14,
-                                          15, 16, 17, 18,         19, 20, 21, 22, 23, 24, 25,         26, 27, 28,
-                                          29, 30, 31, 32,         33, 34, 35, 36, 37, 38, 39,         0};
-
 /* ---------------------------------------------------------------------------------------------------------------
  * In and out
  * ------------------------------------------------------------------------------------------------------------- */
@@ -173,13 +32,13 @@ static const uint64_t sparse_ids[ROWS] = {7,  1,  2,  1000000007, 3,  4,  5,  6,
 START_TEST(what_goes_in_comes_out) {
     every e;
     char path[SCRATCH_PATH];
-    size_t blocks[] = {ROWS, 7, 1};
+    size_t blocks[] = {EVERY_ROWS, 7, 1};
     scratch_name(&place, "items.sl", path);
-    every_fill(&e, sparse_ids, ROWS, 3);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 3);
     for (size_t b = 0; b < 3; b++) {
         sl_items *items = items_of(&e.table, blocks[b], NULL), *opened;
-        ck_assert_uint_eq(sl_items_size(items), ROWS);
-        for (size_t i = 0; i < ROWS; i++)
+        ck_assert_uint_eq(sl_items_size(items), EVERY_ROWS);
+        for (size_t i = 0; i < EVERY_ROWS; i++)
             expect_row(items, sparse_ids[i], 3);
         /* A message names a row by its number in the source of the table. */
         for (size_t p = 0, first = 0; p < sl_catalog_parts(&sl_items_body(items)->catalog); p++) {
@@ -190,8 +49,8 @@ START_TEST(what_goes_in_comes_out) {
         ck_ok(sl_items_save(items, path, NULL));
         sl_items_free(items);
         ck_ok(sl_items_open(path, NULL, &opened));
-        ck_assert_uint_eq(sl_items_size(opened), ROWS);
-        for (size_t i = 0; i < ROWS; i++)
+        ck_assert_uint_eq(sl_items_size(opened), EVERY_ROWS);
+        for (size_t i = 0; i < EVERY_ROWS; i++)
             expect_row(opened, sparse_ids[i], 3);
         /* Saves over the file that the table is mapped from. */
         ck_ok(sl_items_save(opened, path, NULL));
@@ -203,8 +62,8 @@ END_TEST
 
 START_TEST(texts_are_cut) {
     every e;
-    every_fill(&e, sparse_ids, ROWS, 0);
-    sl_items *items = items_of(&e.table, ROWS, NULL);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
+    sl_items *items = items_of(&e.table, EVERY_ROWS, NULL);
     char text[5] = "####";
     size_t length;
     ck_ok(sl_items_text(items, 1000000007, "text", text, sizeof text, &length));
@@ -244,10 +103,10 @@ START_TEST(an_empty_table_is_one) {
     ck_ok(sl_items_save(items, path, NULL));
     ck_ok(sl_items_open(path, NULL, &opened));
     ck_assert_uint_eq(sl_items_size(opened), 0);
-    every_fill(&e, sparse_ids, ROWS, 1);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 1);
     ck_ok(sl_items_update(opened, &e.table));
     ck_ok(sl_items_save(opened, path, NULL));
-    for (size_t i = 0; i < ROWS; i++)
+    for (size_t i = 0; i < EVERY_ROWS; i++)
         expect_row(opened, sparse_ids[i], 1);
     sl_items_free(items);
     sl_items_free(opened);
@@ -307,35 +166,35 @@ static int stop(void *ctx, uint64_t done, uint64_t total) {
 
 START_TEST(bad_rows_are_refused) {
     every e;
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     refuse(&e.table, "key", 8, SL_ENOTFOUND, "'key'");
     refuse(&e.table, "float", 8, SL_ETYPE, "f32");
     refuse(&e.table, "list", 8, SL_ETYPE, "texts");
     refuse(&e.table, "text", 8, SL_EVALUE, "'t7.0'");
-    refuse(&e.table, "long", ROWS, SL_EVALUE, "missing");
+    refuse(&e.table, "long", EVERY_ROWS, SL_EVALUE, "missing");
     refuse(&e.table, "int", 8, SL_EVALUE, "negative");
     refuse(&e.table, NULL, 8, SL_EINVAL, "NULL");
     e.table.rows = 0;
     refuse(&e.table, "id", 8, SL_EINVAL, "no rows");
-    e.table.rows = ROWS;
+    e.table.rows = EVERY_ROWS;
     e.ids[30] = 7;
-    refuse(&e.table, "id", ROWS, SL_EEXIST, "row 30");
+    refuse(&e.table, "id", EVERY_ROWS, SL_EEXIST, "row 30");
     refuse(&e.table, "id", 8, SL_EEXIST, "row 30");
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     e.columns[3].name = "int";
     refuse(&e.table, "id", 8, SL_EEXIST, "'int'");
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     e.text_offsets[4] = -1;
-    refuse(&e.table, "id", ROWS, SL_EINVAL, "");
-    every_fill(&e, sparse_ids, ROWS, 0);
+    refuse(&e.table, "id", EVERY_ROWS, SL_EINVAL, "");
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     e.lists[4] = -1;
-    refuse(&e.table, "id", ROWS, SL_EINVAL, "");
+    refuse(&e.table, "id", EVERY_ROWS, SL_EINVAL, "");
     pieces p;
     sl_items *items;
     sl_items_params params;
     sl_items_params_init(&params);
     params.progress = stop;
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     pieces_of(&p, &e.table, 8);
     ck_fails(sl_items_create(&p.rows, &params, &items), SL_ECANCELED, "");
     ck_fails(sl_items_create(NULL, NULL, &items), SL_EINVAL, "");
@@ -391,8 +250,8 @@ END_TEST
 /* A refused update leaves nothing behind. */
 START_TEST(bad_updates_are_refused_whole) {
     every e, next;
-    every_fill(&e, sparse_ids, ROWS, 0);
-    sl_items *items = items_of(&e.table, ROWS, NULL);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
+    sl_items *items = items_of(&e.table, EVERY_ROWS, NULL);
     const uint64_t ids[] = {1, 2, _i ? 3 : 500};
     sl_status (*const update)(sl_items *, const sl_table *) = _i ? sl_items_set : sl_items_update;
 #define REFUSED(change, status, text)                                                                                  \
@@ -400,8 +259,8 @@ START_TEST(bad_updates_are_refused_whole) {
         every_fill(&next, ids, 3, 1);                                                                                  \
         change;                                                                                                        \
         ck_fails(update(items, &next.table), status, text);                                                            \
-        ck_assert_uint_eq(sl_items_size(items), ROWS);                                                                 \
-        for (size_t i = 0; i < ROWS; i++)                                                                              \
+        ck_assert_uint_eq(sl_items_size(items), EVERY_ROWS);                                                           \
+        for (size_t i = 0; i < EVERY_ROWS; i++)                                                                        \
             expect_row(items, sparse_ids[i], 0);                                                                       \
     } while (0)
     REFUSED(next.columns[3].name = "colour", SL_ENOTFOUND, "'colour'");
@@ -409,7 +268,7 @@ START_TEST(bad_updates_are_refused_whole) {
     REFUSED(next.columns[0].name = "int", SL_ETYPE, "'int'");
     REFUSED(next.table.column_count = 7; next.table.columns = next.columns + 1, SL_ENOTFOUND, "'id'");
     REFUSED(next.columns[3].type = SL_COLUMN_I32, SL_ETYPE, "f32");
-    REFUSED(next.columns[5].dim = DIM - 1, SL_ETYPE, "3");
+    REFUSED(next.columns[5].dim = EVERY_DIM - 1, SL_ETYPE, "3");
     REFUSED(next.ids[2] = 1, SL_EEXIST, "row 2");
     REFUSED(next.ids[2] = -1, SL_EVALUE, "row 2");
     REFUSED(next.text_offsets[2] = -5, SL_EINVAL, "");
@@ -442,16 +301,16 @@ START_TEST(updates_replace_and_add) {
     scratch_name(&place, "items.sl", path);
     for (size_t i = 0; i < 200; i++)
         all[i] = _i ? i * 90001 : i;
-    every_fill(&e, all, ROWS, 0);
+    every_fill(&e, all, EVERY_ROWS, 0);
     sl_items *items = items_of(&e.table, 9, NULL);
-    size_t known = ROWS;
+    size_t known = EVERY_ROWS;
     for (unsigned step = 1; step < 60; step++) {
-        uint64_t ids[ROWS];
+        uint64_t ids[EVERY_ROWS];
         size_t n = 0;
         for (size_t i = 0; i < 200 && n < 5; i++) {
             if (sl_random_at(step, i) % 40) continue;
             ids[n++] = all[i];
-            known += i >= ROWS && !versions[i];
+            known += i >= EVERY_ROWS && !versions[i];
             versions[i] = step;
         }
         every_fill(&e, ids, n, step);
@@ -463,7 +322,7 @@ START_TEST(updates_replace_and_add) {
     ck_assert_uint_eq(sl_items_size(opened), known);
     for (size_t i = 0; i < 200; i++) {
         size_t length;
-        if (i >= ROWS && !versions[i]) {
+        if (i >= EVERY_ROWS && !versions[i]) {
             ck_fails(sl_items_text(opened, all[i], "id", NULL, 0, &length), SL_ENOTFOUND, "");
             continue;
         }
@@ -485,11 +344,11 @@ START_TEST(updates_replace_and_add) {
 END_TEST
 
 typedef struct versions {
-    unsigned of[ROWS][8]; /* of each row's columns */
+    unsigned of[EVERY_ROWS][8]; /* of each row's columns */
 } versions;
 
 static void expect_versions(const sl_items *items, const versions *v) {
-    for (size_t i = 0; i < ROWS; i++)
+    for (size_t i = 0; i < EVERY_ROWS; i++)
         for (unsigned c = 0; c < 8; c++)
             expect_columns(items, sparse_ids[i], v->of[i][c], 1u << c);
 }
@@ -502,7 +361,7 @@ START_TEST(set_leaves_the_other_columns) {
     static versions v;
     scratch_name(&place, "items.sl", path);
     memset(&v, 0, sizeof v);
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     sl_items *items = items_of(&e.table, 9, NULL);
     if (_i) {
         ck_ok(sl_items_save(items, path, NULL));
@@ -512,7 +371,7 @@ START_TEST(set_leaves_the_other_columns) {
     const sl_item_body *first = sl_items_body(items);
     for (unsigned step = 1; step <= 700; step++) {
         const unsigned which = (unsigned)(sl_random_at(step, 1) & 0xfe);
-        const size_t from = (size_t)(sl_random_at(step, 2) % (ROWS - 5));
+        const size_t from = (size_t)(sl_random_at(step, 2) % (EVERY_ROWS - 5));
         every_fill(&e, sparse_ids + from, 5, step);
         every_pick(&e, which);
         ck_ok(sl_items_set(items, &e.table));
@@ -522,7 +381,7 @@ START_TEST(set_leaves_the_other_columns) {
         if (step % 100 == 0) expect_versions(items, &v);
     }
     ck_assert_ptr_ne(sl_items_body(items), first);
-    ck_assert_uint_eq(sl_items_size(items), ROWS);
+    ck_assert_uint_eq(sl_items_size(items), EVERY_ROWS);
     ck_ok(sl_items_save(items, path, NULL));
     sl_items_free(items);
     ck_ok(sl_items_open(path, NULL, &items));
@@ -576,8 +435,8 @@ START_TEST(updates_do_not_pile_up) {
     every e;
     fault_allocator memory;
     fault_allocator_init(&memory, 0);
-    every_fill(&e, sparse_ids, ROWS, 0);
-    sl_items *items = items_of(&e.table, ROWS, &memory.allocator);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
+    sl_items *items = items_of(&e.table, EVERY_ROWS, &memory.allocator);
     size_t most = 0, early = 0;
     for (unsigned step = 1; step <= 6000; step++) {
         every_fill(&e, sparse_ids + step % 30, 5, step);
@@ -587,7 +446,7 @@ START_TEST(updates_do_not_pile_up) {
     }
     ck_assert_uint_gt(early, 0);
     ck_assert_uint_le(most, early + early / 4);
-    ck_assert_uint_eq(sl_items_size(items), ROWS);
+    ck_assert_uint_eq(sl_items_size(items), EVERY_ROWS);
     expect_row(items, sparse_ids[6000 % 30], 6000);
     sl_items_free(items);
     ck_assert_uint_eq(memory.live_blocks, 0);
@@ -610,7 +469,7 @@ static void *read_on(void *ctx) {
         if (sl_items_text(r->items, id, "text", text, sizeof text, &length) != SL_OK) r->torn++;
         snprintf(wanted, sizeof wanted, "t%llu.", (unsigned long long)id);
         if (id % 5 && strncmp(text, wanted, strlen(wanted)) != 0) r->torn++;
-        r->torn += sl_items_size(r->items) != ROWS;
+        r->torn += sl_items_size(r->items) != EVERY_ROWS;
         r->read++;
     }
     return NULL;
@@ -620,9 +479,9 @@ START_TEST(readers_go_on) {
     every e;
     char path[SCRATCH_PATH];
     pthread_t threads[2];
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     scratch_name(&place, "items.sl", path);
-    sl_items *items = items_of(&e.table, ROWS, NULL);
+    sl_items *items = items_of(&e.table, EVERY_ROWS, NULL);
     reading r[2] = {{.items = items}, {.items = items}};
     for (size_t t = 0; t < 2; t++)
         ck_assert_int_eq(pthread_create(&threads[t], NULL, read_on, &r[t]), 0);
@@ -664,9 +523,9 @@ START_TEST(a_save_has_what_returned_before_it) {
     size_t length, i = 0;
     while (sparse_ids[i] % 5 == 0)
         i++;
-    every_fill(&e, sparse_ids, ROWS, 0);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
     scratch_name(&place, "items.sl", path);
-    sl_items *items = items_of(&e.table, ROWS, NULL), *opened;
+    sl_items *items = items_of(&e.table, EVERY_ROWS, NULL), *opened;
     updated_before_the_lock = items;
     ck_ok(sl_items_save(items, path, NULL));
     ck_assert_ptr_null(updated_before_the_lock);
@@ -686,8 +545,10 @@ END_TEST
 static void make_file(char path[SCRATCH_PATH]) {
     every e;
     scratch_name(&place, "items.sl", path);
-    every_fill(&e, sparse_ids, 11, 2);
+    every_fill(&e, sparse_ids, 13, 2);
     sl_items *items = items_of(&e.table, 4, NULL);
+    /* The file has a list of deleted ids. */
+    ck_ok(sl_items_delete(items, sparse_ids + 11, 2));
     ck_ok(sl_items_save(items, path, NULL));
     sl_items_free(items);
 }
@@ -1019,7 +880,7 @@ START_TEST(failing_saves_leave_the_old_file) {
     char path[SCRATCH_PATH];
     every e;
     make_file(path);
-    every_fill(&e, sparse_ids, ROWS, 9);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 9);
     sl_items *items = items_of(&e.table, 7, NULL), *opened;
     /* Each operation of a save fails in turn, up to the removal of its temporary file. */
     for (int kind = 0; kind < FAULT_UNLINK; kind++) {
@@ -1056,7 +917,7 @@ START_TEST(failing_allocations_are_passed_on) {
     sl_items_params params;
     sl_items *items;
     make_file(path);
-    every_fill(&e, sparse_ids, ROWS, 9);
+    every_fill(&e, sparse_ids, EVERY_ROWS, 9);
     every_fill(&next, sparse_ids + 3, 20, 10);
     sl_items_params_init(&params);
     params.allocator = &memory.allocator;

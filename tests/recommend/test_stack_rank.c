@@ -286,6 +286,8 @@ static sl_items *make_items(void) {
     STACK_OK(sl_items_check(items, &check, &report));
     STACK_OK(sl_items_update(items, &f.items.table));
     STACK_OK(sl_items_set(items, &f.items.table));
+    STACK_OK(sl_items_delete(items, f.ids, 3));
+    STACK_OK(sl_items_update(items, &f.items.table));
     STACK_DO((void)sl_items_size(items));
     STACK_DO((void)sl_items_column_name(items, 0));
     STACK_OK(sl_items_text(items, f.ids[3], "tags", text, sizeof text, &length));
@@ -331,6 +333,9 @@ static void recommend(void) {
         serve(recommender);
         STACK_OK(sl_recommender_update(recommender, &f.items.table));
         STACK_OK(sl_recommender_set(recommender, &f.items.table));
+        STACK_OK(sl_recommender_delete(recommender, f.ids, 3));
+        serve(recommender);
+        STACK_OK(sl_recommender_update(recommender, &f.items.table));
         STACK_OK(sl_recommender_swap(recommender, next, NULL));
         serve(recommender);
         STACK_DO(sl_recommender_free(recommender));
