@@ -43,6 +43,55 @@ class Items(RankingTest):
         self.assertEqual(self.run_ok("items", "films.sli", "--update", "more.csv", "--id", "film"),
                          "films.sli: 3 items; 1 rows replaced, 1 added\n")
 
+    def test_partial_update(self):
+        self.with_index()
+        self.write("new.csv", table(["title", "id"], [["Changed", IDS[3]], ["Too", IDS[4]]]))
+        self.assertEqual(self.run_ok("items", "items.sli", "--update", "new.csv", "--partial"),
+                         f"items.sli: {ITEMS} items; 2 rows changed\n")
+        self.run_ok("recommend", "x.sl", "none", "items.sli", "requests.csv", "-n", 100, "-o", "r.csv", "--show",
+                    "title,price")
+        rows = {row[2]: row[5:] for row in self.lines("r.csv")[1:]}
+        self.assertEqual(rows[str(IDS[3])], ["Changed", str(ITEM_ROWS[3][3])])
+        self.assertEqual(rows[str(IDS[4])], ["Too", str(ITEM_ROWS[4][3])])
+        self.assertEqual(rows[str(IDS[5])], [ITEM_ROWS[5][1], str(ITEM_ROWS[5][3])])
+        before = self.read("items.sli")
+        for header, rows, says in ((["id", "title"], [[IDS[3], "a"], [1, "b"]], ["line 3", "id 1 is not in the item"]),
+                                   (["id", "colour"], [[IDS[3], "red"]], ["'colour'"])):
+            self.write("bad.csv", table(header, rows))
+            self.run_bad(1, "items", "items.sli", "--update", "bad.csv", "--partial", says=["bad.csv", *says])
+        self.run_bad(2, "items", "items.sli", "--partial", "-o", "other.sli", says=["--partial", "--update"])
+        self.assertEqual(self.read("items.sli"), before)
+
+    def test_delete(self):
+        self.with_index()
+        self.vectors("gone.ibin", [[i] for i in IDS[3:5]])
+        told = self.run_json("items", "items.sli", "--delete", "gone.ibin", "-o", "fewer.sli")
+        self.assertEqual((told["rows"], told["deleted"], told["updated"], told["added"]), (ITEMS - 2, 2, 0, 0))
+        self.assertEqual(self.run_json("info", "fewer.sli")["rows"], ITEMS - 2)
+        self.run_ok("check", "fewer.sli")
+
+        def served(items):
+            self.run_ok("recommend", "x.sl", "none", items, "requests.csv", "-n", 100, "-o", "r.csv", "--show", "title")
+            return {int(row[2]): row[5] for row in self.lines("r.csv")[1:]}
+        self.assertEqual(set(served("items.sli")) - set(served("fewer.sli")), set(IDS[3:5]))
+        # Deletions come before updates, so that an id may come back.
+        self.write("new.csv", table(["id", "title"], [[IDS[3], "Back"], [IDS[6], "Other"]]))
+        self.vectors("more.ibin", [[i] for i in [IDS[5]]])
+        self.assertEqual(self.run_ok("items", "fewer.sli", "--update", "new.csv", "--delete", "more.ibin"),
+                         f"fewer.sli: {ITEMS - 2} items; 1 deleted; 1 rows replaced, 1 added\n")
+        found = served("fewer.sli")
+        self.assertEqual(found[IDS[3]], "Back")
+        self.assertEqual(set(served("items.sli")) - set(found), set(IDS[4:6]))
+        before = self.read("fewer.sli")
+        self.vectors("bad.ibin", [[i] for i in [IDS[6], IDS[4]]])
+        self.run_bad(1, "items", "fewer.sli", "--delete", "bad.ibin",
+                     says=["bad.ibin", f"number 1: id {IDS[4]} is not in the item table"])
+        self.vectors("bad.ibin", [[i] for i in [IDS[6], IDS[7], IDS[6]]])
+        self.run_bad(1, "items", "fewer.sli", "--delete", "bad.ibin", says=["bad.ibin", "twice"])
+        self.run_bad(1, "items", "fewer.sli", "--delete", "none.ibin", says=["none.ibin"])
+        self.run_bad(1, "items", "fewer.sli", "--delete", "gone.ibin", "-o", "gone.ibin", says=["input gone.ibin"])
+        self.assertEqual(self.read("fewer.sli"), before)
+
     def test_refuses(self):
         def refuse(rows, *says, header=("id", "title")):
             self.write("bad.csv", table(header, rows))

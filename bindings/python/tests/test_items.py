@@ -154,6 +154,49 @@ def test_updates(items, data, tmp_path):
         items.update("items.csv")
 
 
+def test_partial_updates(items, data):
+    before = items.get([3, 6], ["shop", "price", "tags"])
+    items.update({"id": [6, 3], "shop": [71, 70]}, partial=True)
+    after = items.get([3, 6], ["shop", "price", "tags"])
+    assert after == before | {"shop": ["70", "71"]}
+    with pytest.raises(KeyError, match="row 1: column 'id': id 1000 is not in the item table"):
+        items.update({"id": [3, 1000], "shop": [1, 2]}, partial=True)
+    with pytest.raises(KeyError, match="colour"):
+        items.update({"id": [3], "colour": ["red"]}, partial=True)
+    with pytest.raises((TypeError, ValueError), match="shop"):
+        items.update({"id": [3], "shop": ["corner"]}, partial=True)
+    with pytest.raises(ValueError, match="memory"):
+        items.update("items.csv", partial=True)
+    assert items.get([3, 6], ["shop", "price", "tags"]) == after and len(items) == 200
+
+
+def test_deletes(items, data, tmp_path):
+    items.delete([3, 6])
+    items.delete(9)
+    items.delete([])
+    assert len(items) == 197
+    for call in (
+        lambda: items.get(3, "shop"),
+        lambda: items.delete([12, 3]),
+        lambda: items.delete([12, 15, 12]),
+        lambda: items.update({"id": [9], "shop": [1]}, partial=True),
+    ):
+        with pytest.raises(KeyError):
+            call()
+    with pytest.raises(ValueError, match="one id or"):
+        items.delete([[1, 2]])
+    with pytest.raises(KeyError, match="number 1: id 3 is not in the item table"):
+        items.delete([12, 3])
+    assert len(items) == 197 and items.get(12, "shop") == {"shop": [str(data["shop"][4])]}
+    items.save(tmp_path / "items.sli")
+    again = shortlist.Items.open(tmp_path / "items.sli")
+    assert len(again) == 197
+    with pytest.raises(KeyError):
+        again.get(6, "shop")
+    again.update({"id": [6], "shop": [5]})
+    assert len(again) == 198 and again.get(6, ["shop", "price"]) == {"shop": ["5"], "price": [""]}
+
+
 def test_readers_beside_updates(items):
     """A row is seen as it was or as it is, never half of each."""
     done = []
@@ -188,7 +231,8 @@ def test_python_runs_while_items_are_made(counter, tmp_path):
     name = os.fsencode(tmp_path / "items.sli")
     calls = {
         "create": lambda: shortlist._core.Items.create(table, "id", None),
-        "update": lambda: core.update(table),
+        "update": lambda: core.update(table, False),
+        "set": lambda: core.update(table, True),
         "save": lambda: core.save(name, None),
         "open": lambda: shortlist._core.Items.open(name, "id", False, 0.0),
         "check": lambda: shortlist._core.Items.open(name, "id", False, 0.0).check(None),

@@ -243,6 +243,80 @@ def test_updates_are_seen(serving, items, rk, users, vectors):
         shortlist.Recommender(new_index()).update({"id": [1]})
 
 
+def test_partial_updates_are_seen(serving, items, rk, users, vectors):
+    row = {name: values[:1] for name, values in users.items()}
+    tags = items.get(1, "tags")["tags"][0].split("|")
+    serving.update({"id": [1], "price": [3.0], "shop": [5]}, partial=True)
+    pair = {"price": [3.0], "shop": [5], "tags": [tags], **row}
+    np.testing.assert_allclose(serving.score(vectors[0], row, [1])[0], rk.predict(pair)[0], atol=1e-5)
+    with pytest.raises(KeyError, match="999999"):
+        serving.update({"id": [999_999], "price": [3.0]}, partial=True)
+
+
+def deleted_best(serving, users, vectors):
+    """Deletes each user's first two items; returns them."""
+    gone = np.unique(serving.recommend(vectors, users, n=5).ids[:, :2])
+    serving.delete(gone)
+    return gone
+
+
+def test_deleted_items_never_come_back(serving, index, items, rk, users, vectors, tmp_path):
+    gone = deleted_best(serving, users, vectors)
+    size = len(items)
+    assert size == ITEMS - len(gone)
+    row = {name: values[:1] for name, values in users.items()}
+    expected = serving.recommend(vectors, users, n=5, candidates=100)
+    assert not np.isin(expected.ids, gone).any() and expected.candidates == 100 * len(vectors)
+    assert np.isnan(serving.score(vectors[0], row, gone)).all()
+    items.save(tmp_path / "items.sli")
+    reopened = shortlist.Items.open(tmp_path / "items.sli")
+    serving.swap(rk)
+    for found in (
+        serving.recommend(vectors, users, n=5, candidates=100),
+        shortlist.Recommender(index, rk, reopened).recommend(vectors, users, n=5, candidates=100),
+        shortlist.recommend(index, rk, items, vectors, users, n=5, candidates=100),
+    ):
+        np.testing.assert_array_equal(found.ids, expected.ids)
+    for ids in (gone[:1], [1, 1], [10**9]):
+        with pytest.raises(KeyError):
+            serving.delete(ids)
+    assert len(items) == size
+    serving.update({"id": gone[:1], "price": [1.0], "shop": [1], "tags": [["red"]]})
+    assert np.isfinite(serving.score(vectors[0], row, gone[:1])).all()
+    with pytest.raises(ValueError, match="no items"):
+        shortlist.Recommender(new_index()).delete([1])
+
+
+def test_in_one_call_deletions_are_seen(index, rk, items, users, vectors):
+    first = shortlist.recommend(index, rk, items, vectors, users, n=5)
+    items.delete(np.unique(first.ids[:, 0]))
+    second = shortlist.recommend(index, rk, items, vectors, users, n=5)
+    assert not np.isin(second.ids, first.ids[:, 0]).any()
+
+
+def test_deletions_beside_requests(serving, users, vectors):
+    """No request that begins after a deletion has the item."""
+    deleted, done = [], []
+
+    def change():
+        try:
+            for item in range(0, 150, 2):
+                serving.delete(item)
+                deleted.append(item)
+        finally:
+            done.append(True)
+
+    def ask():
+        while not done:
+            before = list(deleted)
+            out = serving.recommend(vectors, users, n=5)
+            assert not np.isin(out.ids, before).any()
+            assert np.isfinite(out.scores).all()
+
+    run_together(change, ask, ask)
+    assert len(deleted) == 75
+
+
 def test_swaps(serving, items, rk, other_rk, users, vectors):
     first = serving.recommend(vectors, users)
     serving.swap(other_rk)
@@ -504,7 +578,8 @@ def test_python_runs_while_requests_are_served(counter, serving, users, vectors)
     calls = {
         "recommend": lambda: serving._core.recommend(request, options, ids, scores, scores.copy(), None),
         "swap": lambda: serving._core.swap(None, None),
-        "update": lambda: serving._core.update(table),
+        "update": lambda: serving._core.update(table, False),
+        "set": lambda: serving._core.update(table, True),
     }
     assert not [what for what, call in calls.items() if not moves(counter, call)]
 

@@ -87,14 +87,23 @@ nb::dict Items::check(nb::handle function) {
     return found;
 }
 
-void Items::update(nb::handle object) {
-    const Table &table = nb::cast<Table &>(object);
+template <class Work> void Items::change(Work work) {
     Outcome outcome;
     gate_.run(Access::exclusive, [&] {
-        outcome = Outcome(sl_items_update(handle_, table.view()));
+        outcome = Outcome(work());
         changed();
     });
     ::check(outcome);
+}
+
+void Items::update(nb::handle object, bool partial) {
+    const Table &table = nb::cast<Table &>(object);
+    change([&] { return (partial ? sl_items_set : sl_items_update)(handle_, table.view()); });
+}
+
+void Items::remove(nb::handle ids, size_t n) {
+    Flat<const uint64_t> labels(ids, n);
+    change([&] { return sl_items_delete(handle_, labels.data(), n); });
 }
 
 nb::list Items::texts(nb::handle ids, size_t n, nb::str column) {
@@ -120,7 +129,8 @@ void define_items(nb::module_ &m) {
         .def_static("open", &Items::open, nb::arg("path"), nb::arg("id"), nb::arg("exclusive"), nb::arg("wait"))
         .def("save", &Items::save, nb::arg("path"), nb::arg("progress").none())
         .def("check", &Items::check, nb::arg("progress").none())
-        .def("update", &Items::update, nb::arg("table"))
+        .def("update", &Items::update, nb::arg("table"), nb::arg("partial"))
+        .def("delete", &Items::remove, nb::arg("ids"), nb::arg("n"))
         .def("texts", &Items::texts, nb::arg("ids"), nb::arg("n"), nb::arg("column"))
         .def_prop_ro("size", &Items::size)
         .def_prop_ro("changes", &Items::changes);

@@ -1,4 +1,4 @@
-// An item table of the library as Python's objects hold it. Readers never wait; updates take turns at the gate.
+// An item table of the library as Python's objects hold it. Readers never wait; changes take turns at the gate.
 #pragma once
 
 #include "gate.hpp"
@@ -17,13 +17,15 @@ class Items {
     void save(nb::bytes path, nb::handle progress);
     // The report on the table's file, with the status and message of the call.
     nb::dict check(nb::handle progress);
-    void update(nb::handle table);
+    // partial: sets the table's columns, and leaves the items' others.
+    void update(nb::handle table, bool partial);
+    void remove(nb::handle ids, size_t n);
     // The texts of one column for n ids.
     nb::list texts(nb::handle ids, size_t n, nb::str column);
     size_t size() const {
         return sl_items_size(handle_);
     }
-    // Updates so far, of any kind.
+    // Changes so far, of any kind.
     size_t changes() const {
         return changes_;
     }
@@ -41,6 +43,8 @@ class Items {
 
   private:
     explicit Items(sl_items *handle) : handle_(handle) {}
+    // Runs work alone among the changes, without the GIL.
+    template <class Work> void change(Work work);
 
     sl_items *handle_;
     Gate gate_;

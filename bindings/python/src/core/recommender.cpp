@@ -215,14 +215,24 @@ void Recommender::swap(nb::handle ranker, nb::handle items) {
     if (!items.is_none() && in_use_ == &nb::cast<Items &>(items)) items_object_ = nb::borrow(items);
 }
 
-void Recommender::update(nb::handle object) {
-    const Table &table = nb::cast<Table &>(object);
-    if (items_object_.is_none()) throw nb::value_error("this recommender has no items to update");
+// Runs work on the table in use.
+template <class Work> void Recommender::change(Work work) {
+    if (items_object_.is_none()) throw nb::value_error("this recommender has no items to change");
     with_items(nb::none(), [&](Items *used) {
-        Outcome outcome(sl_recommender_update(handle_, table.view()));
+        Outcome outcome(work());
         used->changed();
         return outcome;
     });
+}
+
+void Recommender::update(nb::handle object, bool partial) {
+    const Table &table = nb::cast<Table &>(object);
+    change([&] { return (partial ? sl_recommender_set : sl_recommender_update)(handle_, table.view()); });
+}
+
+void Recommender::remove(nb::handle ids, size_t n) {
+    Flat<const uint64_t> labels(ids, n);
+    change([&] { return sl_recommender_delete(handle_, labels.data(), n); });
 }
 
 void define_recommender(nb::module_ &m) {
@@ -235,7 +245,8 @@ void define_recommender(nb::module_ &m) {
         .def("score", &Recommender::score, nb::arg("request"), nb::arg("ids"), nb::arg("count"),
              nb::arg("recall").none(), nb::arg("scores_out"))
         .def("swap", &Recommender::swap, nb::arg("ranker").none(), nb::arg("items").none())
-        .def("update", &Recommender::update, nb::arg("table"))
+        .def("update", &Recommender::update, nb::arg("table"), nb::arg("partial"))
+        .def("delete", &Recommender::remove, nb::arg("ids"), nb::arg("n"))
         .def_prop_ro("version", &Recommender::version)
         .def_prop_ro("item_bytes", &Recommender::item_bytes);
 }

@@ -26,7 +26,9 @@ class Recommender {
     nb::dict score(nb::dict request, nb::handle ids, size_t count, nb::handle recall, nb::handle scores_out);
     // None: the one in use.
     void swap(nb::handle ranker, nb::handle items);
-    void update(nb::handle table);
+    // As of Items, with what was computed ahead.
+    void update(nb::handle table, bool partial);
+    void remove(nb::handle ids, size_t n);
     uint64_t version() const {
         return sl_recommender_version(handle_);
     }
@@ -47,6 +49,7 @@ class Recommender {
 
     template <class Work> Outcome use(Work work);
     template <class Work> void with_items(nb::handle given, Work work);
+    template <class Work> void change(Work work);
 
     nb::object index_object_, items_object_; // keep alive
     Index &index_;

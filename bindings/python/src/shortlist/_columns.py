@@ -352,6 +352,13 @@ def is_path(data: object) -> bool:
     return isinstance(data, (str, bytes, os.PathLike))
 
 
+def rows_of_update(data: Data) -> _core.Table:
+    """Rows in memory that change an item table."""
+    if is_path(data):
+        raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")
+    return table(data)
+
+
 def source(
     data: Data, spec: str | None = None, delimiter: str = ",", group: str | None = None
 ) -> _core.Table | _core.Csv:

@@ -9,8 +9,8 @@ from typing import NoReturn
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import amount, id_array
-from ._columns import Data, is_path, source, table
+from ._arrays import amount, id_array, one_or_many
+from ._columns import Data, rows_of_update, source
 from ._errors import checked
 from ._paths import StrPath, missing_file
 from ._progress import Progress, shown
@@ -24,7 +24,8 @@ class Items:
     id: name of the column of ids.
     delimiter: delimiter of a CSV file.
 
-    Readers never wait: ``update`` replaces a row as a whole. A reader meanwhile sees the old row or the new one.
+    Readers never wait: ``update`` and ``delete`` change a row as a whole. A reader meanwhile sees the old row or the
+    new one.
     ValueError where an id is there twice or is none. KeyError where there is no such column.
     """
 
@@ -74,15 +75,28 @@ class Items:
         report: ItemsCheckReport = checked(found, ItemsCheckReport)
         return report
 
-    def update(self, data: Data) -> None:
+    def update(self, data: Data, partial: bool = False) -> None:
         """Replaces the rows of the ids in data, in memory, and adds those that are new; all or nothing.
 
-        Columns that data lacks are missing values in the new rows. Call Recommender.update instead for a table that a
-        recommender uses.
+        partial: set only the columns that data has, and leave the others of these rows. Every id must be there.
+            Otherwise columns that data lacks are missing values in the new rows.
+
+        KeyError where the table lacks a column, or, with partial, an id. Call Recommender.update instead for a table
+        that a recommender uses.
         """
-        if is_path(data):
-            raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")
-        self._core.update(table(data))
+        self._core.update(rows_of_update(data), bool(partial))
+
+    def delete(self, ids: npt.ArrayLike) -> None:
+        """Deletes these ids: one, or (n,) of them. Their rows are gone, and an update may add the ids again.
+
+        No later answer of a Recommender has them, also after ``save`` and ``open``, although the index has their
+        vectors. Delete the vectors from the index too: a table remembers as many deleted ids as it ever had items at
+        one time, and at least 65,536. Call Recommender.delete instead for a table that a recommender uses.
+
+        All or nothing. KeyError where an id is not in the table, was deleted before, or comes twice.
+        """
+        labels = one_or_many(ids)
+        self._core.delete(labels, labels.size)
 
     def get(self, ids: npt.ArrayLike, columns: str | Sequence[str]) -> dict[str, list[str]]:
         """Values of n ids by column, as n texts such as "12", "0.5" or "a|b", a missing one as "". KeyError where there

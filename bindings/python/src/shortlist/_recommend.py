@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import Ids, Scores, count, id_array, results, rows
-from ._columns import Data, is_path, table
+from ._arrays import Ids, Scores, count, id_array, one_or_many, results, rows
+from ._columns import Data, is_path, rows_of_update, table
 from ._filter import AnyFilter, Exclude, exclusions, handle_of
 from ._index import Index
 from ._items import Items
@@ -56,7 +56,8 @@ class Recommender:
     verify: first hold an item table that was opened from a file to its checksums, which reads all of it.
         shortlist.Error with status SL_ECORRUPT where the table is damaged.
 
-    Any number of threads may use a Recommender, with the GIL released. ``swap`` and ``update`` run beside requests.
+    Any number of threads may use a Recommender, with the GIL released. ``swap``, ``update`` and ``delete`` run beside
+    requests.
     Each request sees the old state or the new one. The index may be added to: an add waits for the requests at work.
     KeyError where the items lack a column of the model. ValueError where index, model and items do not fit.
     """
@@ -178,7 +179,7 @@ class Recommender:
         ids: npt.ArrayLike,
         recall_scores: npt.ArrayLike | None = None,
     ) -> Scores:
-        """Ranking alone: scores, (m,), of m ids for one user, in their order.
+        """Ranking alone: scores, (m,), of m ids for one user, in their order; NaN for deleted items.
 
         recall_scores: (m,), or None: computed where the model asks.
         """
@@ -204,11 +205,17 @@ class Recommender:
         self._ranker = ranker if ranker is not None else self._ranker
         self._items = items if items is not None else self._items
 
-    def update(self, data: Data) -> None:
+    def update(self, data: Data, partial: bool = False) -> None:
         """Updates rows of the item table in use, as Items.update, and what was computed ahead for them."""
-        if is_path(data):
-            raise ValueError("an update is of rows in memory; read the file with pandas or pyarrow first")
-        self._core.update(table(data))
+        self._core.update(rows_of_update(data), bool(partial))
+
+    def delete(self, ids: npt.ArrayLike) -> None:
+        """Deletes ids from the item table in use, as Items.delete. Requests that begin later do not have them.
+
+        ``score`` gives NaN to a deleted id.
+        """
+        labels = one_or_many(ids)
+        self._core.delete(labels, labels.size)
 
     def __repr__(self) -> str:
         return f"<shortlist.Recommender: {self._ranker!r}, {self._items!r}, version {self.version}>"
@@ -263,7 +270,7 @@ def recommend(
     arguments.
 
     The recommender is kept with the index for later calls with the same parts. It is made anew after items were
-    updated. If the model reads items' vectors, it is also made anew after the index was added to.
+    changed. If the model reads items' vectors, it is also made anew after the index was added to.
     """
     _check_parts(index, ranker, items)
     key = (ranker, items, item_part, group, missing_score)
