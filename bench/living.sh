@@ -29,7 +29,8 @@ main() {
     usearch_headers "$PEERS"
     cmake -S . -B build -DSHORTLIST_BUILD_BENCH=ON -DSHORTLIST_HNSWLIB="$PWD/$PEERS/hnswlib-$HNSWLIB_VERSION" \
         -DSHORTLIST_USEARCH="$PWD/$PEERS/usearch-$USEARCH_VERSION" >/dev/null
-    cmake --build build --target native_shortlist >/dev/null ||
+    cmake --build build --target native_shortlist native_beside_shortlist native_beside_hnswlib \
+        native_beside_usearch >/dev/null ||
         die "the programs were not built; cmake --build build says why"
     for word in "$@"; do
         [[ $word != -* ]] || break

@@ -19,16 +19,21 @@ def words(text):
 
 
 def options():
-    parser = options_of("living")
+    parser = options_of("living", "runbooks", "beside")
     parser.add_argument("sets", nargs="*", default=["glove100", "gloss384"], help="of ./dev data; default: both")
     parser.add_argument("--runbooks", type=words, metavar="A,B",
                         help=f"{','.join(BOOKS)},generations,turnover; default: the first four, generations of "
                              "glove100 and turnover of gloss384")
     parser.add_argument("--libraries", type=words, default=list(NAMES), metavar="A,B", help=",".join(NAMES))
-    parser.add_argument("--rows", type=int, default=40_000, help="of the first four runbooks (40000)")
-    parser.add_argument("--live", type=int, default=0, help="of generations and turnover (20000 and 10000)")
+    parser.add_argument("--rows", type=int, default=30_000, help="of the first four runbooks (30000)")
+    parser.add_argument("--live", type=int, default=0, help="of generations and turnover (15000 and 6000)")
     parser.add_argument("--queries", type=int, default=300, help="a search of the first four; others ask 1,000 (300)")
     parser.add_argument("--rounds", type=int, default=5, help="in which an index and a fresh one take turns (5)")
+    parser.add_argument("--live-beside", type=int, default=20_000, metavar="N",
+                        help="live vectors that are searched beside a writer (20000)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window of searches beside a writer (1)")
+    parser.add_argument("--one-handle", choices=("auto", "yes", "no"), default="auto",
+                        help="whether threads may change our handle while others search it; auto: as shortlist.h says")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: ratios by the processor's time, which other programs disturb less")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the core of all")
@@ -38,8 +43,8 @@ def options():
     chosen = parser.parse_args()
     chosen.churn_queries = 1000
     if chosen.quick:
-        chosen.rows, chosen.live, chosen.queries, chosen.churn_queries = 5000, chosen.live or 2000, 100, 300
-        chosen.rounds = min(chosen.rounds, 3)
+        chosen.rows, chosen.live, chosen.queries, chosen.churn_queries = 4000, chosen.live or 1500, 100, 200
+        chosen.rounds, chosen.live_beside, chosen.seconds = min(chosen.rounds, 3), 4000, min(chosen.seconds, 0.3)
     for name, given, known in (("runbook", chosen.runbooks or [], (*BOOKS, *CHURN.values())),
                                ("library", chosen.libraries, NAMES)):
         unknown = [word for word in given if word not in known]
@@ -62,7 +67,7 @@ def links_of(name):
 
 
 def live_of(chosen, book):
-    return chosen.live or (20_000 if book == "generations" else 10_000)
+    return chosen.live or (15_000 if book == "generations" else 6_000)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ import statistics
 from executed import is_narrow
 from setting import fact, spread, verdicts
 
+DIGITS = 4  # of a kept float
 CHANGES = ("insert", "delete", "replace")
 RECALL = 0.99       # mean recall@10 over the searches of a runbook
 RECALL_LOST = 0.003  # of a fresh build's at the same depth
+P99, P999 = 1.3, 2.0  # beside a writer, over those of an idle index
+ADDS = 2.0  # rows a second by two threads, over hnswlib's
 TIME, BYTES, REBUILD = 1.1, 1.15, 0.25  # of a fresh build's: time a query, bytes, and seconds of a generation
 
 
@@ -95,6 +98,101 @@ def book(events, clock, searches):
     return {**found, "compares": rows, "generation_s": spread(generations)} if rows else found
 
 
+def columns(rows):
+    """Rows of one form as {field: its values}, or one value where all are the same; deeper rows alike."""
+    def column(values):
+        if isinstance(values[0], dict):
+            return columns(values)
+        if isinstance(values[0], list):
+            return [columns(list(one)) for one in zip(*values)]
+        return values[0] if len(set(values)) == 1 else values
+
+    return {field: column([row[field] for row in rows]) for field in rows[0]}
+
+
+def rounded(value):
+    """Floats of DIGITS digits, wherever they lie."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def small(record):
+    """The record that the tree keeps: without single searches and the ladders that were tried, comparisons as columns,
+    and floats short."""
+    def book_of(found):
+        found = dict(found)
+        if "depths" in found:
+            found["depths"] = [{key: value for key, value in one.items() if key != "series"} for one in found["depths"]]
+        if "compares" in found:
+            found["compares"] = columns(found["compares"])
+        return found
+
+    libraries = [{**{key: {field: told for field, told in value.items() if field != "tried"}
+                     if key in ("book", "churn") else value for key, value in library.items()},
+                  "books": {name: book_of(found) for name, found in library["books"].items()}}
+                 for library in record.get("libraries", [])]
+    return rounded({**record, **({"libraries": libraries} if "libraries" in record else {})})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Beside a writer
+# ---------------------------------------------------------------------------------------------------------------------
+
+TAILS = ("p50_us", "p99_us", "p999_us")
+
+
+def rounds_of(events, kind, library, field, **fields):
+    """{round: value} of one library."""
+    return {event["round"]: event[field] for event in of(events, kind)
+            if event["library"] == library and all(event[name] == value for name, value in fields.items())}
+
+
+def ratios(values, over):
+    """The spread of the ratios of the rounds that both have; None: there is none."""
+    found = [values[number] / over[number] for number in values if number in over]
+    return spread(found) if found else None
+
+
+def spread_of(values):
+    return spread(list(values.values())) if values else None
+
+
+def tails(events, library):
+    """Times of single queries idle and beside the writer, the ratios of a round, and changes a second."""
+    times = {kind: {tail: rounds_of(events, kind, library, tail) for tail in TAILS} for kind in ("idle", "beside")}
+    changed = rounds_of(events, "beside", library, "changed")
+    wrote = rounds_of(events, "beside", library, "wrote_s")
+    return {**{kind: {tail: spread_of(values) for tail, values in found.items()} for kind, found in times.items()},
+            "ratio": {tail: ratios(times["beside"][tail], times["idle"][tail]) for tail in TAILS},
+            "changes_per_s": ratios(changed, wrote)}
+
+
+def adds(events, library):
+    """Rows a second by two threads, for each way of calling, and over those of hnswlib in the same round."""
+    peer = rounds_of(events, "adds", "hnswlib", "rows_per_s", how="one")
+    found = {}
+    for how in ("many", "one"):
+        speeds = rounds_of(events, "adds", library, "rows_per_s", how=how)
+        if speeds:
+            found[how] = {"rows_per_s": spread_of(speeds), "over_hnswlib": ratios(speeds, peer)}
+    return found
+
+
+def beside(events):
+    """A row for each library."""
+    rows = []
+    for library in dict.fromkeys(event["library"] for event in events):
+        failed = [event["why"] for event in of(events, "failed") if event["library"] == library]
+        ef = [{"ef": event["ef"], "recall": event["recall"]} for event in of(events, "ef")
+              if event["library"] == library]
+        rows.append({"library": library, **({"failed": failed[0]} if failed else {}), **(ef[0] if ef else {}),
+                     **tails(events, library), "adds": adds(events, library)})
+    return rows
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Verdicts
 # ---------------------------------------------------------------------------------------------------------------------
@@ -133,10 +231,20 @@ def churn_facts(name, found):
     return facts
 
 
+def beside_facts(found):
+    facts = []
+    for name, tail, bound in (("p99", "p99_us", P99), ("p99.9", "p999_us", P999)):
+        if found["ratio"][tail]:
+            facts.append(fact(f"{name} beside a writer over idle", bound, found["ratio"][tail]["median"], False))
+    return facts + [fact(f"adds by 2 threads, {how} a call, over hnswlib's", ADDS, one["over_hnswlib"]["median"], True)
+                    for how, one in found["adds"].items() if one["over_hnswlib"]]
+
+
 def facts(record):
     """Of ours alone."""
-    found = []
-    for library in record["libraries"]:
+    found = [one for row in record.get("beside", {}).get("libraries", []) if row["library"] == "shortlist"
+             for one in beside_facts(row)]
+    for library in record.get("libraries", []):
         if library["library"] != "shortlist":
             continue
         for name, one in library["books"].items():
@@ -205,10 +313,36 @@ def churn_lines(name, record):
     return lines
 
 
+def three(spreads):
+    """Medians of the tails; None: there are none."""
+    return " ".join(shown(spreads[tail] and spreads[tail]["median"], "9.1f").rjust(9) for tail in TAILS)
+
+
+def beside_lines(record):
+    about = record["beside"]
+    if "why" in about:
+        return ["", f"beside a writer: {about['why']}"]
+    lines = ["", f"beside a writer, {about['live']} live vectors, ef for recall {about['recall']}: p50, p99, p99.9 in µs",
+             f"  {'':10}{'ef':>5}  {'idle':>29}  {'beside':>29}  {'p99':>6}{'p99.9':>7}{'changes/s':>10}   adds by "
+             f"{about['threads']} threads, rows/s (over hnswlib's)"]
+    for row in about["libraries"]:
+        if "failed" in row:
+            lines.append(f"  {row['library']:10}{row['failed']}")
+            continue
+        ratio = [shown(row["ratio"][tail] and row["ratio"][tail]["median"], ".2f") for tail in TAILS[1:]]
+        added = ", ".join(f"{how} {one['rows_per_s']['median']:.0f}" +
+                          (f" ({one['over_hnswlib']['median']:.2f})" if one["over_hnswlib"] else "")
+                          for how, one in row["adds"].items())
+        changes = shown(row["changes_per_s"] and row["changes_per_s"]["median"], ".0f")
+        lines.append(f"  {row['library']:10}{row['ef']:5}  {three(row['idle'])}  {three(row['beside'])}  {ratio[0]:>6}"
+                     f"{ratio[1]:>7}{changes:>10}   {added}")
+    return lines + ([] if about["one_handle"] else ["  ours takes no change beside searches yet: idle alone"])
+
+
 def slow_kernels(record):
     """Names libraries whose vector instructions are next to all of 128 bits."""
-    told = [(library["library"], library[kind]["executed"]) for library in record["libraries"]
-            for kind in ("book", "churn") if kind in library]
+    told = [(library["library"], library.get("book", {}).get("executed", {"why": "not counted"}))
+            for library in record.get("libraries", [])]
     return sorted({name for name, counts in told if "why" not in counts and is_narrow(counts)})
 
 
@@ -217,10 +351,11 @@ def table(record):
     lines = ["", f"{about['name']}, {about['dim']} dimensions, {about['metric']}, m {record['parameters']['m']}",
              f"{record['machine']['cpu']}, load average at the start {record['machine']['load_average']:.2f}",
              "insert, delete, replace in µs a vector; tidy: upkeep after deletes; MB by the library's own count"]
-    for name in record["runbooks"]:
+    for name in record.get("runbooks", {}):
         lines += book_lines(name, record)
         if any("compares" in library["books"].get(name, {}) for library in record["libraries"]):
             lines += churn_lines(name, record)
+    lines += beside_lines(record) if "beside" in record else []
     slow = slow_kernels(record)
     lines += ["", f"without wide kernels: {', '.join(slow)}"] if slow else []
     return "\n".join([*lines, "", *verdicts(record["targets"])])

@@ -9,9 +9,11 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[1:1] = [str(HERE.parent / "peers"), str(HERE.parent)]
 
+import beside  # noqa: E402
 import keep  # noqa: E402
 import libraries  # noqa: E402
 import numpy  # noqa: E402
+import plot  # noqa: E402
 import report  # noqa: E402
 import runbooks  # noqa: E402
 import truth  # noqa: E402
@@ -78,8 +80,7 @@ class Driver:
         python = environment / "bin/python" if apart else sys.executable
         order = {"library": library, "base": str(book.rows.base), "metric": book.rows.metric,
                  "queries": {part: str(path) for part, path in book.rows.queries.items()}, "room": book.room,
-                 "m": links_of(self.data.name), "cpu": self.chosen.cpu, "rounds": self.chosen.rounds,
-                 "instructions": str(self.instructions.resolve()) if self.instructions.exists() else "", **more}
+                 "m": links_of(self.data.name), "cpu": self.chosen.cpu, "rounds": self.chosen.rounds, **more}
         log = self.chosen.work / f"{library}.log"
         said = []
         try:
@@ -94,7 +95,9 @@ class Driver:
 
     def tuned(self, library, book):
         """Depths of searches that reach the targets, and what the library told of itself."""
-        said = self.events(library, book, targets=book.targets, live=str(live_file(book)))
+        count = str(self.instructions.resolve()) if self.instructions.exists() else ""
+        said = self.events(library, book, targets=book.targets, live=str(live_file(book)), instructions=count,
+                           counts=not (book.churns or self.chosen.quick))
         if said[-1]["event"] == "failed":
             return said[-1]
         about = next(event for event in said if event["event"] == "tuned")
@@ -129,15 +132,26 @@ def measured(chosen, name, path):
     about = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "commit": commit(),
              "machine": machine()}
     data = Data(chosen.data / name)
-    parameters = {"m": links_of(name), **{key: getattr(chosen, key) for key in ("rows", "rounds", "clock", "quick")}}
+    m = links_of(name)
+    parameters = {"m": m, **{key: getattr(chosen, key) for key in ("rows", "rounds", "clock", "quick")}}
     about = {**about, "data": {"name": name, "metric": data.metric, "dim": data.dim}, "parameters": parameters}
     refuse_other_machine(path, about)
-    books = [Book(chosen, data, book) for book in books_of(chosen, name)]
+    whole = chosen.work / path.name
+    kept = json.loads(whole.read_text()) if chosen.only and whole.exists() else {}
+    parts = {"runbooks": lambda: all_books(chosen, data), "beside": lambda: {"beside": beside.measured(chosen, data, m)}}
+    for part in [chosen.only] if chosen.only else parts:
+        kept.update(parts[part]())
+    return {**kept, **about}
+
+
+def all_books(chosen, data):
+    """Every library through every runbook."""
+    books = [Book(chosen, data, book) for book in books_of(chosen, data.name)]
     driver = Driver(chosen, data)
     failed = dict(word.split(":", 1) for word in filter(None, chosen.failed.split(";")))
     found = [{"library": library, "failed": failed[library], "books": {}} if library in failed else
              driver.library(library, books) for library in chosen.libraries]
-    return {**about, "runbooks": {book.name: book.about() for book in books}, "libraries": found}
+    return {"runbooks": {book.name: book.about() for book in books}, "libraries": found}
 
 
 def main():
@@ -149,7 +163,9 @@ def main():
         path = chosen.results / f"{stem}.json"
         record = measured(chosen, name, path)
         record["targets"] = report.facts(record)
-        keep.record(path, record)
+        (chosen.work / path.name).write_text(json.dumps(record))  # for --only; the tree keeps less
+        keep.record(path, report.small(record))
+        plot.draw(record, path.with_suffix(".svg"))
         print(report.table(record))
 
 

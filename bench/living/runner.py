@@ -82,6 +82,11 @@ class Runner:
     def make(self, sample):
         return self.library(Shape(self.rows.shape[1], self.order["metric"], self.order["m"], self.room, sample))
 
+    def sample(self, operations):
+        """The rows of the first insert, where it fills half of the room; else all rows."""
+        first = operations[0]
+        return self.rows[first.rows] if 2 * len(first.rows) > self.room else self.rows
+
     def fresh(self, ids, rows):
         """A new index of these vectors, added in one call."""
         vectors = self.rows[rows]
@@ -105,7 +110,7 @@ class Runner:
                 break
         say({"event": "tuned", "tried": tried, "depth_is": index.depth, "settings": index.settings(),
              **{name: getattr(index, name) for name in ("bytes_are", "deletes_are", "replaces_are")},
-             "executed": self.executed(passes)})
+             **({"executed": self.executed(passes)} if self.order["counts"] else {})})
 
     def executed(self, passes):
         """Counts of the library's own instructions during single queries; see bench/peers/native/instructions.c."""
@@ -119,7 +124,7 @@ class Runner:
         truth = read_matrix(self.order["truth"], numpy.uint32)
         operations = runbooks.load(self.order["runbook"])
         before = worker.resident()
-        index = self.make(self.rows)
+        index = self.make(self.sample(operations))
         queries = self.queries["measure"][:self.order["count"]]
         self.truth = truth.reshape(-1, len(queries), K)
         self.passed, self.took = 0, {depth: [] for depth in self.order["depths"]}

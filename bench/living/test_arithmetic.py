@@ -10,6 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "peers"), str(HERE.parent)]
 
+import handle  # noqa: E402
 import libraries  # noqa: E402
 import numpy  # noqa: E402
 import report  # noqa: E402
@@ -134,6 +135,22 @@ class Replay(unittest.TestCase):
         self.assertEqual(runbooks.digest(found), runbooks.digest(operations))
         self.assertEqual([one.kind for one in found], [one.kind for one in operations])
         self.assertNotEqual(runbooks.digest(found[:-1]), runbooks.digest(operations))
+
+
+class Handle(unittest.TestCase):
+    BEFORE = """/* A graph. Threads: any number may search at once. check, get and ids calls may run beside them. add, delete,
+   set and free need the handle to
+   themselves. */
+typedef struct sl_index sl_index;"""
+
+    def test_the_header_says_whether_threads_may_change_it(self):
+        self.assertFalse(handle.one_handle(self.BEFORE))
+        self.assertTrue(handle.one_handle(self.BEFORE.replace("add, delete,", "rebuild,")))
+        self.assertFalse(handle.one_handle("no contract"))
+
+    def test_our_header_has_the_contract(self):
+        header = (HERE.parent.parent / "include/shortlist.h").read_text(encoding="utf-8")
+        self.assertRegex(header, r"Threads:(?:(?!\*/)[\s\S])*\*/\s*typedef struct sl_index sl_index;")
 
 
 class Exact(base.Living):
@@ -310,6 +327,18 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(found["depths"][0]["least"], 0.9)
         self.assertEqual(found["bytes"], {"last": 12, "most": 12})
 
+    def test_the_record_of_the_tree_is_small(self):
+        found = report.book(CHURNED, "wall", 3)
+        told = report.small({"libraries": [{"library": "shortlist", "book": {"tried": [1], "depths": [2]},
+                                            "books": {"generations": found}}], "targets": []})["libraries"][0]
+        self.assertEqual(told["book"], {"depths": [2]})
+        kept = told["books"]["generations"]
+        self.assertEqual((kept["compares"]["bytes"], kept["compares"]["live"]), ([10, 12], 5))
+        self.assertEqual(kept["compares"]["depths"][0]["fresh_recall"], [0.9, 0.902])
+        self.assertEqual(kept["compares"]["depths"][0]["ratio"]["median"], [1, 2])
+        self.assertNotIn("series", kept["depths"][0])
+        self.assertIn("series", found["depths"][0])
+
     def test_the_first_comparison_judges_nothing(self):
         rows = report.compares([compare(0.1, 0.9, [[9, 1]]), compare(0.9, 0.902, [[1, 1]], error=0.0005),
                                 compare(0.9, 0.9, [[1, 1]], error=0.0005)], "wall")
@@ -331,6 +360,27 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(found, {"failed": "SIGSEGV", "searches_done": 1, "searches": 3})
         facts = report.facts({"libraries": [{"library": "shortlist", "books": {"expiration": found}}]})
         self.assertEqual([one["met"] for one in facts], [False])
+
+    def test_tails_are_of_the_same_round(self):
+        def window(kind, number, p99, **more):
+            return {"event": kind, "library": "usearch", "round": number, "p50_us": 1, "p99_us": p99, "p999_us": 9, **more}
+
+        row = report.beside([{"event": "ef", "library": "usearch", "ef": 28, "recall": 0.96}, window("idle", 0, 10),
+                             window("beside", 0, 20, changed=50, wrote_s=0.5), window("idle", 1, 100),
+                             window("beside", 1, 110, changed=50, wrote_s=1), window("idle", 2, 10)])[0]
+        self.assertEqual(row["ratio"]["p99_us"], {"median": 1.55, "min": 1.1, "max": 2.0})
+        self.assertEqual(row["changes_per_s"], {"median": 75, "min": 50, "max": 100})
+        self.assertEqual((row["ef"], row["adds"], row["idle"]["p99_us"]["median"]), (28, {}, 10))
+
+    def test_adds_are_compared_with_hnswlibs(self):
+        events = [{"event": "adds", "library": library, "round": number, "how": how, "rows_per_s": speed}
+                  for library, how, number, speed in (("hnswlib", "one", 0, 10), ("hnswlib", "one", 1, 20),
+                                                      ("shortlist", "many", 0, 30), ("shortlist", "many", 1, 40))]
+        ours = {row["library"]: row for row in report.beside(events)}["shortlist"]
+        self.assertEqual(ours["adds"]["many"]["over_hnswlib"], {"median": 2.5, "min": 2, "max": 3})
+        self.assertIsNone(ours["ratio"]["p99_us"])
+        facts = report.facts({"beside": {"libraries": [ours]}})
+        self.assertEqual([(one["target"], one["met"]) for one in facts], [(2.0, True)])
 
     def test_table(self):
         record = {"data": {"name": "some", "dim": 8, "metric": "cosine"}, "parameters": {"m": 8},

@@ -10,7 +10,7 @@ K = 10
 @dataclasses.dataclass
 class Shape:
     """What an index is made for. metric: of the set. m: links a node of HNSW's upper layers, half of those of layer 0.
-    room: the most vectors that live at once. sample: rows to train codes or lists with, for libraries that must."""
+    room: the most vectors that live at once. sample: rows to train with, for libraries that must."""
     dim: int
     metric: str
     m: int

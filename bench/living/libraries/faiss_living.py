@@ -5,6 +5,7 @@ import functools
 import math
 
 import faiss
+from parts import drawn
 
 from . import base
 
@@ -20,9 +21,9 @@ class Living(base.Living):
     def __init__(self, shape):
         faiss.omp_set_num_threads(1)
         metric = faiss.METRIC_L2 if shape.similarity == "l2" else faiss.METRIC_INNER_PRODUCT
-        self.lists = max(1, min(round(4 * math.sqrt(shape.room)), len(shape.sample) // POINTS))
+        self.lists = max(1, min(round(4 * math.sqrt(shape.room)), shape.room // POINTS))
         self.index = faiss.index_factory(shape.dim, f"IVF{self.lists},Flat", metric)
-        self.index.train(shape.sample)
+        self.index.train(shape.sample[drawn(len(shape.sample), POINTS * self.lists)])
         self.index.set_direct_map_type(faiss.DirectMap.Hashtable)
 
     def add(self, ids, rows, threads=1):
