@@ -38,13 +38,20 @@ static void serve_items(sl_items *items) {
     sl_index_free(index);
 }
 
-/* Adds a row of an id alone, then compacts all rows, which writes a part. */
+static void compact_rows(const sl_items *items) {
+    sl_items_part *compacted;
+    demand(sl_item_body_compact(items, sl_items_body(items), &compacted) == SL_OK, "all rows are compacted");
+    demand(compacted->table.rows == sl_items_size(items), "no row is lost");
+    sl_items_part_free(&items->allocator, &items->schema, compacted);
+}
+
+/* Adds a row of an id alone, sets it and deletes it. Each time compacts all rows, which writes a part. */
 static void change_rows(sl_items *items) {
     const sl_item_column *id = &items->schema.columns[items->schema.id];
     static const int64_t offsets[] = {0, 1};
     const int64_t number = 7;
     const int32_t narrow = 7;
-    sl_items_part *compacted;
+    const uint64_t added = 7;
     sl_column column = {.name = id->name, .type = id->type, .values = &number};
     if (id->type == SL_COLUMN_I32) column.values = &narrow;
     if (id->type == SL_COLUMN_TEXT) {
@@ -53,9 +60,11 @@ static void change_rows(sl_items *items) {
     }
     const sl_table table = {.struct_size = sizeof table, .rows = 1, .column_count = 1, .columns = &column};
     demand(sl_items_update(items, &table) == SL_OK, "a row is added");
-    demand(sl_item_body_compact(items, sl_items_body(items), &compacted) == SL_OK, "all rows are compacted");
-    demand(compacted->table.rows == sl_items_size(items), "no row is lost");
-    sl_items_part_free(&items->allocator, &items->schema, compacted);
+    compact_rows(items);
+    demand(sl_items_set(items, &table) == SL_OK, "a row is set");
+    compact_rows(items);
+    demand(sl_items_delete(items, &added, 1) == SL_OK, "a row is deleted");
+    compact_rows(items);
 }
 
 static void use_file(const char *path, size_t size) {

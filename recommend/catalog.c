@@ -189,9 +189,13 @@ int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
 
 int sl_catalog_bury(sl_catalog *catalog, uint64_t id) {
     const sl_row_ref tombstone = sl_ref_of(SL_NO_PART, catalog->deletions);
-    /* After 2^32 - 1 deletions without a copy of the catalog, later ones count as one. */
+    /* After 2^32 - 2 deletions without a copy of the catalog, later ones count as one. */
     if (catalog->deletions < sl_ref_row(SL_NO_REF) - 1) catalog->deletions++;
     return sl_ref_is_row(put(catalog, id, tombstone));
+}
+
+static size_t tombstones_bound(const sl_catalog *catalog) {
+    return catalog->most > SL_TOMBSTONES_LEAST ? catalog->most : SL_TOMBSTONES_LEAST;
 }
 
 static int compare_tombstones(const void *a, const void *b) {
@@ -213,8 +217,7 @@ sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
         if (entry.id != SL_NO_ID && sl_ref_is_tombstone(entry.ref)) entries[n++] = entry;
     }
     qsort(entries, n, sizeof *entries, compare_tombstones);
-    const size_t bound = catalog->most > SL_TOMBSTONES_LEAST ? catalog->most : SL_TOMBSTONES_LEAST;
-    const size_t kept = n < bound ? n : bound;
+    const size_t bound = tombstones_bound(catalog), kept = n < bound ? n : bound;
     sl_status status = sl_mem_alloc(&catalog->allocator, kept * sizeof *out->ids, &ids_block);
     if (status == SL_OK) {
         *out = (sl_buried){.ids = ids_block, .n = kept, .room = kept};
@@ -230,15 +233,30 @@ void sl_buried_free(const sl_allocator *allocator, sl_buried *buried) {
     *buried = (sl_buried){.n = 0};
 }
 
-sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from) {
+static sl_status inherit_newest(sl_catalog *catalog, const sl_catalog *from) {
     sl_buried buried;
     SL_TRY(sl_catalog_buried(from, &buried));
     sl_status status = sl_catalog_reserve(catalog, buried.ids, buried.n, 0);
     for (size_t i = 0; i < buried.n && status == SL_OK; i++)
         (void)sl_catalog_bury(catalog, buried.ids[i]);
-    if (status == SL_OK) catalog->most = from->most;
     sl_buried_free(&from->allocator, &buried);
     return status;
+}
+
+sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from) {
+    const size_t tombstones = from->used - from->ids;
+    catalog->most = from->most;
+    if (!tombstones) return SL_OK;
+    if (tombstones > 2 * tombstones_bound(from) || from->deletions > UINT32_MAX / 2)
+        return inherit_newest(catalog, from);
+    /* Sorting is for the few copies that forget some. */
+    SL_TRY(table_grow(catalog, from->used, from->largest));
+    catalog->deletions = from->deletions;
+    for (size_t at = 0; at < from->table->size; at++) {
+        const sl_id_entry entry = entry_at(from->table, at);
+        if (entry.id != SL_NO_ID && sl_ref_is_tombstone(entry.ref)) (void)put(catalog, entry.id, entry.ref);
+    }
+    return SL_OK;
 }
 
 sl_status sl_ids_find_repeated(const sl_allocator *allocator, const uint64_t *ids, size_t n, size_t *at) {

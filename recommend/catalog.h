@@ -69,8 +69,8 @@ typedef struct sl_catalog {
     uint32_t deletions; /* number of the next tombstone */
 } sl_catalog;
 
-/* A catalog keeps at least so many tombstones when it is copied. */
-#define SL_TOMBSTONES_LEAST 65536u
+/* A catalog forgets no tombstone while it has so few. */
+#define SL_TOMBSTONES_LEAST 16384u
 
 /* Makes an empty catalog. Errors: SL_ENOMEM. */
 sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator);
@@ -94,11 +94,13 @@ typedef struct sl_buried {
     size_t n, room;
 } sl_buried;
 /* Lists the newest tombstones: as many as the catalog ever had ids at one time, and at least SL_TOMBSTONES_LEAST. The
- * bound keeps memory in proportion to the items, however many ids come and go. The caller frees the list.
+ * caller frees the list.
  * Threads: no thread may change the catalog meanwhile. Errors: SL_ENOMEM. */
 sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out);
 void sl_buried_free(const sl_allocator *allocator, sl_buried *buried);
-/* Takes the tombstones of another catalog over, before this one has ids of its own. Errors: SL_ENOMEM. */
+/* Takes the tombstones of another catalog over, before this one has ids of its own. Of more than twice as many as
+ * sl_catalog_buried lists, takes those that it lists. So memory stays in proportion to the items, however many ids come
+ * and go. Errors: SL_ENOMEM. */
 sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from);
 
 /* Finds the first of n ids that comes a second time: *at is its number, or n. Errors: SL_ENOMEM. */

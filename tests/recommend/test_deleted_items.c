@@ -233,7 +233,7 @@ START_TEST(turnover_takes_no_more_memory) {
         /* By then there are all tombstones that a table of this size keeps, and ids are too large for an array. */
         if (round == ROUNDS / 2) early = most;
     }
-    ck_assert_uint_gt(ROUNDS / 2 * ROUND, SL_TOMBSTONES_LEAST);
+    ck_assert_uint_gt(ROUNDS / 2 * ROUND, 2 * SL_TOMBSTONES_LEAST);
     ck_assert_msg(most <= early + early / 10, "%zu bytes, after half of the rounds %zu", most, early);
     for (size_t i = 0; i < LIVE; i++)
         ck_assert(sl_ref_is_row(ref_of(items, (ROUNDS * ROUND + i) * step)));
@@ -342,6 +342,29 @@ START_TEST(the_oldest_deletions_are_forgotten) {
     sl_items_free(items);
     free(ids);
     numbers_free(&of);
+}
+END_TEST
+
+/* Deletions have numbers of 32 bits. The last number serves for all later ones, until the table is compacted. */
+START_TEST(deletions_outlast_their_numbers) {
+    every e;
+    every_fill(&e, sparse_ids, EVERY_ROWS, 0);
+    sl_items *items = items_of(&e.table, EVERY_ROWS, NULL);
+    sl_items_body(items)->catalog.deletions = UINT32_MAX - 3;
+    for (size_t i = 0; i < 6; i++)
+        ck_ok(sl_items_delete(items, &sparse_ids[i], 1));
+    for (int turn = 0; turn < 2; turn++) {
+        sl_buried buried;
+        for (size_t i = 0; i < 6; i++)
+            ck_assert(sl_ref_is_tombstone(ref_of(items, sparse_ids[i])));
+        ck_ok(sl_catalog_buried(&sl_items_body(items)->catalog, &buried));
+        ck_assert_uint_eq(buried.n, 6);
+        ck_assert_mem_eq(buried.ids, sparse_ids, 2 * sizeof *buried.ids);
+        sl_buried_free(&items->allocator, &buried);
+        compact(items, sparse_ids[20]);
+        ck_assert_uint_eq(sl_items_body(items)->catalog.deletions, 6);
+    }
+    sl_items_free(items);
 }
 END_TEST
 
@@ -534,6 +557,7 @@ int main(void) {
     tcase_add_loop_test(tests, turnover_takes_no_more_memory, 0, 2);
     tcase_add_test(tests, tombstones_outlive_compaction_and_files);
     tcase_add_loop_test(tests, the_oldest_deletions_are_forgotten, 0, 2);
+    tcase_add_test(tests, deletions_outlast_their_numbers);
     tcase_add_test(tests, lists_of_deleted_ids_are_not_trusted);
     tcase_add_loop_test(tests, failed_changes_change_nothing, 0, 2 * KINDS);
     TCase *threads = tcase_create("threads");

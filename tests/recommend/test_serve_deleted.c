@@ -393,7 +393,7 @@ START_TEST(turnover_takes_no_more_memory) {
         if (round == ROUNDS / 4) early = most;
     }
     ck_assert_uint_eq(sl_items_size(items), LIVE);
-    ck_assert_uint_gt(ROUNDS / 4 * LIVE, SL_TOMBSTONES_LEAST);
+    ck_assert_uint_gt(ROUNDS / 4 * LIVE, 2 * SL_TOMBSTONES_LEAST);
     ck_assert_msg(most <= early + early / 10, "%zu bytes, after a quarter of the rounds %zu", most, early);
     sl_recommender_free(recommender);
     sl_items_free(items);

@@ -91,7 +91,7 @@ class Items:
 
         No later answer of a Recommender has them, also after ``save`` and ``open``, although the index has their
         vectors. Delete the vectors from the index too: a table remembers as many deleted ids as it ever had items at
-        one time, and at least 65,536. Call Recommender.delete instead for a table that a recommender uses.
+        one time, and at least 16,384. Call Recommender.delete instead for a table that a recommender uses.
 
         All or nothing. KeyError where an id is not in the table, was deleted before, or comes twice.
         """
