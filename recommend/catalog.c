@@ -155,7 +155,7 @@ sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n,
         if (ids[i] > largest) largest = ids[i];
         fresh += sl_catalog_find(catalog, ids[i]) == SL_NO_REF;
     }
-    if (!sl_add(catalog->used, fresh, &count) || count > SIZE_MAX / 4)
+    if (!sl_add(catalog->ids + catalog->tombstones, fresh, &count) || count > SIZE_MAX / 4)
         return sl_fail(SL_ENOMEM, "%zu ids do not fit the address space", fresh);
     SL_TRY(table_grow(catalog, count, largest));
     return list_grow(catalog, parts);
@@ -172,8 +172,10 @@ size_t sl_catalog_add(sl_catalog *catalog, void *part) {
 static sl_row_ref put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
     const sl_row_ref before = table_put(catalog->table, id, ref);
     const size_t ids = catalog->ids + (size_t)sl_ref_is_row(ref) - (size_t)sl_ref_is_row(before);
+    const size_t tombstones =
+        catalog->tombstones + (size_t)sl_ref_is_tombstone(ref) - (size_t)sl_ref_is_tombstone(before);
     __atomic_store_n(&catalog->ids, ids, __ATOMIC_RELAXED);
-    catalog->used += before == SL_NO_REF;
+    __atomic_store_n(&catalog->tombstones, tombstones, __ATOMIC_RELAXED);
     if (ids > catalog->most) catalog->most = ids;
     if (id > catalog->largest) catalog->largest = id;
     return before;
@@ -205,7 +207,7 @@ static int compare_tombstones(const void *a, const void *b) {
 
 sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
     const sl_id_table *table = catalog->table;
-    const size_t room = catalog->used - catalog->ids;
+    const size_t room = catalog->tombstones;
     void *entries_block, *ids_block;
     *out = (sl_buried){.n = 0};
     if (!room) return SL_OK;
@@ -244,13 +246,12 @@ static sl_status inherit_newest(sl_catalog *catalog, const sl_catalog *from) {
 }
 
 sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from) {
-    const size_t tombstones = from->used - from->ids;
     catalog->most = from->most;
-    if (!tombstones) return SL_OK;
-    if (tombstones > 2 * tombstones_bound(from) || from->deletions > UINT32_MAX / 2)
+    if (!from->tombstones) return SL_OK;
+    if (from->tombstones > 2 * tombstones_bound(from) || from->deletions > UINT32_MAX / 2)
         return inherit_newest(catalog, from);
     /* Sorting is for the few copies that forget some. */
-    SL_TRY(table_grow(catalog, from->used, from->largest));
+    SL_TRY(table_grow(catalog, from->ids + from->tombstones, from->largest));
     catalog->deletions = from->deletions;
     for (size_t at = 0; at < from->table->size; at++) {
         const sl_id_entry entry = entry_at(from->table, at);

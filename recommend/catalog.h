@@ -62,9 +62,9 @@ typedef struct sl_catalog {
     sl_part_list *list; /* atomic */
     size_t parts;       /* atomic: number of parts */
     size_t ids;         /* atomic: number of ids that have a row */
+    size_t tombstones;  /* atomic: number of ids that have a tombstone */
     /* Only the changing thread uses the rest. */
     uint64_t largest;   /* the largest id in the table */
-    size_t used;        /* ids in the table, those with tombstones too */
     size_t most;        /* the most ids that had rows at one time */
     uint32_t deletions; /* number of the next tombstone */
 } sl_catalog;
@@ -115,6 +115,10 @@ static inline size_t sl_catalog_parts(const sl_catalog *catalog) {
 }
 static inline size_t sl_catalog_size(const sl_catalog *catalog) {
     return __atomic_load_n(&catalog->ids, __ATOMIC_RELAXED);
+}
+
+static inline size_t sl_catalog_tombstones(const sl_catalog *catalog) {
+    return __atomic_load_n(&catalog->tombstones, __ATOMIC_RELAXED);
 }
 
 static inline const sl_id_table *sl_catalog_table(const sl_catalog *catalog) {

@@ -9,17 +9,22 @@
 #include <string.h>
 
 #define LEAST_EF 64u
+/* Ids that a search finds beyond the candidates, if some items are deleted: a share of the candidates, and so many. */
+#define SPARE_SHARE 16u
+#define SPARE_LEAST 4u
 
 struct sl_session {
     sl_recommender *recommender;
     sl_hazard *hazard;
     size_t n, candidates, ef; /* the most that a request may ask for */
+    size_t room;              /* the most ids that one search may find: more than candidates, for deleted ones */
     sl_searcher *searcher;
     sl_model_scorer *scorer; /* scorer of the last pair's model; NULL: no pair had a model */
     sl_recall recall;
-    uint64_t *ids; /* ids of the candidates; the next two arrays and the rows are the candidates' too */
-    float *recall_scores, *scores;
+    uint64_t *ids; /* room ids that were found; recall_scores and rows have as many entries */
+    float *recall_scores;
     sl_candidate *rows;
+    float *scores; /* of the candidates */
     sl_top_entry *top;
     void *groups; /* counts of groups, see sl_diversify */
 };
@@ -74,10 +79,10 @@ static sl_status make_arrays(sl_session *session) {
     const sl_allocator *allocator = &session->recommender->allocator;
     size_t count = session->candidates;
     sl_status status = SL_OK;
-    session->ids = sl_mem_array(allocator, count, sizeof *session->ids, &status);
-    session->recall_scores = sl_mem_array(allocator, count, sizeof *session->recall_scores, &status);
+    session->ids = sl_mem_array(allocator, session->room, sizeof *session->ids, &status);
+    session->recall_scores = sl_mem_array(allocator, session->room, sizeof *session->recall_scores, &status);
     session->scores = sl_mem_array(allocator, count, sizeof *session->scores, &status);
-    session->rows = sl_mem_array(allocator, count, sizeof *session->rows, &status);
+    session->rows = sl_mem_array(allocator, session->room, sizeof *session->rows, &status);
     session->top = sl_mem_array(allocator, count, sizeof *session->top, &status);
     session->groups = sl_mem_array(allocator, group_bytes(session), 1, &status);
     return status;
@@ -108,6 +113,7 @@ sl_status sl_session_create(sl_recommender *recommender, const sl_recommend_para
     session->n = mine.n;
     session->candidates = mine.candidates;
     session->ef = mine.ef;
+    session->room = mine.candidates < SL_MAX_EF / 2 ? 2 * mine.candidates : SL_MAX_EF;
     sl_status status = make_session(session);
     if (status == SL_OK)
         *out = session;
@@ -123,10 +129,10 @@ void sl_session_free(sl_session *session) {
     sl_model_scorer_free(session->scorer);
     sl_searcher_free(session->searcher);
     sl_recall_free(&session->recall);
-    SL_FREE_ARRAY(allocator, session->ids, count);
-    SL_FREE_ARRAY(allocator, session->recall_scores, count);
+    SL_FREE_ARRAY(allocator, session->ids, session->room);
+    SL_FREE_ARRAY(allocator, session->recall_scores, session->room);
     SL_FREE_ARRAY(allocator, session->scores, count);
-    SL_FREE_ARRAY(allocator, session->rows, count);
+    SL_FREE_ARRAY(allocator, session->rows, session->room);
     SL_FREE_ARRAY(allocator, session->top, count);
     sl_mem_free(allocator, session->groups, group_bytes(session));
     sl_hazard_give_back(session->hazard);
@@ -186,11 +192,15 @@ static size_t locate_rows(serving *s, const uint64_t *ids, size_t count) {
         rows[i].row = found ? sl_ref_row(ref) : 0;
         rows[i].missing = ref == SL_NO_REF && prepared->lists_items;
         rows[i].deleted = !found && ref != SL_NO_REF;
-        s->stats.without_features += rows[i].missing;
         deleted += rows[i].deleted;
         sl_prefetch(&rows[i].part->marks[rows[i].row], 1);
     }
     return deleted;
+}
+
+static void count_missing(serving *s, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        s->stats.without_features += s->session->rows[i].missing;
 }
 
 /* Leaves deleted candidates out. Returns how many are left. */
@@ -205,23 +215,35 @@ static size_t drop_deleted(sl_session *session, size_t count) {
     return kept;
 }
 
-static sl_status recall_once(serving *s, const sl_recommend_params *params, const sl_catalog *deleted, size_t *found) {
+/* Searches for `count` ids and finds their rows. Leaves deleted ones out. `accepts` is 1 if the search goes past
+ * deleted ones, which costs more than to search for more ids. *more is 1 if a larger search may find more. */
+static sl_status recall_ids(serving *s, const sl_recommend_params *params, size_t count, int accepts, size_t *found,
+                            int *more) {
     sl_session *session = s->session;
-    session->recall.deleted = deleted;
-    return sl_recall_run(&session->recall, session->searcher, s->request, params, session->ids, session->recall_scores,
-                         found);
+    sl_recommend_params asked = *params;
+    asked.candidates = count;
+    session->recall.deleted = accepts ? &s->pair->prepared->catalog : NULL;
+    SL_TRY(sl_recall_run(&session->recall, session->searcher, s->request, &asked, session->ids, session->recall_scores,
+                         found));
+    *more = *found == count && !accepts;
+    if (locate_rows(s, session->ids, *found)) *found = drop_deleted(session, *found);
+    return SL_OK;
 }
 
-/* Recalls candidates and finds their rows. A search that finds deleted items is run again, past all deleted ones.
- * Others pay nothing for the look-ups. */
+/* Recalls the candidates. If the table has tombstones, searches for a few more ids, since some may be deleted. If too
+ * many are, searches for more, and at last past them. */
 static sl_status recall_candidates(serving *s, const sl_recommend_params *params, size_t *found) {
-    sl_session *session = s->session;
-    SL_TRY(recall_once(s, params, NULL, found));
-    if (!locate_rows(s, session->ids, *found)) return SL_OK;
-    s->stats.without_features = 0;
-    SL_TRY(recall_once(s, params, &s->pair->prepared->catalog, found));
-    /* An item may have been deleted since the search. */
-    if (locate_rows(s, session->ids, *found)) *found = drop_deleted(session, *found);
+    const size_t wanted = params->candidates, room = s->session->room;
+    size_t count = wanted;
+    int more;
+    if (sl_catalog_tombstones(&s->pair->prepared->catalog)) count += wanted / SPARE_SHARE + SPARE_LEAST;
+    if (count > room) count = room;
+    SL_TRY(recall_ids(s, params, count, 0, found, &more));
+    count += 2 * (wanted - (*found < wanted ? *found : wanted)) + SPARE_LEAST;
+    if (more && *found < wanted && count <= room) SL_TRY(recall_ids(s, params, count, 0, found, &more));
+    if (more && *found < wanted) SL_TRY(recall_ids(s, params, wanted, 1, found, &more));
+    if (*found > wanted) *found = wanted;
+    count_missing(s, *found);
     return SL_OK;
 }
 
@@ -312,6 +334,7 @@ static sl_status score_slice(serving *s, const uint64_t *ids, const float *recal
         recall_scores = session->recall_scores;
     }
     const size_t deleted = locate_rows(s, ids, count);
+    count_missing(s, count);
     if (ranker)
         SL_TRY(sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores));
     else

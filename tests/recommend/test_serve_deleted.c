@@ -53,6 +53,12 @@ static void add_again(sl_recommender *recommender, const uint64_t *ids, size_t n
     grid_free(&g);
 }
 
+static int is_even(void *ctx, uint64_t id) {
+    (void)ctx;
+    const size_t row = funnel_row(&f, id);
+    return row != SIZE_MAX && row % 2 == 0;
+}
+
 typedef struct answer {
     uint64_t ids[N];
     float scores[N], recall[N];
@@ -188,6 +194,51 @@ START_TEST(deleted_items_never_come_back) {
 }
 END_TEST
 
+/* However many of the nearest items are deleted: some spare ids, a larger search, or a search past them make up for
+ * them. Items that the table never had are counted among the candidates alone. */
+START_TEST(any_number_of_deleted_items_is_made_up_for) {
+    static const size_t counts[] = {1, 3, 6, 7, 8, 9, 20, 59, 60, 61, 67, 68, 100, 400};
+    enum { NEVER = 60, USER = 4 };
+    static uint64_t nearest[FUNNEL_ITEMS];
+    float vectors[NEVER * FUNNEL_DIM];
+    uint64_t never[NEVER];
+    const float *vector = f.user_vectors + USER * FUNNEL_DIM;
+    const size_t n = counts[_i];
+    indexes_search(f.index, (vector_rows){vector, SL_F32, 1}, n, FUNNEL_ITEMS, nearest, NULL);
+    for (size_t i = 0; i < NEVER; i++) {
+        never[i] = i + 1;
+        ck_assert_uint_eq(funnel_row(&f, never[i]), SIZE_MAX);
+        for (size_t d = 0; d < FUNNEL_DIM; d++)
+            vectors[i * FUNNEL_DIM + d] = vector[d] + (float)(i * d) * 0.005f;
+    }
+    ck_ok(indexes_add(f.index, vectors, SL_F32, NEVER, never));
+    sl_items *items = funnel_items(&f, NULL), *all = funnel_items(&f, NULL);
+    sl_recommender *recommender = make(NULL, items, 0, NULL), *whole = make(NULL, all, 0, NULL);
+    ck_ok(sl_recommender_delete(recommender, nearest, n));
+    sl_session *session = funnel_session(recommender, sizes()), *other = funnel_session(whole, sizes());
+    for (int even = 0; even < 2; even++) {
+        answer got, wanted;
+        sl_request request = funnel_request(&f, USER);
+        request.accept = even ? is_even : NULL;
+        const sl_recommend_stats stats = ask(session, &request, &got);
+        request.exclude = nearest;
+        request.exclude_count = n;
+        const sl_recommend_stats as_excluded = ask(other, &request, &wanted);
+        ck_assert_mem_eq(&got, &wanted, sizeof got);
+        ck_assert_uint_eq(stats.candidates, CANDIDATES);
+        ck_assert_uint_eq(as_excluded.candidates, CANDIDATES);
+        ck_assert_uint_eq(stats.without_features, as_excluded.without_features);
+        ck_assert_int_eq(stats.without_features == 0, even);
+    }
+    sl_session_free(session);
+    sl_session_free(other);
+    sl_recommender_free(recommender);
+    sl_recommender_free(whole);
+    sl_items_free(items);
+    sl_items_free(all);
+}
+END_TEST
+
 /* A recommender follows deletions of the table by itself with the next swap. Items that the table never had are served
  * as before, and a deleted one isn't given their score. */
 START_TEST(swaps_follow_the_table) {
@@ -226,11 +277,6 @@ START_TEST(swaps_follow_the_table) {
     sl_ranker_free(ranker);
 }
 END_TEST
-
-static int is_even(void *ctx, uint64_t id) {
-    (void)ctx;
-    return funnel_row(&f, id) % 2 == 0;
-}
 
 /* A request's own conditions hold beside. In batches too. */
 START_TEST(conditions_of_a_request_hold_too) {
@@ -504,6 +550,7 @@ int main(void) {
     TCase *tests = tcase_create("serve deleted");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, deleted_items_never_come_back, 0, 5);
+    tcase_add_loop_test(tests, any_number_of_deleted_items_is_made_up_for, 0, 14);
     tcase_add_test(tests, swaps_follow_the_table);
     tcase_add_test(tests, conditions_of_a_request_hold_too);
     tcase_add_test(tests, bad_deletions_are_refused_whole);
