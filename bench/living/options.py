@@ -25,8 +25,8 @@ def options():
                         help=f"{','.join(BOOKS)},generations,turnover; default: the first four, generations of "
                              "glove100 and turnover of gloss384")
     parser.add_argument("--libraries", type=words, default=list(NAMES), metavar="A,B", help=",".join(NAMES))
-    parser.add_argument("--rows", type=int, default=30_000, help="of the first four runbooks (30000)")
-    parser.add_argument("--live", type=int, default=0, help="of generations and turnover (15000 and 6000)")
+    parser.add_argument("--rows", type=int, default=20_000, help="of the first four runbooks (20000)")
+    parser.add_argument("--live", type=int, default=0, help="of generations and turnover (10000 and 5000)")
     parser.add_argument("--queries", type=int, default=300, help="a search of the first four; others ask 1,000 (300)")
     parser.add_argument("--rounds", type=int, default=5, help="in which an index and a fresh one take turns (5)")
     parser.add_argument("--live-beside", type=int, default=20_000, metavar="N",
@@ -67,7 +67,7 @@ def links_of(name):
 
 
 def live_of(chosen, book):
-    return chosen.live or (15_000 if book == "generations" else 6_000)
+    return chosen.live or (10_000 if book == "generations" else 5_000)
 
 
 if __name__ == "__main__":

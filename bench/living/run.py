@@ -139,9 +139,11 @@ def measured(chosen, name, path):
     whole = chosen.work / path.name
     kept = json.loads(whole.read_text()) if chosen.only and whole.exists() else {}
     parts = {"runbooks": lambda: all_books(chosen, data), "beside": lambda: {"beside": beside.measured(chosen, data, m)}}
+    made = kept.get("made", {})
     for part in [chosen.only] if chosen.only else parts:
         kept.update(parts[part]())
-    return {**kept, **about}
+        made[part] = {key: about[key] for key in ("date", "commit")}
+    return {**kept, **about, "made": made}
 
 
 def all_books(chosen, data):
