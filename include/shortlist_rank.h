@@ -587,7 +587,8 @@ SL_API void sl_session_free(sl_session *session);
 SL_API SL_MUST_USE sl_status sl_session_recommend(sl_session *session, const sl_request *request,
                                                   const sl_recommend_params *params, uint64_t *ids, float *scores,
                                                   float *recall_scores, sl_recommend_stats *stats);
-/* Scores count candidates, in order. recall_scores NULL: computed if the model uses them, for an id's best vector. */
+/* Scores count candidates, in order; NaN if deleted. recall_scores NULL: computed if the model uses them, for an id's
+   best vector. */
 SL_API SL_MUST_USE sl_status sl_session_score(sl_session *session, const sl_request *request, const uint64_t *ids,
                                               const float *recall_scores, size_t count, float *scores,
                                               sl_recommend_stats *stats);
