@@ -32,6 +32,8 @@ main() {
     cmake --build build --target native_shortlist native_beside_shortlist native_beside_hnswlib \
         native_beside_usearch >/dev/null ||
         die "the programs were not built; cmake --build build says why"
+    cmake --build build --target bench_requests >/dev/null ||
+        echo "bench living: no requests: bench_requests needs the ranker" >&2
     for word in "$@"; do
         [[ $word != -* ]] || break
         sets+=("$word")

@@ -1,5 +1,6 @@
 """Searches on one core beside a writer on another, and adds by two threads, without Python (beside.cpp)."""
 
+import json
 import os
 import sys
 
@@ -10,13 +11,14 @@ from contender import ONE_THREAD
 from curves import EFS
 from handle import one_handle
 from process import Lost, Worker
-from setting import ROOT
+from setting import ROOT, output_of
 from sets import read_matrix
 
 NAMES = ("shortlist", "hnswlib", "usearch")
 TARGET = 0.95  # the recall that chooses ef
 CHOOSES = 500  # queries that choose it
 THREADS = 2  # that add
+SHAPE, RATE = "small", 1000  # of the net that ranks (bench/rank/shapes.c); updates a second
 
 
 def note(text):
@@ -86,6 +88,17 @@ def turns(found, number, act):
             yield {"event": "failed", "library": contender.library, "why": str(why)}
 
 
+def requests(chosen, rows, live, at):
+    """Requests to a recommender of candidates by the net `SHAPE`, idle and while items change RATE times a second."""
+    program = chosen.build / "bench/living/bench_requests"
+    if not program.exists():
+        return {"why": "bench_requests was not built; it needs the ranker"}
+    note("requests beside updates")
+    said = output_of("living", program, SHAPE, rows.base, rows.queries["measure"], live, chosen.rounds, chosen.seconds,
+                     RATE, int(may("shortlist", chosen)), *at)
+    return {"shape": SHAPE, "rate": RATE, **report.requests([json.loads(line) for line in said.splitlines()])}
+
+
 def measured(chosen, data, m):
     """All events of a set, and what they were measured with."""
     at, live = cores(chosen), chosen.live_beside
@@ -110,4 +123,5 @@ def measured(chosen, data, m):
     for contender in found:
         contender.worker.stop()
     return {"live": live, "seconds": chosen.seconds, "threads": THREADS, "recall": TARGET,
-            "one_handle": may("shortlist", chosen), "libraries": report.beside(events)}
+            "one_handle": may("shortlist", chosen), "libraries": report.beside(events),
+            **({"requests": requests(chosen, rows, live, at)} if "shortlist" in chosen.libraries else {})}

@@ -10,6 +10,7 @@ CHANGES = ("insert", "delete", "replace")
 RECALL = 0.99       # mean recall@10 over the searches of a runbook
 RECALL_LOST = 0.003  # of a fresh build's at the same depth
 P99, P999 = 1.3, 2.0  # beside a writer, over those of an idle index
+REQUESTS = 1.2  # p99 of requests while items change, over idle
 ADDS = 2.0  # rows a second by two threads, over hnswlib's
 TIME, BYTES, REBUILD = 1.1, 1.15, 0.25  # of a fresh build's: time a query, bytes, and seconds of a generation
 
@@ -193,6 +194,18 @@ def beside(events):
     return rows
 
 
+def requests(events):
+    """Times of requests by what changed meanwhile, and over those of the idle window of the same round."""
+    kinds = list(dict.fromkeys(event["kind"] for event in events))
+    times = {kind: {tail: {event["round"]: event[tail] for event in events if event["kind"] == kind}
+                    for tail in ("p50_us", "p99_us")} for kind in kinds}
+    return {"kinds": {kind: {**{tail: spread_of(values) for tail, values in found.items()},
+                             "ratio": {tail: ratios(values, times["idle"][tail]) for tail, values in found.items()},
+                             "updates_per_s": spread([event["updates_per_s"] for event in events
+                                                      if event["kind"] == kind])}
+                      for kind, found in times.items()}}
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Verdicts
 # ---------------------------------------------------------------------------------------------------------------------
@@ -240,10 +253,16 @@ def beside_facts(found):
                     for how, one in found["adds"].items() if one["over_hnswlib"]]
 
 
+def request_facts(found):
+    return [fact(f"p99 of requests while {kind} change over idle", REQUESTS, one["ratio"]["p99_us"]["median"], False)
+            for kind, one in found.get("kinds", {}).items() if kind != "idle"]
+
+
 def facts(record):
     """Of ours alone."""
-    found = [one for row in record.get("beside", {}).get("libraries", []) if row["library"] == "shortlist"
-             for one in beside_facts(row)]
+    beside_it = record.get("beside", {})
+    found = [one for row in beside_it.get("libraries", []) if row["library"] == "shortlist"
+             for one in beside_facts(row)] + request_facts(beside_it.get("requests", {}))
     for library in record.get("libraries", []):
         if library["library"] != "shortlist":
             continue
@@ -336,6 +355,10 @@ def beside_lines(record):
         changes = shown(row["changes_per_s"] and row["changes_per_s"]["median"], ".0f")
         lines.append(f"  {row['library']:10}{row['ef']:5}  {three(row['idle'])}  {three(row['beside'])}  {ratio[0]:>6}"
                      f"{ratio[1]:>7}{changes:>10}   {added}")
+    for kind, one in about.get("requests", {}).get("kinds", {}).items():
+        lines.append(f"  requests, {kind:6} {one['updates_per_s']['median']:6.0f} updates/s   p50 "
+                     f"{one['p50_us']['median']:8.1f}   p99 {one['p99_us']['median']:8.1f}   p99 over idle "
+                     f"{one['ratio']['p99_us']['median']:.3f}")
     return lines + ([] if about["one_handle"] else ["  ours takes no change beside searches yet: idle alone"])
 
 

@@ -382,6 +382,14 @@ class Arithmetic(unittest.TestCase):
         facts = report.facts({"beside": {"libraries": [ours]}})
         self.assertEqual([(one["target"], one["met"]) for one in facts], [(2.0, True)])
 
+    def test_requests_are_compared_with_the_idle_window_of_the_round(self):
+        found = report.requests([{"kind": kind, "round": number, "p50_us": 1, "p99_us": p99, "updates_per_s": 1000}
+                                 for kind, number, p99 in (("idle", 0, 10), ("items", 0, 12), ("items", 1, 60),
+                                                           ("idle", 1, 20), ("idle", 2, 20), ("items", 2, 22))])
+        self.assertEqual(found["kinds"]["items"]["ratio"]["p99_us"], {"median": 1.2, "min": 1.1, "max": 3})
+        facts = report.facts({"beside": {"libraries": [], "requests": found}})
+        self.assertEqual([(one["target"], one["met"]) for one in facts], [(1.2, True)])
+
     def test_table(self):
         record = {"data": {"name": "some", "dim": 8, "metric": "cosine"}, "parameters": {"m": 8},
                   "machine": {"cpu": "a processor", "load_average": 0.0},
