@@ -189,7 +189,7 @@ int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref) {
  * Tombstones
  * ------------------------------------------------------------------------------------------------------------- */
 
-int sl_catalog_bury(sl_catalog *catalog, uint64_t id) {
+int sl_catalog_delete(sl_catalog *catalog, uint64_t id) {
     const sl_row_ref tombstone = sl_ref_of(SL_NO_PART, catalog->deletions);
     /* After 2^32 - 2 deletions without a copy of the catalog, later ones count as one. */
     if (catalog->deletions < sl_ref_row(SL_NO_REF) - 1) catalog->deletions++;
@@ -205,11 +205,11 @@ static int compare_tombstones(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
+sl_status sl_catalog_deleted(const sl_catalog *catalog, sl_deleted_ids *out) {
     const sl_id_table *table = catalog->table;
     const size_t room = catalog->tombstones;
     void *entries_block, *ids_block;
-    *out = (sl_buried){.n = 0};
+    *out = (sl_deleted_ids){.n = 0};
     if (!room) return SL_OK;
     SL_TRY(sl_mem_alloc(&catalog->allocator, room * sizeof(sl_id_entry), &entries_block));
     sl_id_entry *entries = entries_block;
@@ -222,7 +222,7 @@ sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
     const size_t bound = tombstones_bound(catalog), kept = n < bound ? n : bound;
     sl_status status = sl_mem_alloc(&catalog->allocator, kept * sizeof *out->ids, &ids_block);
     if (status == SL_OK) {
-        *out = (sl_buried){.ids = ids_block, .n = kept, .room = kept};
+        *out = (sl_deleted_ids){.ids = ids_block, .n = kept, .room = kept};
         for (size_t i = 0; i < kept; i++)
             out->ids[i] = entries[n - kept + i].id;
     }
@@ -230,26 +230,26 @@ sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out) {
     return status;
 }
 
-void sl_buried_free(const sl_allocator *allocator, sl_buried *buried) {
-    SL_FREE_ARRAY(allocator, buried->ids, buried->room);
-    *buried = (sl_buried){.n = 0};
+void sl_deleted_ids_free(const sl_allocator *allocator, sl_deleted_ids *deleted) {
+    SL_FREE_ARRAY(allocator, deleted->ids, deleted->room);
+    *deleted = (sl_deleted_ids){.n = 0};
 }
 
-static sl_status inherit_newest(sl_catalog *catalog, const sl_catalog *from) {
-    sl_buried buried;
-    SL_TRY(sl_catalog_buried(from, &buried));
-    sl_status status = sl_catalog_reserve(catalog, buried.ids, buried.n, 0);
-    for (size_t i = 0; i < buried.n && status == SL_OK; i++)
-        (void)sl_catalog_bury(catalog, buried.ids[i]);
-    sl_buried_free(&from->allocator, &buried);
+static sl_status copy_newest(sl_catalog *catalog, const sl_catalog *from) {
+    sl_deleted_ids deleted;
+    SL_TRY(sl_catalog_deleted(from, &deleted));
+    sl_status status = sl_catalog_reserve(catalog, deleted.ids, deleted.n, 0);
+    for (size_t i = 0; i < deleted.n && status == SL_OK; i++)
+        (void)sl_catalog_delete(catalog, deleted.ids[i]);
+    sl_deleted_ids_free(&from->allocator, &deleted);
     return status;
 }
 
-sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from) {
+sl_status sl_catalog_copy_tombstones(sl_catalog *catalog, const sl_catalog *from) {
     catalog->most = from->most;
     if (!from->tombstones) return SL_OK;
     if (from->tombstones > 2 * tombstones_bound(from) || from->deletions > UINT32_MAX / 2)
-        return inherit_newest(catalog, from);
+        return copy_newest(catalog, from);
     /* Sorting is for the few copies that forget some. */
     SL_TRY(table_grow(catalog, from->ids + from->tombstones, from->largest));
     catalog->deletions = from->deletions;

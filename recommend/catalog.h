@@ -77,7 +77,7 @@ sl_status sl_catalog_init(sl_catalog *catalog, const sl_allocator *allocator);
 /* Frees the tables and lists, but not the parts, which are the caller's. Takes a zeroed catalog. */
 void sl_catalog_free(sl_catalog *catalog);
 
-/* Makes room for n ids and `parts` more parts. After that, sl_catalog_add, _put and _bury can't fail. Readers are not
+/* Makes room for n ids and `parts` more parts. After that, sl_catalog_add, _put and _delete can't fail. Readers are not
  * disturbed.
  * Errors: SL_ENOMEM, SL_ELIMIT. */
 sl_status sl_catalog_reserve(sl_catalog *catalog, const uint64_t *ids, size_t n, size_t parts);
@@ -86,22 +86,22 @@ size_t sl_catalog_add(sl_catalog *catalog, void *part);
 /* Maps an id to a row. Its room must be reserved. Returns 1 if the id had no row before, else 0. */
 int sl_catalog_put(sl_catalog *catalog, uint64_t id, sl_row_ref ref);
 /* Gives an id a tombstone. Its room must be reserved. Returns 1 if the id had a row before, else 0. */
-int sl_catalog_bury(sl_catalog *catalog, uint64_t id);
+int sl_catalog_delete(sl_catalog *catalog, uint64_t id);
 
 /* Ids with tombstones, those of the oldest deletions first. */
-typedef struct sl_buried {
+typedef struct sl_deleted_ids {
     uint64_t *ids;
     size_t n, room;
-} sl_buried;
+} sl_deleted_ids;
 /* Lists the newest tombstones: as many as the catalog ever had ids at one time, and at least SL_TOMBSTONES_LEAST. The
  * caller frees the list.
  * Threads: no thread may change the catalog meanwhile. Errors: SL_ENOMEM. */
-sl_status sl_catalog_buried(const sl_catalog *catalog, sl_buried *out);
-void sl_buried_free(const sl_allocator *allocator, sl_buried *buried);
+sl_status sl_catalog_deleted(const sl_catalog *catalog, sl_deleted_ids *out);
+void sl_deleted_ids_free(const sl_allocator *allocator, sl_deleted_ids *deleted);
 /* Takes the tombstones of another catalog over, before this one has ids of its own. Of more than twice as many as
- * sl_catalog_buried lists, takes those that it lists. So memory stays in proportion to the items, however many ids come
- * and go. Errors: SL_ENOMEM. */
-sl_status sl_catalog_inherit(sl_catalog *catalog, const sl_catalog *from);
+ * sl_catalog_deleted lists, takes those that it lists. So memory stays in proportion to the items, however many ids
+ * come and go. Errors: SL_ENOMEM. */
+sl_status sl_catalog_copy_tombstones(sl_catalog *catalog, const sl_catalog *from);
 
 /* Finds the first of n ids that comes a second time: *at is its number, or n. Errors: SL_ENOMEM. */
 sl_status sl_ids_find_repeated(const sl_allocator *allocator, const uint64_t *ids, size_t n, size_t *at);

@@ -25,7 +25,7 @@ sl_status sl_items_check_deletion(const sl_items *items, const uint64_t *ids, si
 void sl_items_commit_deletion(sl_items *items, const uint64_t *ids, size_t n) {
     sl_item_body *body = sl_items_body(items);
     for (size_t i = 0; i < n; i++)
-        body->outdated += (size_t)sl_catalog_bury(&body->catalog, ids[i]);
+        body->outdated += (size_t)sl_catalog_delete(&body->catalog, ids[i]);
     __atomic_store_n(&items->size, sl_catalog_size(&body->catalog), __ATOMIC_RELAXED);
     sl_items_compact_if_outdated(items);
 }

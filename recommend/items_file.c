@@ -35,7 +35,7 @@ static sl_directory_column describe_column(const sl_item_schema *schema, const s
 typedef struct content {
     const sl_items_part *part;
     sl_items_part *compacted; /* NULL: the part is the body's */
-    sl_buried deleted;
+    sl_deleted_ids deleted;
 } content;
 
 /* Bytes of the directory up to the end of the names, and where deleted ids begin. */
@@ -48,7 +48,7 @@ static size_t deleted_begin(size_t end) {
 
 static sl_status make_directory(const sl_items *items, const content *saved, void **out, size_t *size) {
     const sl_item_schema *schema = &items->schema;
-    const sl_buried *deleted = &saved->deleted;
+    const sl_deleted_ids *deleted = &saved->deleted;
     const size_t end = names_end(schema->count, schema->names_size), ids_size = deleted->n * sizeof *deleted->ids;
     const uint64_t count = deleted->n;
     *size = count ? deleted_begin(end) + ids_size + sizeof count : end;
@@ -102,7 +102,7 @@ static sl_status save_part(const sl_items *items, sl_item_body *body, const cont
 static sl_status take_content(const sl_items *items, sl_hazard **hazard, sl_item_body **body, content *out) {
     SL_TRY(sl_items_lock(items));
     sl_status status = sl_items_begin(items, hazard, body);
-    if (status == SL_OK) status = sl_catalog_buried(&(*body)->catalog, &out->deleted);
+    if (status == SL_OK) status = sl_catalog_deleted(&(*body)->catalog, &out->deleted);
     if (status == SL_OK && sl_catalog_parts(&(*body)->catalog) == 1 && (*body)->outdated == 0)
         out->part = sl_items_part_of(*body, 0);
     else if (status == SL_OK)
@@ -124,7 +124,7 @@ sl_status sl_items_save(const sl_items *items, const char *path, const sl_save_p
     if (status == SL_OK) status = save_part(items, body, &saved, path, &mine);
     if (hazard) sl_items_end(hazard);
     sl_items_part_free(&items->allocator, &items->schema, saved.compacted);
-    sl_buried_free(&items->allocator, &saved.deleted);
+    sl_deleted_ids_free(&items->allocator, &saved.deleted);
     return status;
 }
 
@@ -291,11 +291,22 @@ fail:
     return status;
 }
 
+/* Finds where the last name ends. Opening the schema has checked that names end inside the directory. */
+static size_t names_end_of(const reader *r) {
+    size_t end = 0;
+    for (size_t c = 0; c < r->head.columns; c++) {
+        const size_t name = (size_t)directory_column(r, c).name,
+                     after = name + strlen((const char *)r->names + name) + 1;
+        if (after > end) end = after;
+    }
+    return names_end(r->head.columns, end);
+}
+
 /* Finds the deleted ids behind the names, at *ids, which may be unaligned. */
-static sl_status find_deleted(const reader *r, const sl_items *items, const uint8_t **ids, uint64_t *count) {
-    const size_t end = names_end(items->schema.count, items->schema.names_size), begin = deleted_begin(end);
+static sl_status find_deleted(const reader *r, const uint8_t **ids, uint64_t *count) {
+    const size_t begin = deleted_begin(names_end_of(r));
     *count = 0;
-    if (r->directory_size == end) return SL_OK;
+    if (r->directory_size <= begin) return SL_OK;
     if (r->directory_size < begin + sizeof *count) return fail_broken(r, "the list of deleted ids is cut short");
     const uint64_t size = r->directory_size - begin - sizeof *count;
     memcpy(count, r->directory + begin + size, sizeof *count);
@@ -310,7 +321,7 @@ static sl_status open_deleted(const reader *r, sl_items *items) {
     const uint8_t *from = NULL;
     uint64_t count;
     void *block;
-    SL_TRY(find_deleted(r, items, &from, &count));
+    SL_TRY(find_deleted(r, &from, &count));
     if (!count) return SL_OK;
     const size_t n = (size_t)count;
     SL_TRY(sl_mem_alloc(&items->allocator, n * sizeof(uint64_t), &block));
@@ -321,7 +332,7 @@ static sl_status open_deleted(const reader *r, sl_items *items) {
         if (ids[i] == SL_NO_ID || sl_catalog_find(catalog, ids[i]) != SL_NO_REF)
             status = fail_broken(r, "a deleted id is there twice or has a row, or is none");
         else
-            (void)sl_catalog_bury(catalog, ids[i]);
+            (void)sl_catalog_delete(catalog, ids[i]);
     }
     if (n > catalog->most) catalog->most = n;
     SL_FREE_ARRAY(&items->allocator, ids, n);

@@ -113,7 +113,7 @@ static sl_status compact_body(sl_items *items) {
     SL_TRY(sl_item_body_verify(body, NULL));
     SL_TRY(sl_item_body_make(&items->allocator, &fresh));
     SL_TRY_GOTO(sl_item_body_compact(items, body, &part), fail);
-    SL_TRY_GOTO(sl_catalog_inherit(&fresh->catalog, &body->catalog), fail);
+    SL_TRY_GOTO(sl_catalog_copy_tombstones(&fresh->catalog, &body->catalog), fail);
     SL_TRY_GOTO(sl_catalog_reserve(&fresh->catalog, part->ids, part->table.rows, 1), fail);
     size_t number = sl_catalog_add(&fresh->catalog, part);
     for (size_t row = 0; row < part->table.rows; row++)

@@ -254,7 +254,7 @@ sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out) {
     prepared->group = group;
     prepared->lists_items = params->items || vectors;
     sl_status status = SL_OK;
-    if (params->items) status = sl_catalog_inherit(&prepared->catalog, &sl_items_body(params->items)->catalog);
+    if (params->items) status = sl_catalog_copy_tombstones(&prepared->catalog, &sl_items_body(params->items)->catalog);
     if (status == SL_OK) status = prepare_all(prepared, params, vectors > 0);
     if (status == SL_OK)
         *out = prepared;
@@ -294,7 +294,7 @@ void sl_prepared_commit(sl_prepared *prepared, sl_prepared_part *part) {
 
 void sl_prepared_delete(sl_prepared *prepared, const uint64_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++)
-        prepared->outdated += (size_t)sl_catalog_bury(&prepared->catalog, ids[i]);
+        prepared->outdated += (size_t)sl_catalog_delete(&prepared->catalog, ids[i]);
 }
 
 int sl_prepared_needs_compaction(const sl_prepared *prepared) {
@@ -365,7 +365,7 @@ sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     }
     for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++)
         copy_rows(prepared, p, part, &at, &bags);
-    SL_TRY_GOTO(sl_catalog_inherit(&copy->catalog, &prepared->catalog), done);
+    SL_TRY_GOTO(sl_catalog_copy_tombstones(&copy->catalog, &prepared->catalog), done);
     SL_TRY_GOTO(sl_catalog_reserve(&copy->catalog, part->items, part->rows, 1), done);
     sl_prepared_commit(copy, part);
     part = NULL;

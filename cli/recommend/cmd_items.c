@@ -161,9 +161,9 @@ const command command_items = {
         "DATA is such a table, replaces and adds the rows of --update. Columns that an update lacks are missing values "
         "in its rows, unless the update is --partial. 'shortlist recommend' takes the items' features, and the columns "
         "to show, from the table.\n"
-        "Items that --delete names are gone from the table, and 'shortlist recommend' leaves them out of its answers. "
-        "An "
-        "update may add them again. Delete their vectors from the index too ('shortlist delete').\n"
+        "Items that --delete names are gone from the table. 'shortlist recommend' leaves them out of its answers, "
+        "until "
+        "an update adds them. Delete their vectors from the index too ('shortlist delete').\n"
         "The command ends and leaves every file as it was where an id comes twice or is no whole number, and where "
         "--partial or --delete names one that DATA lacks.\n",
     .examples = "shortlist items films.csv -o films.sli --id film\n"

@@ -136,17 +136,16 @@ const command command_recommend = {
                 "[--item-part layer|codes|layer-bf16|layer-i8] [--max-per-group N --group COLUMN] [--id COLUMN] "
                 "[--vectors FILE] [--show COLUMN,...] [--threads N] "
                 "[--progress] [--json]",
-    .description =
-        "Recalls --candidates items of INDEX that are near each request's vector. Scores them by MODEL from "
-        "the request's columns and the items' rows in ITEMS, and gives the -n best. ITEMS is an item table, "
-        "or a .csv file that one is built from. MODEL none gives the recalled items in their order. ITEMS "
-        "none serves a model without item columns.\n"
-        "REQUESTS is a .csv file with a header. Its columns are the user's features, by name, and three "
-        "more. vector: numbers with blanks between them, unless --vectors is given. exclude: ids with | "
-        "between them that are not to be recommended. relevant: ids that would have been right; NDCG, "
-        "recall and hit rate at -n are then printed, for recall alone and for recall and rank together.\n"
-        "An item that ITEMS lacks is scored with missing values, and counted. One that was deleted from ITEMS is left "
-        "out.\n",
+    .description = "Recalls --candidates items of INDEX that are near each request's vector. Scores them by MODEL from "
+                   "the request's columns and the items' rows in ITEMS, and gives the -n best. ITEMS is an item table, "
+                   "or a .csv file that one is built from. MODEL none gives the recalled items in their order. ITEMS "
+                   "none serves a model without item columns.\n"
+                   "REQUESTS is a .csv file with a header. Its columns are the user's features, by name, and three "
+                   "more. vector: numbers with blanks between them, unless --vectors is given. exclude: ids with | "
+                   "between them that are not to be recommended. relevant: ids that would have been right; NDCG, "
+                   "recall and hit rate at -n are then printed, for recall alone and for recall and rank together.\n"
+                   "An item that ITEMS lacks is scored with missing values, and counted. Items that were deleted from "
+                   "ITEMS are left out.\n",
     .examples = "shortlist recommend films.sl model.slr films.sli users.csv -n 10 --show title,year\n"
                 "shortlist recommend films.sl model.slr films.csv users.csv -n 10 --id film -o top.csv --json\n"
                 "shortlist recommend films.sl none none users.csv -n 100 -o recalled.ibin --vectors users.fbin\n",

@@ -303,13 +303,13 @@ START_TEST(tombstones_outlive_compaction_and_files) {
 }
 END_TEST
 
-static void expect_buried(const sl_items *items, uint64_t first, size_t n) {
-    sl_buried buried;
-    ck_ok(sl_catalog_buried(&sl_items_body(items)->catalog, &buried));
-    ck_assert_uint_eq(buried.n, n);
+static void expect_remembered(const sl_items *items, uint64_t first, size_t n) {
+    sl_deleted_ids deleted;
+    ck_ok(sl_catalog_deleted(&sl_items_body(items)->catalog, &deleted));
+    ck_assert_uint_eq(deleted.n, n);
     for (size_t i = 0; i < n; i++)
-        ck_assert_uint_eq(buried.ids[i], first + i);
-    sl_buried_free(&items->allocator, &buried);
+        ck_assert_uint_eq(deleted.ids[i], first + i);
+    sl_deleted_ids_free(&items->allocator, &deleted);
 }
 
 /* A table remembers as many deletions as it ever had items, and at least SL_TOMBSTONES_LEAST: the newest. */
@@ -327,16 +327,16 @@ START_TEST(the_oldest_deletions_are_forgotten) {
         ck_ok(sl_items_delete(items, ids, live));
         ck_assert_uint_eq(sl_items_size(items), 0);
         /* A purge of all items is remembered whole. */
-        if (round == 0) expect_buried(items, 0, live);
+        if (round == 0) expect_remembered(items, 0, live);
         if (round == 0) items = reopen(items);
-        if (round == 0) expect_buried(items, 0, live);
+        if (round == 0) expect_remembered(items, 0, live);
         if (round + 1 == rounds) break;
         numbers_fill(&of, (round + 1) * live, 1);
         ck_ok(sl_items_update(items, &of.table));
     }
-    expect_buried(items, all - remembered, remembered);
+    expect_remembered(items, all - remembered, remembered);
     items = reopen(items);
-    expect_buried(items, all - remembered, remembered);
+    expect_remembered(items, all - remembered, remembered);
     ck_assert(sl_ref_is_tombstone(ref_of(items, all - 1)));
     ck_assert(ref_of(items, 0) == SL_NO_REF);
     sl_items_free(items);
@@ -354,13 +354,13 @@ START_TEST(deletions_outlast_their_numbers) {
     for (size_t i = 0; i < 6; i++)
         ck_ok(sl_items_delete(items, &sparse_ids[i], 1));
     for (int turn = 0; turn < 2; turn++) {
-        sl_buried buried;
+        sl_deleted_ids deleted;
         for (size_t i = 0; i < 6; i++)
             ck_assert(sl_ref_is_tombstone(ref_of(items, sparse_ids[i])));
-        ck_ok(sl_catalog_buried(&sl_items_body(items)->catalog, &buried));
-        ck_assert_uint_eq(buried.n, 6);
-        ck_assert_mem_eq(buried.ids, sparse_ids, 2 * sizeof *buried.ids);
-        sl_buried_free(&items->allocator, &buried);
+        ck_ok(sl_catalog_deleted(&sl_items_body(items)->catalog, &deleted));
+        ck_assert_uint_eq(deleted.n, 6);
+        ck_assert_mem_eq(deleted.ids, sparse_ids, 2 * sizeof *deleted.ids);
+        sl_deleted_ids_free(&items->allocator, &deleted);
         compact(items, sparse_ids[20]);
         ck_assert_uint_eq(sl_items_body(items)->catalog.deletions, 6);
     }
