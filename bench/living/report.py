@@ -79,6 +79,27 @@ def compares(events, clock):
     return rows
 
 
+def lost_recall(rows, number):
+    """(mean over the comparisons, the most beyond two standard errors) of recall lost to a fresh build."""
+    here = [row["depths"][number] for row in rows]
+    losses = [one["fresh_recall"] - one["recall"] for one in here]
+    return statistics.mean(losses), max(loss - 2 * one["error"] for loss, one in zip(losses, here))
+
+
+def beside_fresh(rows, generations):
+    """What the comparisons come to. The first one, before any delete, counts only where it is alone.
+    time, bytes: the most over a fresh build's; rebuild_share: median seconds of a generation over a fresh build's."""
+    after = rows[1:] or rows
+    depths = []
+    for number, one in enumerate(after[0]["depths"]):
+        mean, worst = lost_recall(after, number)
+        depths.append({"depth": one["depth"], "lost_mean": mean, "lost_most": worst,
+                       "time": max(row["depths"][number]["ratio"]["median"] for row in after),
+                       "time_last": after[-1]["depths"][number]["ratio"]["median"]})
+    return {"depths": depths, "bytes": most(row["bytes"] and row["bytes"] / row["fresh_bytes"] for row in after),
+            "rebuild_share": statistics.median(generations) / statistics.median(row["build_s"] for row in after)}
+
+
 def most(values):
     """The largest, of those that are known; None: none is."""
     known = [value for value in values if value is not None]
@@ -96,7 +117,7 @@ def book(events, clock, searches):
              "bytes": {"last": searched[-1]["bytes"], "most": most(event["bytes"] for event in searched)},
              "resident": most(event["resident"] for event in searched)}
     rows = compares(events, clock)
-    return {**found, "compares": rows, "generation_s": spread(generations)} if rows else found
+    return {**found, "compares": rows, "fresh": beside_fresh(rows, generations)} if rows else found
 
 
 def columns(rows):
@@ -210,37 +231,17 @@ def requests(events):
 # Verdicts
 # ---------------------------------------------------------------------------------------------------------------------
 
-def after(rows):
-    """The comparisons but the first, which is of the index before any delete."""
-    return rows[1:]
-
-
-def lost_recall(rows, number):
-    """(mean over the comparisons, the most beyond two standard errors) of recall lost to a fresh build."""
-    here = [row["depths"][number] for row in after(rows)]
-    losses = [one["fresh_recall"] - one["recall"] for one in here]
-    return statistics.mean(losses), max(loss - 2 * one["error"] for loss, one in zip(losses, here))
-
-
-def rebuild_share(found):
-    """Median seconds of a generation over the median of the fresh builds after the first."""
-    return found["generation_s"]["median"] / statistics.median(row["build_s"] for row in after(found["compares"]))
-
-
 def churn_facts(name, found):
-    rows, facts = found["compares"], []
-    for number, one in enumerate(found["depths"]):
-        mean, worst = lost_recall(rows, number)
-        ratio = max(row["depths"][number]["ratio"]["median"] for row in after(rows))
+    facts, fresh = [], found["fresh"]
+    for one in fresh["depths"]:
         at = f"{name}, depth {one['depth']}"
-        facts += [fact(f"{at}: recall lost, mean of generations", RECALL_LOST, mean, False),
-                  fact(f"{at}: the most lost, beyond two errors", RECALL_LOST, worst, False),
-                  fact(f"{at}: time a query over a fresh build's, most", TIME, ratio, False)]
-    facts.append(fact(f"{name}: bytes over a fresh build's, most", BYTES,
-                      max(row["bytes"] / row["fresh_bytes"] for row in after(rows)), False))
+        facts += [fact(f"{at}: recall lost, mean of generations", RECALL_LOST, one["lost_mean"], False),
+                  fact(f"{at}: the most lost, beyond two errors", RECALL_LOST, one["lost_most"], False),
+                  fact(f"{at}: time a query over a fresh build's, most", TIME, one["time"], False)]
+    facts.append(fact(f"{name}: bytes over a fresh build's, most", BYTES, fresh["bytes"], False))
     facts.append(fact(f"{name}: unreachable vectors, most", 0, found["unreachable"], False))
     if name == "generations":  # a turnover adds half of the vectors, which no rebuild's quarter can hold
-        facts.append(fact(f"{name}: seconds of one over a rebuild's", REBUILD, rebuild_share(found), False))
+        facts.append(fact(f"{name}: seconds of one over a rebuild's", REBUILD, fresh["rebuild_share"], False))
     return facts
 
 
@@ -316,18 +317,16 @@ def book_lines(name, record):
 
 def churn_lines(name, record):
     lines = ["", f"{name}, beside a fresh build of the same vectors: mean of recall lost, most beyond two errors; "
-             "ratios at the end"]
+             "the largest ratios"]
     for library in record["libraries"]:
         found = library["books"].get(name, {})
         if "compares" not in found:
             continue
-        last = found["compares"][-1]
-        for number, one in enumerate(found["depths"]):
-            mean, worst = lost_recall(found["compares"], number)
-            size = last["bytes"] / last["fresh_bytes"] if last["bytes"] else None
-            lines.append(f"  {library['library']:10}{one['depth']:6}  recall lost {mean:7.4f} {worst:7.4f}   "
-                         f"time {last['depths'][number]['ratio']['median']:6.3f}   bytes {shown(size, '.2f')}   "
-                         f"generation over build {rebuild_share(found):.3f}   lost {last['lost']} "
+        last, fresh = found["compares"][-1], found["fresh"]
+        for one in fresh["depths"]:
+            lines.append(f"  {library['library']:10}{one['depth']:6}  recall lost {one['lost_mean']:7.4f} "
+                         f"{one['lost_most']:7.4f}   time {one['time']:6.3f}   bytes {shown(fresh['bytes'], '.2f')}   "
+                         f"generation over build {fresh['rebuild_share']:.3f}   lost {last['lost']} "
                          f"(fresh {last['fresh_lost']}) of {last['sampled']}")
     return lines
 

@@ -115,7 +115,11 @@ static void update_vector(bench *b, size_t to, size_t from) {
     sl_add_params how;
     sl_add_params_init(&how);
     how.threads = 1;
+#ifdef SL_ADDS_REPLACE
+    how.replace = 1;
+#else
     must(sl_index_delete(b->index, &id, 1), "delete");
+#endif
     must(sl_index_add(b->index, row(&b->base, from), SL_F32, 1, 0, &id, &how), "add");
 }
 

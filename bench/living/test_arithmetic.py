@@ -16,6 +16,7 @@ import numpy  # noqa: E402
 import report  # noqa: E402
 import runbooks  # noqa: E402
 import runner  # noqa: E402
+import table  # noqa: E402
 import truth  # noqa: E402
 from libraries import base  # noqa: E402
 from runbooks import COMPARE, DELETE, INSERT, REPLACE, SEARCH, Operation  # noqa: E402
@@ -146,6 +147,9 @@ typedef struct sl_index sl_index;"""
     def test_the_header_says_whether_threads_may_change_it(self):
         self.assertFalse(handle.one_handle(self.BEFORE))
         self.assertTrue(handle.one_handle(self.BEFORE.replace("add, delete,", "rebuild,")))
+        self.assertTrue(handle.one_handle(self.BEFORE.replace("add, delete,\n   set and free need", "free needs")))
+        self.assertFalse(handle.one_handle("/* Calls that change it run alone. */ typedef struct sl_index sl_index;"))
+        self.assertTrue(handle.one_handle("/* All at once. free needs it alone. */ typedef struct sl_index sl_index;"))
         self.assertFalse(handle.one_handle("no contract"))
 
     def test_our_header_has_the_contract(self):
@@ -295,6 +299,15 @@ CHURNED = [change("insert", 4, vectors=100), compare(0.9, 0.9, [[1, 1]]),
            compare(0.9, 0.902, [[2, 1], [30, 20], [3, 1]], size=12, build=4.0), ALL]
 
 
+def window(kind, number, p99, **more):
+    return {"event": kind, "library": "usearch", "round": number, "p50_us": 1, "p99_us": p99, "p999_us": 9, **more}
+
+
+WINDOWS = [{"event": "ef", "library": "usearch", "ef": 28, "recall": 0.96}, window("idle", 0, 10),
+           window("beside", 0, 20, changed=50, wrote_s=0.5), window("idle", 1, 100),
+           window("beside", 1, 110, changed=50, wrote_s=1), window("idle", 2, 10)]
+
+
 class Arithmetic(unittest.TestCase):
     def test_the_least_depth_that_reaches(self):
         tried = [{"depth": 10, "recall": 0.9}, {"depth": 20, "recall": 0.96}, {"depth": 30, "recall": 0.97}]
@@ -323,7 +336,8 @@ class Arithmetic(unittest.TestCase):
         found = report.book(CHURNED, "wall", 3)
         self.assertEqual(found["compares"][-1]["depths"][0]["ratio"], {"median": 2, "min": 1.5, "max": 3})
         self.assertEqual(report.book(CHURNED, "cpu", 3)["compares"][-1]["depths"][0]["ratio"]["max"], 1)
-        self.assertAlmostEqual(report.rebuild_share(found), 0.5 / 4)
+        self.assertAlmostEqual(found["fresh"]["rebuild_share"], 0.5 / 4)
+        self.assertEqual((found["fresh"]["bytes"], found["fresh"]["depths"][0]["time"]), (1.2, 2))
         self.assertEqual(found["depths"][0]["least"], 0.9)
         self.assertEqual(found["bytes"], {"last": 12, "most": 12})
 
@@ -342,9 +356,10 @@ class Arithmetic(unittest.TestCase):
     def test_the_first_comparison_judges_nothing(self):
         rows = report.compares([compare(0.1, 0.9, [[9, 1]]), compare(0.9, 0.902, [[1, 1]], error=0.0005),
                                 compare(0.9, 0.9, [[1, 1]], error=0.0005)], "wall")
-        mean, worst = report.lost_recall(rows, 0)
-        self.assertAlmostEqual(mean, 0.001)
-        self.assertAlmostEqual(worst, 0.001)
+        found = report.beside_fresh(rows, [1])
+        self.assertAlmostEqual(found["depths"][0]["lost_mean"], 0.001)
+        self.assertAlmostEqual(found["depths"][0]["lost_most"], 0.001)
+        self.assertEqual(found["depths"][0]["time"], 1)
 
     def test_verdicts(self):
         found = {one["name"].split(": ", 1)[1]: one["met"] for one in report.facts(
@@ -362,12 +377,7 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual([one["met"] for one in facts], [False])
 
     def test_tails_are_of_the_same_round(self):
-        def window(kind, number, p99, **more):
-            return {"event": kind, "library": "usearch", "round": number, "p50_us": 1, "p99_us": p99, "p999_us": 9, **more}
-
-        row = report.beside([{"event": "ef", "library": "usearch", "ef": 28, "recall": 0.96}, window("idle", 0, 10),
-                             window("beside", 0, 20, changed=50, wrote_s=0.5), window("idle", 1, 100),
-                             window("beside", 1, 110, changed=50, wrote_s=1), window("idle", 2, 10)])[0]
+        row = report.beside(WINDOWS)[0]
         self.assertEqual(row["ratio"]["p99_us"], {"median": 1.55, "min": 1.1, "max": 2.0})
         self.assertEqual(row["changes_per_s"], {"median": 75, "min": 50, "max": 100})
         self.assertEqual((row["ef"], row["adds"], row["idle"]["p99_us"]["median"]), (28, {}, 10))
@@ -401,6 +411,14 @@ class Arithmetic(unittest.TestCase):
         self.assertIn("MISSED   generations, depth 16: time a query over a fresh build's, most", text)
         self.assertIn("faiss     no package", text)
         self.assertIn("time  2.000   bytes 1.20", text)
+        page = table.markdown("living-some", {**report.small(record), "commit": "c0ffee", "date": "2026-01-01",
+                                              "beside": {"live": 9, "libraries": report.beside(WINDOWS)}})
+        self.assertIn("| generations | shortlist | 16 | 0.0020 | 0.0020 | 2.00 | 1.20 | 0.125 |", page)
+        self.assertIn("| generations | shortlist | 16 | 0.9167 | 0.900 | 5 | 9 | 37500 | 10000 | – | 0.0 | 1 |", page)
+        self.assertIn("| usearch | 28 | 1 / 10 / 9 | 1 / 65 / 9 | 1.55 | 1.00 | 75 |", page)
+        self.assertIn("- faiss: no package", page)
+        rows = [line for line in page.splitlines() if line.startswith("|")]
+        self.assertEqual([line.count("|") for line in rows], [13] * 3 + [9] * 3 + [9] * 3)
 
 
 if __name__ == "__main__":
