@@ -168,10 +168,11 @@ void sl_items_cancel(sl_items *items, sl_item_change *change);
  * the table's lock. */
 void sl_items_compact_if_outdated(sl_items *items);
 
-/* items_delete.c: a deletion in two steps, as an update. Checks that each id is there, once.
+/* items_delete.c: a deletion in two steps, as an update. Checks that each id is there, once. `served`: the rows of a
+ * recommender, where an id may still be that was deleted from the table alone; NULL: none.
  * Errors: as of sl_items_delete. */
-sl_status sl_items_check_deletion(const sl_items *items, const uint64_t *ids, size_t n);
-/* Deletes the ids. Can't fail after the check. */
+sl_status sl_items_check_deletion(const sl_items *items, const sl_catalog *served, const uint64_t *ids, size_t n);
+/* Deletes the ids that the table has. Can't fail. */
 void sl_items_commit_deletion(sl_items *items, const uint64_t *ids, size_t n);
 
 #endif

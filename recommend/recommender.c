@@ -222,8 +222,9 @@ typedef struct change {
 } change;
 
 static sl_status delete_from_pair(sl_pair *pair, const uint64_t *ids, size_t n) {
-    SL_TRY(sl_items_check_deletion(pair->items, ids, n));
-    SL_TRY(sl_catalog_reserve(&pair->prepared->catalog, ids, n, 0));
+    sl_catalog *served = &pair->prepared->catalog;
+    SL_TRY(sl_items_check_deletion(pair->items, served, ids, n));
+    SL_TRY(sl_catalog_reserve(served, ids, n, 0));
     sl_prepared_delete(pair->prepared, ids, n);
     sl_items_commit_deletion(pair->items, ids, n);
     return SL_OK;

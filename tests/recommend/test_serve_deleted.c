@@ -309,6 +309,32 @@ START_TEST(conditions_of_a_request_hold_too) {
 }
 END_TEST
 
+/* Two recommenders serve one table. Each deletes for itself what the table has lost already. */
+START_TEST(recommenders_of_one_table_delete_each) {
+    static deleted d;
+    sl_items *items = funnel_items(&f, NULL), *all = funnel_items(&f, NULL);
+    sl_recommender *first = make(NULL, items, 0, NULL), *second = make(NULL, items, 0, NULL);
+    sl_recommender *whole = make(NULL, all, 0, NULL);
+    d.n = 0;
+    delete_best(first, &d);
+    const size_t most = sl_items_body(items)->outdated;
+    ck_assert_uint_eq(most, d.n);
+    expect_as_excluded(second, whole, &(deleted){.n = 0});
+    ck_ok(sl_recommender_delete(second, d.ids, d.n));
+    ck_assert_uint_eq(sl_items_body(items)->outdated, most);
+    ck_assert_uint_eq(sl_items_size(items), FUNNEL_ITEMS - d.n);
+    expect_as_excluded(first, whole, &d);
+    expect_as_excluded(second, whole, &d);
+    ck_fails(sl_recommender_delete(second, d.ids, 1), SL_ENOTFOUND, "number 0");
+    ck_fails(sl_items_delete(items, d.ids, 1), SL_ENOTFOUND, "number 0");
+    sl_recommender_free(first);
+    sl_recommender_free(second);
+    sl_recommender_free(whole);
+    sl_items_free(items);
+    sl_items_free(all);
+}
+END_TEST
+
 START_TEST(bad_deletions_are_refused_whole) {
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, 0, NULL), *alone;
@@ -553,6 +579,7 @@ int main(void) {
     tcase_add_loop_test(tests, any_number_of_deleted_items_is_made_up_for, 0, 14);
     tcase_add_test(tests, swaps_follow_the_table);
     tcase_add_test(tests, conditions_of_a_request_hold_too);
+    tcase_add_test(tests, recommenders_of_one_table_delete_each);
     tcase_add_test(tests, bad_deletions_are_refused_whole);
     tcase_add_loop_test(tests, failed_deletions_delete_nothing, 0, 2);
     tcase_add_test(tests, a_warm_session_takes_no_memory);
