@@ -26,7 +26,7 @@ def note(text):
 
 
 def may(library, chosen):
-    """Whether threads may change the library's index while others search it."""
+    """Tells whether threads may change the library's index while others search it."""
     if library != "shortlist" or chosen.one_handle == "yes":
         return True
     return chosen.one_handle == "auto" and one_handle((ROOT / "include/shortlist.h").read_text(encoding="utf-8"))

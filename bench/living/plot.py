@@ -77,7 +77,7 @@ def tails(axes, about):
 
 
 def panels(record):
-    """What is drawn, as functions of axes."""
+    """Gives a function of axes for each panel."""
     found = []
     for name in record.get("runbooks", {}):
         found.append(lambda axes, name=name: recalls(axes, record, name))

@@ -50,8 +50,7 @@ def per_depth(events):
 
 
 def generation_seconds(events, clock):
-    """Seconds of all changes between one search and the next, in order. What comes before the first search is left
-    out."""
+    """Seconds of all changes between one search and the next, in order, from the first search on."""
     sums, since = [], 0.0
     for event in events:
         if event["event"] in CHANGES:
@@ -87,7 +86,7 @@ def lost_recall(rows, number):
 
 
 def beside_fresh(rows, generations):
-    """What the comparisons come to. The first one, before any delete, counts only where it is alone.
+    """Sums the comparisons up. The first one, before any delete, counts only if it is alone.
     time, bytes: the most over a fresh build's; rebuild_share: median seconds of a generation over a fresh build's."""
     after = rows[1:] or rows
     depths = []
@@ -260,7 +259,7 @@ def request_facts(found):
 
 
 def facts(record):
-    """Of ours alone."""
+    """The verdicts on our index."""
     beside_it = record.get("beside", {})
     found = [one for row in beside_it.get("libraries", []) if row["library"] == "shortlist"
              for one in beside_facts(row)] + request_facts(beside_it.get("requests", {}))

@@ -74,7 +74,7 @@ class Driver:
         self.instructions = chosen.build / "bench/peers/native/native_instructions"
 
     def events(self, library, book, **more):
-        """What a worker said until its end. A library that fails has one event that says why."""
+        """The lines of a worker until its end. If the library fails, the last one says why."""
         apart = library in libraries.APART
         environment = self.chosen.build / f"peers/{library}-venv"
         python = environment / "bin/python" if apart else sys.executable

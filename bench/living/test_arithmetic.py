@@ -19,6 +19,7 @@ import runner  # noqa: E402
 import table  # noqa: E402
 import truth  # noqa: E402
 from libraries import base  # noqa: E402
+from libraries import shortlist_living as ours  # noqa: E402
 from runbooks import COMPARE, DELETE, INSERT, REPLACE, SEARCH, Operation  # noqa: E402
 from sets import read_matrix  # noqa: E402
 
@@ -266,9 +267,8 @@ class Books(unittest.TestCase):
             {"libraries": [{"library": "shortlist", "books": {"generations": {**found, "unreachable": 0}}}]})))
 
     def test_ours_goes_through_every_recipe(self):
-        from libraries import shortlist_living
         for name in runbooks.RECIPES:
-            found = self.run_book(shortlist_living.Living, small(name))
+            found = self.run_book(ours.Living, small(name))
             self.assertGreater(found["depths"][0]["recall"], 0.98, name)
             self.assertEqual((found["lost"]["lost"], found["unreachable"]), (0, 0), name)
 
@@ -297,6 +297,41 @@ CHURNED = [change("insert", 4, vectors=100), compare(0.9, 0.9, [[1, 1]]),
            change("delete", 0.1, 0.3), change("insert", 0.2), search((16, 0.95)),
            change("delete", 0.1), change("insert", 0.3),
            compare(0.9, 0.902, [[2, 1], [30, 20], [3, 1]], size=12, build=4.0), ALL]
+
+
+class Stub:
+    """An index of the module to come, which notes calls."""
+    def __init__(self, live, deleted):
+        self.calls, self.live, self.deleted = [], live, deleted
+
+    def stats(self):
+        return {"n": self.live, "deleted": self.deleted}
+
+    def __getattr__(self, name):
+        return lambda *arguments, **more: self.calls.append((name, more))
+
+
+class Ours(unittest.TestCase):
+    def living(self, has, stub):
+        made = ours.Living(base.Shape(8, "cosine", 8, 10))
+        made.index = stub
+        for name in ("REPLACES", "COMPACTS"):
+            self.addCleanup(setattr, ours, name, getattr(ours, name))
+            setattr(ours, name, has)
+        return made
+
+    def test_it_replaces_and_compacts_where_the_module_can(self):
+        for live, deleted, compacts in ((91, 9, []), (89, 11, [("compact", {})])):
+            living = self.living(True, Stub(live, deleted))
+            living.replace(numpy.array([1]), numpy.zeros((1, 8)))
+            living.tidy()
+            self.assertEqual(living.index.calls, [("add", {"threads": 1, "replace": True}), *compacts])
+
+    def test_it_deletes_and_adds_where_the_module_cannot(self):
+        living = self.living(False, Stub(0, 11))
+        living.replace(numpy.array([1]), numpy.zeros((1, 8)))
+        living.tidy()
+        self.assertEqual([name for name, _ in living.index.calls], ["delete", "add"])
 
 
 def window(kind, number, p99, **more):

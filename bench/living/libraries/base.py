@@ -9,7 +9,7 @@ K = 10
 
 @dataclasses.dataclass
 class Shape:
-    """What an index is made for. metric: of the set. m: links a node of HNSW's upper layers, half of those of layer 0.
+    """The needs of an index. metric: that of the set. m: links a node of HNSW's upper layers, half of those of layer 0.
     room: the most vectors that live at once. sample: rows to train with, for libraries that must."""
     dim: int
     metric: str
@@ -68,5 +68,5 @@ class Living:
         return None
 
     def settings(self):
-        """What the record tells of how the index was made."""
+        """The parameters of the index, for the record."""
         raise NotImplementedError

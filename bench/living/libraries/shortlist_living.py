@@ -52,7 +52,12 @@ class Living(base.Living):
         return self.index.stats()["bytes_total"]
 
     def unreachable(self):
-        return self.index.check(sample=0, threads=1).unreachable
+        try:
+            return self.index.check(sample=0, threads=1).unreachable
+        except shortlist.Error as error:
+            if error.report is None or not error.report.unreachable:
+                raise
+            return error.report.unreachable
 
     def settings(self):
         return {"m": self.shape.m, "ef_build": self.index.stats()["ef_build"], "codes": CODES, "refine": REFINE}
