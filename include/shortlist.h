@@ -8,13 +8,13 @@
        process.
      - Files in place: one handle writes, others may read. Keep the file and its log (its name and ".log") together.
      - Crash: a crash, or freeing the handle, undoes every change not yet synced or saved. No change is left half done.
-     - Threads: calls that change a handle need it to themselves.
      - fork(): a child may search, on one thread if its parent's batch calls used several, and change an index in
-       memory. SL_EBUSY refuses changing, saving or checking a writable handle, or saving an exclusive one over its
-       file.
+       memory. SL_EBUSY refuses changing what a thread of the parent was changing, and changing, saving or checking a
+       writable handle, or saving an exclusive one over its file.
      - Numbering: from some thousand vectors on, add, save and tune may renumber the vectors in memory. Ids stay the
        same. Filters need a refresh, iterators end.
-     - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it.
+     - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it. Refresh it
+       to let later vectors pass.
      - Deletes: deleted vectors keep their memory until a rebuild.
      - L2: if vectors lie close together and far from the origin, codes of floats lose the nearest
        (sl_index_resolution).
@@ -241,9 +241,8 @@ typedef struct sl_numa_ops {
 /* ---- Index */
 
 /* An HNSW graph over codes (arXiv 1603.09320).
-   Threads: any number may search at once, by batch calls or with a searcher each. check, get, contains and ids calls
-   may run beside them. add, delete, set, drop_damaged, reserve, tune, save, sync and free need the handle to
-   themselves. */
+   Threads: any number may make any calls at once, but free. Searches never wait, and find what was acknowledged before
+   they began. Calls that change the handle, save, check, tune and sync go one at a time. */
 typedef struct sl_index sl_index;
 
 typedef struct sl_index_params {
@@ -311,6 +310,7 @@ typedef struct sl_add_params {
     const uint64_t *tags, *keys; /* n words each; NULL: zeros */
     sl_builder builder;
     sl_add_times *times;
+    int replace; /* nonzero: ids that are present get the new vectors in place of all theirs, as one step */
 } sl_add_params;
 
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
@@ -320,8 +320,8 @@ SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);
      vectors  (n, dim)
      ids      n ids. NULL: go on after the largest so far; the first is 0
    If progress cancels while the call renumbers, all vectors are added and it returns SL_OK.
-   Errors: those of a change, SL_EEXIST (an id twice, or present; not with multi), SL_ELIMIT, SL_EUNSUPPORTED (LEAVES
-   does not serve; says why). */
+   Errors: those of a change, SL_EEXIST (an id twice, or present without replace; not with multi), SL_ELIMIT,
+   SL_EUNSUPPORTED (LEAVES does not serve, or replace in persistent memory written directly; says why). */
 SL_API SL_MUST_USE sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                                           const uint64_t *ids, const sl_add_params *params);
 
@@ -356,6 +356,11 @@ SL_API SL_MUST_USE sl_status sl_index_merge(sl_index *const *indexes, size_t cou
 /* Deletes all vectors of n ids, which may be added again. Searches find k while k are left, but take longer. Errors:
    those of a change, SL_ENOTFOUND (an id absent, deleted before, or given twice). */
 SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n);
+
+/* Brings back the vectors that the last delete of each of n ids took, until their memory is used again. Serves deletes
+   by this handle. Errors: those of a change, SL_ENOTFOUND (an id not deleted, or too long ago), SL_EEXIST (an id
+   present, or given twice). */
+SL_API SL_MUST_USE sl_status sl_index_undelete(sl_index *index, const uint64_t *ids, size_t n);
 
 /* Replaces the tag words, or keys, of all vectors of n ids. An id given twice gets its last word. The next sync makes
    words durable; in persistent memory written directly each is durable at once. Errors: those of a change,

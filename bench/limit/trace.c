@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "files.h"
+#include "hnsw/graph/version.h"
 
 #include <stdlib.h>
 
@@ -39,6 +40,12 @@ static size_t unvisited_recorded(sl_visited *visited, const uint32_t *links, siz
     return n;
 }
 
+/* Makes searches see the index's kernels. */
+static void publish(sl_index *index) {
+    must(sl_version_reserve(index, 1), "version");
+    sl_version_publish_now(index);
+}
+
 void trace_record(trace *t, sl_index *index) {
     recorder.into = t;
     recorder.index = index;
@@ -46,10 +53,12 @@ void trace_record(trace *t, sl_index *index) {
     recorder.listening = *index->graph.kernels;
     recorder.listening.unvisited = unvisited_recorded;
     index->graph.kernels = &recorder.listening;
+    publish(index);
 }
 
 void trace_stop(sl_index *index) {
     index->graph.kernels = recorder.kernels;
+    publish(index);
 }
 
 trace trace_redrawn(const trace *from, size_t ids, size_t nodes) {

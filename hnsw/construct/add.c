@@ -24,6 +24,7 @@
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
 #include "hnsw/graph/vectors.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/place/replicas.h"
 
 #include <string.h>
@@ -193,15 +194,35 @@ static void close_open_ends(sl_build *build, sl_entry before) {
     if (!proved) index->unverified += build->n;
 }
 
+/* Raises the number of nodes. If searches run, the new nodes are hidden until all are linked. Searches pass them, since
+ * lists give up other links for links to them. */
+static void add_nodes(sl_build *build) {
+    sl_index *index = build->index;
+    sl_publishing_lock(index);
+    index->graph.n += build->n;
+    sl_tombstones_extend(index, build->first);
+    if (build->hides) {
+        sl_nodes_hide(index, build->first, build->n);
+        build->hidden = 1;
+        sl_version_publish(index);
+    }
+    sl_publishing_unlock(index);
+}
+
+static void show_nodes(sl_build *build) {
+    if (build->hidden) sl_nodes_show(build->index, build->first, build->n);
+    build->hidden = 0;
+}
+
 static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
     sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
     uint64_t next_id = index->graph.next_id;
     sl_quant_error error = index->graph.quant_error;
     SL_TRY(sl_publish_reserve_nodes(index, build->n));
-    sl_replicas_drop(&index->graph); /* the upper layers change next */
+    sl_replicas_drop(index); /* the upper layers change next */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
-    sl_status status = sl_ids_append(index, ids, build->n);
+    sl_status status = sl_ids_append(index, ids, build->n, build->replace);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
         return status;
@@ -210,18 +231,18 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_codes_extend(index, build->first, build->n, build->threads);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
-        sl_ids_undo(index, next_id);
+        sl_ids_undo(index, build->n, next_id);
         index->graph.quant_error = error;
         return status;
     }
-    index->graph.n += build->n;
-    sl_tombstones_extend(index, build->first);
+    add_nodes(build);
     sl_publish_nodes(index);
     watch_lists(build);
     status = sl_build_link_rows(build);
     if (status == SL_OK) status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         stop_watching(build);
+        show_nodes(build);
         sl_build_undo(build, entry, next_id);
         index->graph.quant_error = error;
         sl_publish_nodes(index);
@@ -243,11 +264,10 @@ static sl_status check_limit(const sl_graph *graph, size_t n) {
     return sl_fail(SL_ELIMIT, "%zu vectors and %zu more; an index holds up to %u", graph->n, n, SL_MAX_VECTORS);
 }
 
-static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t n, size_t stride) {
+static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtype dtype, size_t stride) {
     if (!vectors) return sl_fail(SL_EINVAL, "vectors is NULL");
     SL_TRY(sl_codec_accepts(&graph->codec, dtype));
-    SL_TRY(sl_check_stride(vectors, dtype, graph->codec.dim, stride));
-    return check_limit(graph, n);
+    return sl_check_stride(vectors, dtype, graph->codec.dim, stride);
 }
 
 /* Doubles the capacity when it runs out, so adding a few at a time copies each vector a bounded number of times. */
@@ -255,8 +275,8 @@ static sl_status grow_capacity(sl_index *index, size_t n) {
     size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
     if (need <= index->graph.capacity) return SL_OK;
     if (room > SL_MAX_VECTORS) room = SL_MAX_VECTORS;
-    if (room > need && sl_index_reserve(index, room) == SL_OK) return SL_OK;
-    return sl_index_reserve(index, need);
+    if (room > need && sl_capacity_reserve(index, room) == SL_OK) return SL_OK;
+    return sl_capacity_reserve(index, need);
 }
 
 /* Linking from leaves numbers the nodes first. That time counts as numbering. */
@@ -266,15 +286,47 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
     if (out) sl_params_out(out, &mine, sizeof mine);
 }
 
+/* Lists the vectors that the build's ids have now. */
+static sl_status list_replaced(sl_build *build, const uint64_t *ids) {
+    sl_index *index = build->index;
+    if (!build->replace || !ids) return SL_OK;
+    if (sl_index_is_direct(index))
+        return sl_fail(SL_EUNSUPPORTED, "replace needs a log, and persistent memory is written directly; delete, then "
+                                        "add");
+    SL_TRY(sl_ids_nodes(index, ids, build->n, &build->replaced));
+    return build->replaced.count ? sl_lives_reserve(index) : SL_OK;
+}
+
 /* Checks the build's rows, and adds them with these ids. */
 static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
+    sl_index *index = build->index;
     sl_status status = build->copied ? SL_OK : check_rows(build);
-    if (status == SL_OK) status = grow_capacity(build->index, build->n);
+    if (status == SL_OK) status = grow_capacity(index, build->n);
+    build->hides = sl_version_is_read(index) && !sl_index_is_direct(index);
+    if (status == SL_OK) status = sl_version_reserve(index, build->hides ? 2 : 1);
+    if (status == SL_OK && build->hides) status = sl_tombstones_reserve(index);
     if (status == SL_OK) status = sl_build_alloc(build);
-    status = sl_ranks_agree(build->index->graph.ranks, status);
+    if (status == SL_OK) status = list_replaced(build, ids);
+    status = sl_ranks_agree(index->graph.ranks, status);
+    build->changed = status == SL_OK;
     if (status == SL_OK) status = build_nodes(build, ids);
     sl_build_free(build);
     return status;
+}
+
+/* Makes the new rows visible, or what undoing them has left. The vectors that they replace go in the same step. A call
+ * that has failed early has changed nothing. */
+static void publish_rows(sl_build *build, sl_status status) {
+    sl_index *index = build->index;
+    if (!build->changed) return;
+    sl_publishing_lock(index);
+    if (status == SL_OK && build->replaced.count) {
+        sl_nodes_replace(index, &build->replaced, build->first, build->n);
+        sl_ids_put(index, build->first, build->n);
+    }
+    show_nodes(build);
+    sl_version_publish(index);
+    sl_publishing_unlock(index);
 }
 
 /* Adds the build's rows with these ids: checks, links, proves and renumbers. */
@@ -286,16 +338,22 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     build->tags = params->tags;
     build->keys = params->keys;
     build->builder = params->builder;
+    build->replace = params->replace;
     build->threads = sl_thread_count(params->threads);
     if (build->threads > build->n) build->threads = build->n;
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
     sl_status status = check_and_build(build, ids);
     const int64_t linked = sl_now_ns();
     if (status == SL_OK || status == SL_ECANCELED) prove_if_pending(index);
+    /* The first vectors are numbered before anybody sees them, because that takes no second copy of the arrays. */
+    const int is_first = !sl_version_is_read(index);
+    if (!is_first) publish_rows(build, status);
     /* Renumbers if more than half of the nodes are new. However vectors come, each is moved a bounded number of
      * times. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
+    if (is_first) publish_rows(build, status);
+    sl_node_list_free(&build->replaced, &index->graph.allocator);
     if (status == SL_OK) report_times(build, start, linked, params->times);
     return status;
 }
@@ -319,12 +377,12 @@ static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtyp
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
-    SL_TRY(sl_index_writable(index));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_TAGS, mine.tags != NULL));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
     if (n == 0) return SL_OK;
-    SL_TRY(check_input(&index->graph, vectors, dtype, n, stride));
+    SL_TRY(check_input(&index->graph, vectors, dtype, stride));
     SL_TRY(sl_build_check_builder(index, mine.builder, n));
+    SL_TRY(check_limit(&index->graph, n));
     sl_build build = {.index = index,
                       .vectors = vectors,
                       .dtype = dtype,
@@ -336,7 +394,11 @@ static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtyp
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
                        const uint64_t *ids, const sl_add_params *params) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    return sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params));
+    SL_TRY(sl_index_writable(index));
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params));
+    sl_change_end(index);
+    return status;
 }
 
 sl_status sl_build_count_bytes(sl_index *index, sl_builder builder, size_t threads, int alike, sl_build_bytes *bytes) {

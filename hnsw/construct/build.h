@@ -4,6 +4,7 @@
 
 #include "hnsw/construct/insert.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/ids.h"
 
 /* Rows that a thread takes from the shared loop at once. */
 #define SL_BUILD_CHUNK 16
@@ -34,7 +35,11 @@ typedef struct sl_build {
     sl_quant_error *errors;
     sl_build_locks *locks;
     sl_progress progress;
-    int64_t numbering_ns; /* the part of the linking time that numbered nodes */
+    int replace;           /* 1: ids that are present lose their vectors when the new ones become visible */
+    sl_node_list replaced; /* these vectors */
+    int hides, hidden;     /* 1: the new nodes are to be hidden from searches; they are */
+    int changed;           /* 1: the graph may have changed, and a version is reserved for it */
+    int64_t numbering_ns;  /* the part of the linking time that numbered nodes */
 } sl_build;
 
 /* Allocates all memory of the build, so that no allocation can fail once the graph is written to. The caller frees,

@@ -5,9 +5,11 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/settings.h"
 
@@ -25,6 +27,10 @@ typedef struct sl_order {
     void *ids;
     uint64_t *dead; /* NULL: the index has no tombstones */
     sl_upper upper;
+    int is_read;                 /* searches read the arrays: rows go to new arrays, and the old ones stay */
+    void *moved[SL_ARRAY_KINDS]; /* the new arrays, if is_read */
+    sl_lives lives;              /* new ones; NULL: the index has none */
+    sl_tuned_record *tuned;      /* a copy of the settings */
 } sl_order;
 
 static int is_moved(const sl_graph *graph, sl_array_kind kind) {
@@ -54,6 +60,22 @@ static void order_free(sl_order *order) {
     sl_mem_free(allocator, order->upper.nodes, order->upper.nodes_capacity * word);
     sl_mem_free(allocator, order->upper.start, order->upper.start_capacity * word);
     sl_mem_free(allocator, order->upper.links, order->upper.rows_capacity * index->graph.m * word);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
+        sl_mem_free(&index->layer0, order->moved[kind], sl_array_bytes(&index->graph, kind, index->graph.capacity));
+    sl_lives_free(&order->lives);
+    SL_FREE_ARRAY(allocator, order->tuned, index->graph.tuned_count);
+}
+
+/* Allocates what an index needs that searches read meanwhile. */
+static sl_status alloc_for_readers(sl_order *order) {
+    sl_index *index = order->index;
+    const sl_graph *graph = &index->graph;
+    order->is_read = sl_version_is_read(index);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS && order->is_read; kind++)
+        if (is_moved(graph, kind))
+            SL_TRY(sl_mem_alloc(&index->layer0, sl_array_bytes(graph, kind, graph->capacity), &order->moved[kind]));
+    if (!order->is_read) return SL_OK;
+    return graph->lives.nodes ? sl_lives_grow(&(sl_lives){0}, graph->capacity, &order->lives) : SL_OK;
 }
 
 static sl_status order_alloc(sl_order *order) {
@@ -61,6 +83,11 @@ static sl_status order_alloc(sl_order *order) {
     const sl_allocator *allocator = &index->graph.allocator;
     const size_t word = sizeof(uint32_t);
     void *block;
+    sl_status status = SL_OK;
+    SL_TRY(alloc_for_readers(order));
+    if (index->graph.tuned_count)
+        order->tuned = sl_mem_array(allocator, index->graph.tuned_count, sizeof *order->tuned, &status);
+    SL_TRY(status);
     SL_TRY(sl_reach_init(&order->reach, &index->graph, index->graph.n, 0));
     SL_TRY(sl_mem_alloc(allocator, index->graph.n * word, &block));
     order->to = block;
@@ -103,6 +130,26 @@ static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *prog
     for (size_t node = 0; node < n; node++)
         order->to[reach->queue[node]] = (uint32_t)node;
     return SL_OK;
+}
+
+/* Copies rows into the new array, each to its new place. */
+static void copy_rows(sl_order *order, sl_array_kind kind) {
+    const sl_array *array = &order->index->graph.arrays[kind];
+    uint8_t *to = order->moved[kind];
+    for (size_t node = 0; node < order->index->graph.n; node++)
+        memcpy(to + node * array->step, array->at + order->reach.queue[node] * array->step, array->width);
+}
+
+/* Nodes keep their lives. */
+static void copy_lives(sl_order *order) {
+    const sl_lives *from = &order->index->graph.lives;
+    for (size_t node = 0; order->lives.nodes && node < order->index->graph.n; node++) {
+        const sl_life *life = &from->nodes[order->reach.queue[node]];
+        if (!life->born && !life->died) continue;
+        order->lives.nodes[node] = *life;
+        uint64_t *changed = &order->lives.changed[node / 64], last = sl_epochs_now(&order->index->versions->epochs);
+        *changed = last;
+    }
 }
 
 static void renumber_links(uint32_t *links, const uint32_t *from, size_t degree, const uint32_t *to) {
@@ -196,15 +243,20 @@ static void move_layer0(sl_order *order) {
     sl_index *index = order->index;
     uint64_t *ids = order->ids;
     for (size_t node = 0; node < index->graph.n; node++) {
-        uint32_t *links = sl_links(&index->graph, node);
-        renumber_links(links, links, index->graph.m0, order->to);
         ids[node] = sl_id_of(&index->graph, order->reach.queue[node]);
         if (sl_is_deleted(&index->graph, order->reach.queue[node]))
             order->dead[node / 64] |= (uint64_t)1 << (node % 64);
     }
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (is_moved(&index->graph, kind) && !sl_is_parted(&index->graph, kind))
+        if (order->moved[kind])
+            copy_rows(order, kind);
+        else if (is_moved(&index->graph, kind) && !sl_is_parted(&index->graph, kind))
             move_rows(order, index->graph.arrays[kind].at, index->graph.arrays[kind].width);
+    uint32_t *links = order->moved[SL_ARRAY_LINKS] ? order->moved[SL_ARRAY_LINKS] : (void *)sl_links(&index->graph, 0);
+    for (size_t node = 0; node < index->graph.n; node++, links += index->graph.m0)
+        renumber_links(links, links, index->graph.m0, order->to);
+    if (order->is_read) memset(links, 0xff, (index->graph.capacity - index->graph.n) * index->graph.m0 * sizeof *links);
+    copy_lives(order);
 }
 
 /* Slots stay in the order of their nodes. */
@@ -229,28 +281,67 @@ static void copy_upper(sl_order *order) {
         }
 }
 
-/* Puts the new numbers into use. Leaves the old arrays in `order`, to be freed. */
+static void adopt_upper(sl_order *order) {
+    sl_index *index = order->index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    const sl_upper old = index->graph.upper;
+    const size_t word = sizeof(uint32_t);
+    index->graph.upper = order->upper;
+    order->upper = (sl_upper){0};
+    sl_version_release(index, allocator, old.nodes, old.nodes_capacity * word);
+    sl_version_release(index, allocator, old.start, old.start_capacity * word);
+    sl_version_release(index, allocator, old.links, old.rows_capacity * index->graph.m * word);
+}
+
+static void adopt_partitions(sl_order *order) {
+    sl_index *index = order->index;
+    sl_graph *graph = &index->graph;
+    if (graph->tuned_count) memcpy(order->tuned, graph->tuned, graph->tuned_count * sizeof *order->tuned);
+    sl_settings_rescale(graph, &order->partitions, &order->groups, order->tuned);
+    sl_settings_adopt(index, order->tuned, graph->tuned_count);
+    order->tuned = NULL;
+    sl_version_release_partitions(index, &graph->partitions);
+    sl_version_release_partitions(index, &graph->groups);
+    graph->partitions = order->partitions;
+    graph->groups = order->groups;
+    order->partitions = order->groups = (sl_partitions){0};
+}
+
+static void adopt_rows(sl_order *order) {
+    sl_index *index = order->index;
+    sl_graph *graph = &index->graph;
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        if (!order->moved[kind]) continue;
+        sl_version_release(index, &index->layer0, graph->arrays[kind].at, sl_array_bytes(graph, kind, graph->capacity));
+        sl_array_put(graph, kind, order->moved[kind], graph->arrays[kind].width);
+        order->moved[kind] = NULL;
+    }
+    if (order->lives.nodes) {
+        graph->lives = order->lives;
+        order->lives = (sl_lives){0};
+    }
+    if (!order->dead) return;
+    sl_version_release(index, &index->layer0, sl_tombstones(graph), sl_tombstones_bytes(graph->capacity));
+    sl_array_put(graph, SL_ARRAY_TOMBSTONES, order->dead, 1);
+    order->dead = NULL;
+}
+
+/* Puts the new numbers into use. The old arrays stay as long as a version has them. */
 static void adopt_order(sl_order *order) {
     sl_index *index = order->index;
-    sl_entry entry = sl_entry_get(&index->graph);
-    sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
-    sl_upper upper = index->graph.upper;
-    sl_replicas_drop(&index->graph);
-    index->graph.upper = order->upper;
-    order->upper = upper;
-    sl_settings_rescale(&index->graph, &order->partitions, &order->groups);
-    sl_partitions partitions = index->graph.partitions, groups = index->graph.groups;
-    index->graph.partitions = order->partitions;
-    index->graph.groups = order->groups;
-    order->partitions = partitions;
-    order->groups = groups;
+    const sl_entry entry = sl_entry_get(&index->graph);
+    sl_replicas_drop(index);
+    sl_publishing_lock(index);
     sl_ids_adopt(index, order->ids);
     order->ids = NULL;
-    uint64_t *dead = sl_tombstones(&index->graph);
-    if (dead) sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, order->dead, 1);
-    order->dead = dead;
+    adopt_rows(order);
+    sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
+    adopt_upper(order);
+    adopt_partitions(order);
     index->ordered = index->graph.n;
     index->graph.numbering++;
+    if (order->is_read) sl_version_publish(index);
+    sl_publishing_unlock(index);
 }
 
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
@@ -260,7 +351,8 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
     sl_order order = {.index = index};
     const sl_ranks *ranks = index->graph.ranks;
     if (sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&
-        sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK && exchange_parted(&order) == SL_OK) {
+        sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK && exchange_parted(&order) == SL_OK &&
+        (!order.is_read || sl_version_reserve(index, 1) == SL_OK)) {
         copy_upper(&order);
         move_layer0(&order);
         adopt_order(&order);

@@ -6,7 +6,7 @@
 #include "distance/double.h"
 #include "hnsw/construct/duplicates.h"
 #include "hnsw/graph/vectors.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/search/score_block.h"
 #include "hnsw/search/topk.h"
 
@@ -191,14 +191,16 @@ sl_status sl_compared_codes(const sl_graph *graph, size_t threads, sl_progress *
 sl_status sl_index_resolution(const sl_index *index, size_t threads, sl_resolution *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_resolution"));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
     const sl_codec *codec = &graph->codec;
     sl_resolution mine = {0};
+    sl_status status = SL_OK;
     sl_progress progress;
     sl_progress_start(&progress, NULL, NULL, 0);
     if (graph->n && codec->metric == SL_METRIC_L2 && codec->dtype == SL_F32 && codec->codes != SL_CODES_F32)
-        SL_TRY(count_close(graph, sl_thread_count(threads), &progress, is_unresolved, &mine));
-    sl_params_out(out, &mine, sizeof mine);
-    return SL_OK;
+        status = count_close(graph, sl_thread_count(threads), &progress, is_unresolved, &mine);
+    sl_reading_end(&reading);
+    if (status == SL_OK) sl_params_out(out, &mine, sizeof mine);
+    return status;
 }

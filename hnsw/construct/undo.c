@@ -65,7 +65,7 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
                          (uint32_t)index->graph.upper.count);
     index->graph.n = first;
     if (index->ordered > first) index->ordered = first;
-    sl_ids_undo(index, next_id);
+    sl_ids_undo(index, build->n, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
     int most = poor > first / 2 || poor > room;
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK)                                                             \

@@ -131,8 +131,7 @@ const sl_allocator *sl_array_allocator(const sl_index *index, sl_array_kind kind
     return sl_array_lines[kind].flags & SL_ARRAY_SINGLE ? &index->graph.allocator : &index->layer0;
 }
 
-/* Returns whether the array grows with the number of nodes, in the index's own memory. */
-static int is_movable(const sl_graph *graph, sl_array_kind kind) {
+int sl_array_is_movable(const sl_graph *graph, sl_array_kind kind) {
     return graph->arrays[kind].width && !(sl_array_lines[kind].flags & (SL_ARRAY_SINGLE | SL_ARRAY_FILED));
 }
 
@@ -144,44 +143,4 @@ void sl_arrays_free(sl_index *index) {
                         sl_array_bytes(&index->graph, kind, index->graph.capacity));
         sl_array_put(&index->graph, kind, NULL, array->width);
     }
-}
-
-static int fits_address_space(const sl_graph *graph, size_t capacity) {
-    size_t bytes;
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (!sl_mul(capacity, graph->arrays[kind].width, &bytes) || bytes > SIZE_MAX - SL_ROW_STEP) return 0;
-    return 1;
-}
-
-static sl_status array_alloc(const sl_index *index, sl_array_kind kind, size_t capacity, void **out) {
-    const sl_allocator *allocator = sl_array_allocator(index, kind);
-    const size_t bytes = sl_array_bytes(&index->graph, kind, capacity);
-    return sl_is_parted(&index->graph, kind) ? sl_mem_alloc_raw(allocator, bytes, out)
-                                             : sl_mem_alloc(allocator, bytes, out);
-}
-
-sl_status sl_arrays_reserve(sl_index *index, size_t capacity) {
-    void *to[SL_ARRAY_KINDS] = {NULL};
-    sl_status status = SL_OK;
-    if (!fits_address_space(&index->graph, capacity))
-        return sl_fail(SL_ENOMEM, "%zu vectors of %zu elements do not fit the address space", capacity,
-                       index->graph.codec.dim);
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (is_movable(&index->graph, kind)) SL_TRY_GOTO(array_alloc(index, kind, capacity, &to[kind]), fail);
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
-        const sl_array array = index->graph.arrays[kind];
-        if (!is_movable(&index->graph, kind)) continue;
-        if (index->graph.n) memcpy(to[kind], array.at, sl_array_size(kind, array.width, index->graph.n));
-        sl_mem_free(sl_array_allocator(index, kind), array.at,
-                    sl_array_bytes(&index->graph, kind, index->graph.capacity));
-        sl_array_put(&index->graph, kind, to[kind], array.width);
-    }
-    sl_links_clear(&index->graph, index->graph.n, capacity - index->graph.n);
-    index->graph.capacity = capacity;
-    return SL_OK;
-fail:
-    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
-        if (to[kind])
-            sl_mem_free(sl_array_allocator(index, kind), to[kind], sl_array_bytes(&index->graph, kind, capacity));
-    return status;
 }

@@ -58,8 +58,8 @@ uint32_t sl_checksum_of(const sl_graph *graph, uint32_t node);
 /* Makes a row of SL_ARRAY_CHECKSUMS. */
 sl_derive_fn sl_checksum_row;
 
-/* Moves all arrays to new memory for `capacity` nodes. Errors: SL_ENOMEM; then none was moved. */
-sl_status sl_arrays_reserve(sl_index *index, size_t capacity);
+/* Returns whether the array grows with the number of nodes, in the index's own memory. */
+int sl_array_is_movable(const sl_graph *graph, sl_array_kind kind);
 /* Frees the arrays that the index owns. */
 void sl_arrays_free(sl_index *index);
 

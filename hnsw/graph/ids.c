@@ -5,13 +5,11 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Map entries and ids are prefetched this many ids ahead, so that memory serves several look-ups at once. */
 enum { AHEAD_PLACE = 32, AHEAD_ID = 16 };
-/* Ids looked up while the lock is held once. */
-enum { HELD = 4096 };
-
 enum { LEAST_ENTRIES = 64 };
 
 static size_t map_place(const sl_id_map *map, uint64_t id) {
@@ -35,10 +33,10 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     }
 }
 
-/* The first undeleted node of a chain that has the id. In a file that another process writes, nodes may have got other
- * ids. */
-static uint32_t chain_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id) {
-    while (node != SL_NONE && (sl_is_deleted(graph, node) || sl_id_of(graph, node) != id))
+/* The first node of a chain that has the id, isn't deleted in the graph, and lies below n. In a file that another
+ * process writes, nodes may have got other ids. */
+static uint32_t first_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id, size_t n) {
+    while (node != SL_NONE && (node >= n || sl_is_deleted(graph, node) || sl_id_of(graph, node) != id))
         node = map->next ? map->next[node] : SL_NONE;
     return node;
 }
@@ -48,13 +46,39 @@ static uint32_t chain_undeleted(const sl_graph *graph, const sl_id_map *map, uin
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
     uint32_t *entry = &map->entries[map_at(graph, map, id)];
     if (map->next) {
-        map->next[node] = chain_undeleted(graph, map, *entry, id);
+        map->next[node] = first_undeleted(graph, map, *entry, id, SIZE_MAX);
         *entry = node;
         return SL_NONE;
     }
     if (*entry != SL_NONE && !sl_is_deleted(graph, *entry)) return *entry;
     *entry = node;
     return SL_NONE;
+}
+
+/* Takes a node's entry out, and closes the gap (Knuth, The Art of Computer Programming 3, 6.4, algorithm R). */
+static void remove_entry(const sl_graph *graph, sl_id_map *map, size_t at) {
+    const size_t mask = map->size - 1;
+    for (size_t from = (at + 1) & mask; map->entries[from] != SL_NONE; from = (from + 1) & mask) {
+        const size_t home = map_place(map, sl_id_of(graph, map->entries[from]));
+        /* The entry may move back to the gap if its home doesn't lie between the gap and the entry. */
+        if (((from - home) & mask) < ((from - at) & mask)) continue;
+        map->entries[at] = map->entries[from];
+        at = from;
+    }
+    map->entries[at] = SL_NONE;
+}
+
+/* Takes a node out of the map. */
+static void map_remove(const sl_graph *graph, sl_id_map *map, uint32_t node) {
+    const size_t at = map_at(graph, map, sl_id_of(graph, node));
+    uint32_t *link = &map->entries[at];
+    while (*link != SL_NONE && *link != node) {
+        if (!map->next) return;
+        link = &map->next[*link];
+    }
+    if (*link == SL_NONE) return;
+    *link = map->next ? map->next[node] : SL_NONE;
+    if (map->entries[at] == SL_NONE) remove_entry(graph, map, at);
 }
 
 /* With several vectors an id, the chains lie behind the entries. */
@@ -66,12 +90,17 @@ size_t sl_ids_bytes(const sl_graph *graph, size_t n) {
     return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, sl_probe_places(n, LEAST_ENTRIES)));
 }
 
+/* Puts a map in the place of the present one, which is freed. No look-up may hold the present one. */
+static void map_swap(sl_index *index, const sl_id_map *map) {
+    const sl_id_map old = index->id_map;
+    index->id_map = *map;
+    sl_mem_free(&index->graph.allocator, old.entries, map_bytes(&index->graph, old.size));
+}
+
 static void map_free(sl_index *index) {
-    /* Readers may look at `entries` now, so a NULL isn't written again. */
-    if (!index->id_map.entries) return;
-    sl_mem_free(&index->graph.allocator, index->id_map.entries, map_bytes(&index->graph, index->id_map.size));
-    index->id_map.entries = index->id_map.next = NULL;
-    index->id_map.size = 0;
+    sl_publishing_lock(index);
+    map_swap(index, &(sl_id_map){0});
+    sl_publishing_unlock(index);
 }
 
 /* Makes a map of the undeleted nodes among the first n, with room for `room`. Only a damaged file has an id twice: its
@@ -101,89 +130,86 @@ sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates) {
     return SL_OK;
 }
 
-static sl_status map_make(sl_index *index, size_t n, size_t room) {
-    sl_id_map map = {0};
+/* Makes the map of the first n nodes. The caller holds the lock, or has the index for a change. */
+static sl_status map_make(const sl_graph *graph, size_t n, size_t room, sl_id_map *out) {
     size_t twice = 0;
-    SL_TRY(map_fill(&index->graph, &map, n, room, &twice));
-    map_free(index);
-    index->id_map.size = map.size;
-    index->id_map.seed = map.seed;
-    index->id_map.next = map.next;
-    index->id_map.nodes = n;
-    __atomic_store_n(&index->id_map.entries, map.entries, __ATOMIC_RELEASE);
-    return SL_OK;
+    *out = (sl_id_map){.nodes = n};
+    return map_fill(graph, out, n, room, &twice);
 }
 
-/* An undeleted node of the id, or SL_NONE. */
-static uint32_t find_node(const sl_index *index, uint64_t id) {
-    uint32_t node = id < index->graph.n ? (uint32_t)id : SL_NONE;
-    if (sl_has(&index->graph, SL_ARRAY_IDS)) node = index->id_map.entries[map_at(&index->graph, &index->id_map, id)];
-    if (index->id_map.next) return chain_undeleted(&index->graph, &index->id_map, node, id);
-    return node != SL_NONE && !sl_is_deleted(&index->graph, node) ? node : SL_NONE;
+/* An undeleted node of the id, or SL_NONE. The map may name nodes that the graph doesn't count yet. */
+static uint32_t find_node(const sl_index *index, const sl_graph *graph, uint64_t id) {
+    const sl_id_map *map = &index->id_map;
+    uint32_t node = id < graph->n ? (uint32_t)id : SL_NONE;
+    if (sl_has(&index->graph, SL_ARRAY_IDS)) node = map->entries[map_at(&index->graph, map, id)];
+    if (map->next) return first_undeleted(graph, map, node, id, graph->n);
+    return node < graph->n && !sl_is_deleted(graph, node) ? node : SL_NONE;
 }
 
 uint32_t sl_id_next(const sl_index *index, uint32_t node) {
     const sl_id_map *map = &index->id_map;
     if (!map->next) return SL_NONE;
-    return chain_undeleted(&index->graph, map, map->next[node], sl_id_of(&index->graph, node));
+    return first_undeleted(&index->graph, map, map->next[node], sl_id_of(&index->graph, node), SIZE_MAX);
 }
 
-static void find_nodes(const sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
+static void find_nodes(const sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t n, uint32_t *nodes) {
     const sl_id_map *map = &index->id_map;
     for (size_t i = 0; i < n; i++) {
         if (map->entries && i + AHEAD_PLACE < n) prefetch_place(map, ids[i + AHEAD_PLACE]);
         if (map->entries && i + AHEAD_ID < n) prefetch_id(&index->graph, map, ids[i + AHEAD_ID]);
-        nodes[i] = find_node(index, ids[i]);
+        nodes[i] = find_node(index, graph, ids[i]);
     }
 }
 
-/* Adds nodes that the writing process has published since the last look-up. The map may move, so the caller holds the
- * lock. */
-static sl_status map_follow(sl_index *index) {
-    sl_graph view;
-    sl_id_map *map = &index->id_map;
-    size_t n = sl_view_of(index, &view)->n;
-    if (!map->entries || map->size < sl_probe_places(n, LEAST_ENTRIES)) SL_TRY(map_make(index, n, n + n / 2));
-    for (; map->nodes < n; map->nodes++)
-        (void)map_put(&index->graph, map, sl_id_of(&index->graph, (uint32_t)map->nodes), (uint32_t)map->nodes);
-    return SL_OK;
-}
-
-static sl_status find_nodes_following(sl_index *index, const uint64_t *ids, size_t count, uint32_t *nodes) {
-    sl_spin_lock_owned(&index->id_map.lock);
-    sl_status status = map_follow(index);
-    if (status == SL_OK) find_nodes(index, ids, count, nodes);
-    sl_spin_unlock(&index->id_map.lock);
-    return status;
-}
-
-/* Makes the map, if the index keeps ids and has no map. */
+/* Makes the map, if the index keeps ids and has no map. If the handle follows a file, adds the nodes that the writing
+ * process has published since the last look-up. The caller holds the lock. */
 static sl_status map_ensure(sl_index *index) {
-    sl_id_map *map = &index->id_map;
-    if (!sl_has(&index->graph, SL_ARRAY_IDS) || __atomic_load_n(&map->entries, __ATOMIC_ACQUIRE)) return SL_OK;
-    sl_spin_lock_owned(&map->lock);
-    sl_status status = map->entries ? SL_OK : map_make(index, index->graph.n, index->graph.n);
-    sl_spin_unlock(&map->lock);
-    return status;
-}
-
-sl_status sl_ids_lookup(sl_index *index, const uint64_t *ids, size_t n, uint32_t *nodes) {
-    if (!index->published) {
-        SL_TRY(map_ensure(index));
-        find_nodes(index, ids, n, nodes);
-        return SL_OK;
+    sl_id_map *map = &index->id_map, made;
+    sl_graph view = index->graph;
+    if (index->published) sl_view_follow(index, &view);
+    if (!sl_has(&view, SL_ARRAY_IDS)) return SL_OK;
+    const size_t n = view.n, room = index->published ? n + n / 2 : n;
+    if (!map->entries || (index->published && map->size < sl_probe_places(n, LEAST_ENTRIES))) {
+        SL_TRY(map_make(&view, n, room, &made));
+        map_swap(index, &made);
     }
-    for (size_t done = 0; done < n; done += HELD)
-        SL_TRY(find_nodes_following(index, ids + done, n - done < HELD ? n - done : HELD, nodes + done));
+    for (; index->published && map->nodes < n; map->nodes++)
+        (void)map_put(&view, map, sl_id_of(&view, (uint32_t)map->nodes), (uint32_t)map->nodes);
     return SL_OK;
 }
 
-sl_status sl_id_lookup(sl_index *index, uint64_t id, uint32_t *node) {
-    return sl_ids_lookup(index, &id, 1, node);
+sl_status sl_ids_lookup(sl_index *index, const sl_graph *graph, const uint64_t *ids, size_t n, uint32_t *nodes) {
+    sl_status status = SL_OK;
+    for (size_t done = 0, some; done < n && status == SL_OK; done += some) {
+        some = n - done < SL_IDS_AT_ONCE ? n - done : SL_IDS_AT_ONCE;
+        sl_publishing_lock(index);
+        status = map_ensure(index);
+        if (status == SL_OK) find_nodes(index, graph, ids + done, some, nodes + done);
+        sl_publishing_unlock(index);
+    }
+    return status;
 }
 
-sl_status sl_id_find(sl_index *index, uint64_t id, uint32_t *node) {
-    SL_TRY(sl_id_lookup(index, id, node));
+sl_status sl_id_lookup(sl_index *index, const sl_graph *graph, uint64_t id, uint32_t *node) {
+    return sl_ids_lookup(index, graph, &id, 1, node);
+}
+
+sl_status sl_id_find(sl_index *index, const sl_graph *graph, uint64_t id, uint32_t *node) {
+    SL_TRY(sl_id_lookup(index, graph, id, node));
+    return *node != SL_NONE ? SL_OK : sl_id_missing(id);
+}
+
+sl_status sl_ids_read(sl_index *index, sl_reading *reading, const uint64_t *ids, size_t n, uint32_t *nodes) {
+    sl_publishing_lock(index);
+    const sl_graph *graph = sl_reading_begin(index, reading);
+    sl_status status = map_ensure(index);
+    if (status == SL_OK) find_nodes(index, graph, ids, n, nodes);
+    sl_publishing_unlock(index);
+    return status;
+}
+
+sl_status sl_id_read(sl_index *index, sl_reading *reading, uint64_t id, uint32_t *node) {
+    SL_TRY(sl_ids_read(index, reading, &id, 1, node));
     return *node != SL_NONE ? SL_OK : sl_id_missing(id);
 }
 
@@ -196,7 +222,7 @@ void sl_node_list_free(sl_node_list *list, const sl_allocator *allocator) {
     SL_FREE_ARRAY(allocator, list->nodes, list->room);
 }
 
-static sl_status list_add(const sl_index *index, uint32_t node, sl_node_list *list) {
+sl_status sl_node_list_add(const sl_index *index, uint32_t node, sl_node_list *list) {
     sl_status status = SL_OK;
     list->nodes =
         sl_mem_grow(&index->graph.allocator, list->nodes, &list->room, list->count + 1, sizeof *list->nodes, &status);
@@ -204,41 +230,95 @@ static sl_status list_add(const sl_index *index, uint32_t node, sl_node_list *li
     return status;
 }
 
-sl_status sl_id_nodes(sl_index *index, uint64_t id, sl_node_list *list) {
+static sl_status list_nodes(sl_index *index, const sl_graph *graph, uint64_t id, sl_node_list *list) {
+    const sl_id_map *map = &index->id_map;
+    SL_TRY(map_ensure(index));
+    for (uint32_t node = find_node(index, graph, id); node != SL_NONE;) {
+        SL_TRY(sl_node_list_add(index, node, list));
+        node = map->next ? first_undeleted(graph, map, map->next[node], id, graph->n) : SL_NONE;
+    }
+    return SL_OK;
+}
+
+sl_status sl_id_nodes(sl_index *index, const sl_graph *graph, uint64_t id, sl_node_list *list) {
+    sl_publishing_lock(index);
+    sl_status status = list_nodes(index, graph, id, list);
+    sl_publishing_unlock(index);
+    return status;
+}
+
+static int by_id(const void *a, const void *b) {
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+uint64_t *sl_ids_sorted(const sl_allocator *allocator, const uint64_t *ids, size_t n, sl_status *status) {
+    uint64_t *sorted = sl_mem_array(allocator, n ? n : 1, sizeof *sorted, status);
+    if (*status != SL_OK) return NULL;
+    memcpy(sorted, ids, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_id);
+    return sorted;
+}
+
+/* Names the rows of an id that stands twice. */
+static sl_status refuse_twice(const uint64_t *ids, uint64_t id) {
+    size_t first = 0, second;
+    while (ids[first] != id)
+        first++;
+    for (second = first + 1; ids[second] != id;)
+        second++;
+    return sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", second,
+                   (unsigned long long)id, first);
+}
+
+sl_status sl_ids_nodes(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *list) {
+    const sl_graph *graph = &index->graph;
     sl_status status = SL_OK;
-    if (index->published) sl_spin_lock_owned(&index->id_map.lock);
-    SL_TRY_GOTO(index->published ? map_follow(index) : map_ensure(index), done);
-    for (uint32_t node = find_node(index, id); node != SL_NONE; node = sl_id_next(index, node))
-        SL_TRY_GOTO(list_add(index, node, list), done);
-done:
-    if (index->published) sl_spin_unlock(&index->id_map.lock);
+    if (n == 1) return sl_id_nodes(index, graph, *ids, list);
+    uint64_t *sorted = sl_ids_sorted(&graph->allocator, ids, n, &status);
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        if (i == 0 || sorted[i] != sorted[i - 1])
+            status = sl_id_nodes(index, graph, sorted[i], list);
+        else if (!graph->multi)
+            status = refuse_twice(ids, sorted[i]);
+    SL_FREE_ARRAY(&graph->allocator, sorted, n ? n : 1);
+    return status;
+}
+
+sl_status sl_id_read_nodes(sl_index *index, sl_reading *reading, uint64_t id, sl_node_list *list) {
+    sl_publishing_lock(index);
+    sl_status status = list_nodes(index, sl_reading_begin(index, reading), id, list);
+    sl_publishing_unlock(index);
     return status;
 }
 
 sl_status sl_index_contains(sl_index *index, uint64_t id, int *found) {
     uint32_t node;
+    sl_reading reading;
     if (!index || !found) return sl_fail(SL_EINVAL, "index or found is NULL");
-    SL_TRY(sl_id_lookup(index, id, &node));
-    *found = node != SL_NONE;
-    return SL_OK;
+    sl_status status = sl_ids_read(index, &reading, &id, 1, &node);
+    sl_reading_end(&reading);
+    if (status == SL_OK) *found = node != SL_NONE;
+    return status;
 }
 
 sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t *count) {
     if (!index || !count || (room && !ids)) return sl_fail(SL_EINVAL, "index, ids or count is NULL");
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
     sl_id_map map = {0};
     size_t found = 0, twice = 0;
-    if (sl_ids_repeat(graph)) SL_TRY(map_fill(graph, &map, graph->n, graph->n, &twice));
-    for (size_t node = 0; (node = sl_next_undeleted(graph, node)) < graph->n; node++) {
+    sl_status status = sl_ids_repeat(graph) ? map_fill(graph, &map, graph->n, graph->n, &twice) : SL_OK;
+    for (size_t node = 0; status == SL_OK && (node = sl_next_undeleted(graph, node)) < graph->n; node++) {
         const uint64_t id = sl_id_of(graph, (uint32_t)node);
         if (map.entries && map.entries[map_at(graph, &map, id)] != node) continue;
         if (found < room) ids[found] = id;
         found++;
     }
     sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size));
-    *count = found;
-    return SL_OK;
+    sl_reading_end(&reading);
+    if (status == SL_OK) *count = found;
+    return status;
 }
 
 int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n) {
@@ -249,11 +329,17 @@ int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n) {
     return 1;
 }
 
-/* Replaces the array of ids. */
-static void replace_ids(sl_index *index, void *ids, size_t width) {
-    sl_mem_free(&index->layer0, index->graph.arrays[SL_ARRAY_IDS].at,
-                sl_array_bytes(&index->graph, SL_ARRAY_IDS, index->graph.capacity));
+/* Replaces the array of ids. Readers may still have the old one. The caller holds the lock. */
+static void swap_ids(sl_index *index, void *ids, size_t width) {
+    sl_version_release(index, &index->layer0, index->graph.arrays[SL_ARRAY_IDS].at,
+                       sl_array_bytes(&index->graph, SL_ARRAY_IDS, index->graph.capacity));
     sl_array_put(&index->graph, SL_ARRAY_IDS, ids, width);
+}
+
+static void replace_ids(sl_index *index, void *ids, size_t width) {
+    sl_publishing_lock(index);
+    swap_ids(index, ids, width);
+    sl_publishing_unlock(index);
 }
 
 /* Replaces implicit or 32-bit ids by an array of 64-bit ids. */
@@ -268,77 +354,115 @@ static sl_status make_ids_explicit(sl_index *index) {
     return SL_OK;
 }
 
-/* Restores the ids of the existing nodes. The map may name nodes that don't exist, so it's freed. The array of ids is
- * freed if every id is its node's number. */
-static void restore_ids(sl_index *index) {
+/* Frees the array of ids if every id is its node's number. */
+static void make_ids_implicit(sl_index *index) {
+    const sl_graph *graph = &index->graph;
     size_t node = 0;
-    map_free(index);
-    if (index->writer) return;
-    while (node < index->graph.n && index->graph.next_id == index->graph.n &&
-           sl_id_of(&index->graph, (uint32_t)node) == node)
+    if (index->writer || !sl_has(graph, SL_ARRAY_IDS) || graph->next_id != graph->n) return;
+    while (node < graph->n && sl_id_of(graph, (uint32_t)node) == node)
         node++;
-    if (node == index->graph.n && index->graph.next_id == index->graph.n) replace_ids(index, NULL, 0);
+    if (node < graph->n) return;
+    map_free(index);
+    replace_ids(index, NULL, 0);
 }
 
-static sl_status refuse_append(sl_index *index, sl_status status) {
-    restore_ids(index);
-    return status;
-}
-
-sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n) {
-    if (!ids && index->graph.next_id > UINT64_MAX - n)
-        return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)index->graph.next_id - 1);
-    if (sl_ids_are_numbers(&index->graph, ids, n)) {
-        index->graph.next_id = index->graph.n + n;
-        return SL_OK;
-    }
-    SL_TRY(make_ids_explicit(index));
-    size_t total = index->graph.n + n;
-    uint64_t next = index->graph.next_id;
-    /* Ids above the largest differ from all others, so no map is needed. */
-    if (!ids && !index->id_map.entries) {
-        for (size_t i = 0; i < n; i++)
-            *sl_id_at(&index->graph, index->graph.n + i) = next++;
-        index->graph.next_id = next;
-        return SL_OK;
-    }
-    /* Ids that may have several vectors aren't looked up. */
-    const int put = index->id_map.entries || !index->graph.multi;
-    if (put && (!index->id_map.entries || index->id_map.size < sl_probe_places(total, LEAST_ENTRIES))) {
-        /* A file may have room for a thousand times its nodes. */
-        size_t room = index->graph.capacity < 2 * total ? index->graph.capacity : 2 * total;
-        sl_status status = map_make(index, index->graph.n, total > room ? total : room);
-        if (status != SL_OK) return refuse_append(index, status);
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t id = ids ? ids[i] : index->graph.next_id + i;
-        if (id == SL_NO_ID)
-            return refuse_append(index, sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i));
-        *sl_id_at(&index->graph, index->graph.n + i) = id;
-        uint32_t other = SL_NONE;
-        if (put) other = map_put(&index->graph, &index->id_map, id, (uint32_t)(index->graph.n + i));
-        if (other != SL_NONE && other >= index->graph.n)
-            return refuse_append(index, sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ",
-                                                i, (unsigned long long)id, other - index->graph.n));
-        if (other != SL_NONE)
-            return refuse_append(index, sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another",
-                                                i, (unsigned long long)id));
-        if (id >= next) next = id + 1;
-    }
-    index->graph.next_id = next;
+/* Makes sure that the map has room for `total` nodes. */
+static sl_status map_reserve(sl_index *index, size_t total) {
+    const sl_graph *graph = &index->graph;
+    sl_id_map made;
+    if (index->id_map.entries && index->id_map.size >= sl_probe_places(total, LEAST_ENTRIES)) return SL_OK;
+    /* A file may have room for a thousand times its nodes. */
+    const size_t room = graph->capacity < 2 * total ? graph->capacity : 2 * total;
+    SL_TRY(map_make(graph, graph->n, total > room ? total : room, &made));
+    sl_publishing_lock(index);
+    map_swap(index, &made);
+    sl_publishing_unlock(index);
     return SL_OK;
 }
 
-void sl_ids_undo(sl_index *index, uint64_t next_id) {
+static sl_status refuse_id(const sl_graph *graph, size_t row, uint64_t id, uint32_t other) {
+    if (other >= graph->n)
+        return sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", row,
+                       (unsigned long long)id, other - graph->n);
+    return sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", row, (unsigned long long)id);
+}
+
+/* Takes the ids of nodes [first, first + count) out of the map. */
+static void unput_ids(sl_index *index, size_t first, size_t count) {
+    if (!index->id_map.entries) return;
+    for (size_t i = count; i-- > 0;)
+        map_remove(&index->graph, &index->id_map, (uint32_t)(first + i));
+}
+
+/* Writes ids from `next` on, or the given ones, and puts them into the map. */
+static sl_status put_ids(sl_index *index, const uint64_t *ids, size_t n, uint64_t *next, int map, int replace) {
+    const sl_graph *graph = &index->graph;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t id = ids ? ids[i] : graph->next_id + i;
+        sl_status status = SL_OK;
+        uint32_t other = SL_NONE;
+        if (id == SL_NO_ID) status = sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i);
+        if (status == SL_OK) *sl_id_at(graph, graph->n + i) = id;
+        if (map && status == SL_OK) other = map_put(graph, &index->id_map, id, (uint32_t)(graph->n + i));
+        if (other != SL_NONE && !replace) status = refuse_id(graph, i, id, other);
+        if (status != SL_OK) {
+            if (map) unput_ids(index, graph->n, i);
+            return status;
+        }
+        if (id >= *next) *next = id + 1;
+    }
+    return SL_OK;
+}
+
+sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n, int replace) {
+    sl_graph *graph = &index->graph;
+    if (!ids && graph->next_id > UINT64_MAX - n)
+        return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)graph->next_id - 1);
+    if (sl_ids_are_numbers(graph, ids, n)) {
+        graph->next_id = graph->n + n;
+        return SL_OK;
+    }
+    SL_TRY(make_ids_explicit(index));
+    /* Ids above the largest differ from all others, so no map is needed. Nor are ids looked up that may have several
+     * vectors. */
+    const int map = index->id_map.entries || (ids && !graph->multi);
+    uint64_t next = graph->next_id;
+    sl_status status = map ? map_reserve(index, graph->n + n) : SL_OK;
+    if (status == SL_OK) {
+        sl_publishing_lock(index);
+        status = put_ids(index, ids, n, &next, map, replace);
+        sl_publishing_unlock(index);
+    }
+    if (status == SL_OK)
+        graph->next_id = next;
+    else
+        make_ids_implicit(index);
+    return status;
+}
+
+void sl_ids_put(sl_index *index, size_t first, size_t n) {
+    if (!index->id_map.entries || index->graph.multi) return;
+    for (size_t node = first; node < first + n; node++)
+        (void)map_put(&index->graph, &index->id_map, sl_id_of(&index->graph, (uint32_t)node), (uint32_t)node);
+}
+
+void sl_ids_undo(sl_index *index, size_t n, uint64_t next_id) {
+    sl_publishing_lock(index);
+    if (sl_has(&index->graph, SL_ARRAY_IDS)) unput_ids(index, index->graph.n, n);
+    sl_publishing_unlock(index);
     index->graph.next_id = next_id;
-    restore_ids(index);
+    make_ids_implicit(index);
 }
 
 void sl_ids_forget(sl_index *index) {
     map_free(index);
 }
 
+void sl_ids_forget_now(sl_index *index) {
+    map_swap(index, &(sl_id_map){0});
+}
+
 void sl_ids_adopt(sl_index *index, uint64_t *ids) {
-    map_free(index);
-    replace_ids(index, ids, sizeof *ids);
+    map_swap(index, &(sl_id_map){0});
+    swap_ids(index, ids, sizeof *ids);
 }

@@ -43,22 +43,22 @@ typedef struct sl_upper {
     size_t nodes_capacity, start_capacity, rows_capacity; /* room in the three arrays that the index owns */
 } sl_upper;
 
-/* The map from id to node, by open addressing. The first look-up makes it. */
+/* The map from id to node, by open addressing. The first look-up makes it. Read it under sl_publishing_lock. */
 typedef struct sl_id_map {
     uint32_t *entries; /* node, or SL_NONE; if an id may have several vectors, the node added last */
     uint32_t *next;    /* node -> another node of the same id, or SL_NONE; NULL: no id has several vectors */
     size_t size;       /* of `entries`: a power of two; `next` has half as many */
     uint64_t seed;     /* of the ids' hash */
     size_t nodes;      /* nodes that are in the map: the first ones */
-    sl_spin lock;      /* held by the reader that makes the map */
 } sl_id_map;
 
-typedef struct sl_tuned_record sl_tuned_record;   /* search/settings.h */
+typedef struct sl_tuned_record sl_tuned_record;   /* tuned_record.h */
 typedef struct sl_searcher_pool sl_searcher_pool; /* search/searcher_pool.h */
 typedef struct sl_replicas sl_replicas;           /* place/replicas.h */
 typedef struct sl_dram_copy sl_dram_copy;         /* place/dram_copy.h */
 typedef struct sl_dram_filler sl_dram_filler;     /* place/dram_copy.h */
 typedef struct sl_published sl_published;         /* publish.h */
+typedef struct sl_versions sl_versions;           /* version.h */
 
 /* Partitions of nodes; or groups, which are partitions of partitions and hold partition numbers. The arrays may lie in
  * an untrusted file: see sl_partition_nodes.
@@ -80,6 +80,22 @@ typedef struct sl_partitions {
                            and from files without bands */
 } sl_partitions;
 
+/* When a node was added and deleted: the epochs of these changes (base/epochs.h). 0: before the handle was made, or
+ * never. */
+typedef struct sl_life {
+    uint64_t born; /* SL_UNBORN: no search may find the node yet */
+    uint64_t died;
+} sl_life;
+#define SL_UNBORN UINT64_MAX
+
+/* The lives of all nodes. The tombstones say who is deleted now; lives say who was when a search began. NULL until the
+ * first change that a search must tell from its own time. */
+typedef struct sl_lives {
+    sl_life *nodes;
+    uint64_t *changed; /* of each 64 nodes, the epoch of the last change */
+    size_t capacity;   /* nodes that there's room for */
+} sl_lives;
+
 /* The layout of a record: see record.h. All fields are 0 if each part has an array of its own. */
 typedef struct sl_record {
     size_t pitch;                /* bytes from one record to the next */
@@ -87,8 +103,8 @@ typedef struct sl_record {
     size_t size[SL_ARRAY_KINDS]; /* bytes of the part; 0: the record has no such part */
 } sl_record;
 
-/* The graph: all that a reader needs of an index. A handle that follows a file gives each search a current copy: see
- * view.h. */
+/* The graph: all that a reader needs of an index. Writers change the handle's own. Readers read a version, a copy that
+ * never changes: see version.h. */
 typedef struct sl_graph {
     /* The geometry is fixed when the index is made. */
     sl_allocator allocator;
@@ -107,6 +123,7 @@ typedef struct sl_graph {
     /* Arrays, and the room in them. */
     size_t capacity; /* nodes that the arrays have room for */
     sl_array arrays[SL_ARRAY_KINDS];
+    sl_lives lives;
     sl_record record;
     sl_upper upper;
     sl_partitions partitions;
@@ -119,10 +136,11 @@ typedef struct sl_graph {
                               SL_SHARED_ROWS) alone, in a sparse block */
 
     /* Copies, which readers prefer to the originals. */
-    sl_replicas *replicas;         /* copies of the upper layers, one for each memory node; NULL: none */
-    const sl_dram_copy *dram_copy; /* atomic: the copy of a mapped index, once it is whole; else NULL */
+    sl_replicas *replicas;                /* copies of the upper layers, one for each memory node; NULL: none */
+    const sl_dram_copy *const *dram_copy; /* where the handle has its copy in DRAM; NULL: the graph has no handle */
 
-    /* Counts. A view has its own. */
+    /* Counts. A version has its own. */
+    uint64_t as_of;       /* the epoch in which a version began; UINT64_MAX in the handle's own graph */
     size_t n;             /* nodes */
     uint64_t entry;       /* the entry point: see entry.h. Atomic while an add runs */
     size_t deleted_count; /* tombstones that are set */
@@ -142,10 +160,11 @@ struct sl_index {
     sl_numa_memory layer0_memory;
     sl_log_fn log;
     void *log_ctx;
-    sl_spill *spill;             /* the bound on the handle's memory; NULL: none */
-    sl_work *work;               /* notes of an add that is under way; NULL: none */
-    sl_dram_filler *filler;      /* the thread that fills the copy in DRAM; NULL: there is no copy */
-    sl_searcher_pool *searchers; /* idle searchers that batch calls reuse */
+    sl_spill *spill;               /* the bound on the handle's memory; NULL: none */
+    sl_work *work;                 /* notes of an add that is under way; NULL: none */
+    sl_dram_filler *filler;        /* the thread that fills the copy in DRAM; NULL: there is no copy */
+    const sl_dram_copy *dram_copy; /* atomic: the copy of a mapped index, once it is whole; else NULL */
+    sl_searcher_pool *searchers;   /* idle searchers that batch calls reuse */
 
     /* The file. */
     sl_store *store;   /* the open file that holds the arrays; NULL: the index owns its arrays */
@@ -153,6 +172,7 @@ struct sl_index {
     const sl_published *published; /* the head page of a file that another process may write; else NULL */
 
     /* Fields that may change beside readers. */
+    sl_versions *versions; /* what readers see of the graph */
     sl_id_map id_map;
     sl_spin settling;  /* held by the thread that proves reachability */
     size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
@@ -317,10 +337,10 @@ static inline void sl_id_prefetch(const sl_graph *graph, uint32_t node) {
 
 /* A node's tag word and key. The index must have tags, or keys. */
 static inline uint64_t sl_tag_of(const sl_graph *graph, uint32_t node) {
-    return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_TAGS].at)[node];
+    return __atomic_load_n((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_TAGS].at + node, __ATOMIC_RELAXED);
 }
 static inline uint64_t sl_key_of(const sl_graph *graph, uint32_t node) {
-    return ((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_KEYS].at)[node];
+    return __atomic_load_n((const uint64_t *)(const void *)graph->arrays[SL_ARRAY_KEYS].at + node, __ATOMIC_RELAXED);
 }
 
 /* The tombstones of deleted nodes: bit node % 64 of word node / 64. Bits from n on are 0. NULL before the first delete.
@@ -336,10 +356,29 @@ static inline int sl_has_tombstone(const uint64_t *tombstones, size_t node) {
     return tombstones[node / 64] >> (node % 64) & 1;
 }
 
+/* Corrects a word of tombstones by the lives of its nodes, as of the graph's epoch. */
+uint64_t sl_deleted_as_of(const sl_graph *graph, size_t word, uint64_t tombstones);
+
+/* Returns which of the nodes 64 * word + bit are deleted, or not yet added, as of the graph's epoch. A writer changes
+ * lives first, then `changed`, then tombstones; this reads them in the other order. */
+static inline uint64_t sl_deleted_word(const sl_graph *graph, size_t word) {
+    const uint64_t *tombstones = sl_tombstones(graph);
+    const uint64_t set = tombstones ? __atomic_load_n(&tombstones[word], __ATOMIC_ACQUIRE) : 0;
+    if (!graph->lives.changed || __atomic_load_n(&graph->lives.changed[word], __ATOMIC_ACQUIRE) <= graph->as_of)
+        return set;
+    return sl_deleted_as_of(graph, word, set);
+}
+
+/* Returns which of the nodes 64 * word + bit were added after an epoch. */
+uint64_t sl_born_after(const sl_graph *graph, size_t word, uint64_t epoch);
+static inline uint64_t sl_newer_word(const sl_graph *graph, size_t word, uint64_t epoch) {
+    if (!graph->lives.changed || __atomic_load_n(&graph->lives.changed[word], __ATOMIC_ACQUIRE) <= epoch) return 0;
+    return sl_born_after(graph, word, epoch);
+}
+
 /* Returns whether a node is deleted. Walks pass through a deleted node, but it is no result. */
 static inline int sl_is_deleted(const sl_graph *graph, size_t node) {
-    const uint64_t *tombstones = sl_tombstones(graph);
-    return tombstones && sl_has_tombstone(tombstones, node);
+    return sl_deleted_word(graph, node / 64) >> (node % 64) & 1;
 }
 /* The number of undeleted nodes. A damaged file may claim more tombstones than nodes. */
 static inline size_t sl_undeleted_count(const sl_graph *graph) {
@@ -350,7 +389,7 @@ static inline size_t sl_undeleted_count(const sl_graph *graph) {
 static inline size_t sl_next_undeleted(const sl_graph *graph, size_t from) {
     if (!graph->deleted_count) return from;
     while (from < graph->n) {
-        uint64_t undeleted = ~sl_tombstones(graph)[from / 64] >> (from % 64);
+        uint64_t undeleted = ~sl_deleted_word(graph, from / 64) >> (from % 64);
         if (undeleted) return from + (size_t)__builtin_ctzll(undeleted);
         from = (from / 64 + 1) * 64;
     }

@@ -69,3 +69,8 @@ void sl_links_clear(sl_graph *graph, size_t first, size_t n) {
     for (size_t node = first; node < first + n; node++)
         memset(sl_links(graph, node), 0xff, graph->m0 * sizeof(uint32_t));
 }
+
+void sl_links_copy(uint32_t *to, const uint32_t *from, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        to[i] = sl_link_load(from + i);
+}

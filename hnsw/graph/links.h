@@ -18,4 +18,7 @@ void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree);
  * does. */
 void sl_links_clear(sl_graph *graph, size_t first, size_t n);
 
+/* Copies words of lists that other threads may be changing. */
+void sl_links_copy(uint32_t *to, const uint32_t *from, size_t count);
+
 #endif

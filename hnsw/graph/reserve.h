@@ -7,4 +7,7 @@
 /* Checks that the index may be changed. Errors: SL_EREADONLY for an index that is mapped from its file. */
 sl_status sl_index_writable(const sl_index *index);
 
+/* Makes room for n nodes, for a caller that has the index for a change. Errors: those of sl_index_reserve. */
+sl_status sl_capacity_reserve(sl_index *index, size_t n);
+
 #endif

@@ -35,24 +35,22 @@ static sl_status check_call(const sl_index *index, sl_array_kind kind, const uin
     return sl_words_check(&index->graph, kind, 1);
 }
 
-/* Finds a node of each of n ids, in memory that the caller frees. Errors: SL_ENOTFOUND names the first missing id. */
+/* Finds a node of each of n ids for a writer, in memory that the caller frees. Errors: SL_ENOTFOUND names the first
+ * missing id. */
 static sl_status find_nodes(sl_index *index, const uint64_t *ids, size_t n, uint32_t **out) {
     const sl_allocator *allocator = &index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(allocator, n * sizeof **out, &block));
     *out = block;
-    sl_status status = sl_ids_lookup(index, ids, n, *out);
+    sl_status status = sl_ids_lookup(index, &index->graph, ids, n, *out);
     for (size_t i = 0; i < n && status == SL_OK; i++)
-        if ((*out)[i] == SL_NONE && (status = sl_id_find(index, ids[i], &(*out)[i])) != SL_OK)
-            sl_fail_in(status, "number %zu", i);
+        if ((*out)[i] == SL_NONE) status = sl_fail_in(sl_id_missing(ids[i]), "number %zu", i);
     if (status != SL_OK) sl_mem_free(allocator, block, n * sizeof **out);
     return status;
 }
 
-static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, const uint64_t *words) {
-    SL_TRY(check_call(index, kind, ids, n, words));
-    SL_TRY(sl_index_writable(index));
-    if (n == 0) return SL_OK;
+static sl_status change_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n,
+                              const uint64_t *words) {
     uint64_t *all = words_at(&index->graph, kind);
     uint32_t *nodes;
     if (index->writer) SL_TRY(sl_writable_reserve(index->writer, all, index->graph.n * sizeof *all));
@@ -69,15 +67,38 @@ static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *
     return SL_OK;
 }
 
+static sl_status set_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, const uint64_t *words) {
+    SL_TRY(check_call(index, kind, ids, n, words));
+    SL_TRY(sl_index_writable(index));
+    if (n == 0) return SL_OK;
+    SL_TRY(sl_change_begin(index));
+    sl_status status = change_words(index, kind, ids, n, words);
+    sl_change_end(index);
+    return status;
+}
+
+/* Gets the words of at most GOT_AT_ONCE ids. */
+enum { GOT_AT_ONCE = 1024 };
+static sl_status get_some(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, uint64_t *words,
+                          size_t first) {
+    uint32_t nodes[GOT_AT_ONCE];
+    sl_reading reading;
+    sl_status status = sl_ids_read(index, &reading, ids, n, nodes);
+    for (size_t i = 0; i < n && status == SL_OK; i++)
+        if (nodes[i] == SL_NONE)
+            status = sl_fail_in(sl_id_missing(ids[i]), "number %zu", first + i);
+        else
+            words[i] = __atomic_load_n(&words_at(reading.graph, kind)[nodes[i]], __ATOMIC_RELAXED);
+    sl_reading_end(&reading);
+    return status;
+}
+
 static sl_status get_words(sl_index *index, sl_array_kind kind, const uint64_t *ids, size_t n, uint64_t *words) {
     SL_TRY(check_call(index, kind, ids, n, words));
-    if (n == 0) return SL_OK;
-    const uint64_t *all = words_at(&index->graph, kind);
-    uint32_t *nodes;
-    SL_TRY(find_nodes(index, ids, n, &nodes));
-    for (size_t i = 0; i < n; i++)
-        words[i] = __atomic_load_n(&all[nodes[i]], __ATOMIC_RELAXED);
-    SL_FREE_ARRAY(&index->graph.allocator, nodes, n);
+    for (size_t done = 0, some; done < n; done += some) {
+        some = n - done < GOT_AT_ONCE ? n - done : GOT_AT_ONCE;
+        SL_TRY(get_some(index, kind, ids + done, some, words + done, done));
+    }
     return SL_OK;
 }
 

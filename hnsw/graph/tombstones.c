@@ -2,8 +2,11 @@
 
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/lives.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
+
+#include <stdlib.h>
 
 size_t sl_tombstones_count(const sl_graph *graph) {
     const uint64_t *tombstones = sl_tombstones(graph);
@@ -38,7 +41,7 @@ void sl_tombstones_extend(const sl_index *index, size_t first) {
 
 void sl_tombstone_flip(sl_index *index, uint32_t node) {
     uint64_t *word = &sl_tombstones(&index->graph)[node / 64];
-    __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELAXED);
+    __atomic_store_n(word, *word ^ (uint64_t)1 << (node % 64), __ATOMIC_RELEASE);
     sl_index_touch(index, word, sizeof *word);
 }
 
@@ -54,41 +57,203 @@ static sl_status refuse_id(const uint64_t *ids, size_t i) {
                    i, (unsigned long long)ids[i]);
 }
 
-/* Marks the nodes of the ids, up to the first id that is missing. An id given twice is missing the second time. The
- * marked nodes are added to `marked`. */
-static sl_status mark_ids(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *marked) {
+/* Refuses a list that has an id twice. */
+static sl_status check_ids_differ(const sl_allocator *allocator, const uint64_t *ids, size_t n) {
+    sl_status status = SL_OK;
+    if (n < 2) return SL_OK;
+    uint64_t *sorted = sl_ids_sorted(allocator, ids, n, &status);
+    SL_TRY(status);
+    size_t twice = 1;
+    while (twice < n && sorted[twice] != sorted[twice - 1])
+        twice++;
+    const uint64_t id = twice < n ? sorted[twice] : SL_NO_ID;
+    SL_FREE_ARRAY(allocator, sorted, n);
+    if (id == SL_NO_ID) return SL_OK;
+    size_t last = n;
+    while (ids[--last] != id)
+        ;
+    return refuse_id(ids, last);
+}
+
+/* Lists the nodes of all ids. Errors: SL_ENOTFOUND: one is missing. */
+static sl_status list_nodes(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *nodes) {
     for (size_t i = 0; i < n; i++) {
-        const size_t before = marked->count;
-        sl_status status = sl_id_nodes(index, ids[i], marked);
-        if (status == SL_OK && marked->count == before) status = refuse_id(ids, i);
-        if (status != SL_OK) {
-            marked->count = before;
-            return status;
-        }
-        for (size_t j = before; j < marked->count; j++)
-            sl_tombstone_flip(index, marked->nodes[j]);
+        const size_t before = nodes->count;
+        SL_TRY(sl_id_nodes(index, &index->graph, ids[i], nodes));
+        if (nodes->count == before) return refuse_id(ids, i);
     }
-    return SL_OK;
+    return check_ids_differ(&index->graph.allocator, ids, n);
+}
+
+sl_status sl_tombstones_reserve(sl_index *index) {
+    void *block;
+    if (!sl_tombstones(&index->graph)) {
+        SL_TRY(sl_mem_alloc(&index->layer0, sl_tombstones_bytes(index->graph.capacity), &block));
+        sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, block, 1);
+    }
+    if (!index->writer) return SL_OK;
+    return sl_writable_reserve(index->writer, sl_tombstones(&index->graph), sl_tombstones_bytes(index->graph.n));
+}
+
+sl_status sl_lives_reserve(sl_index *index) {
+    SL_TRY(sl_tombstones_reserve(index));
+    if (index->graph.lives.nodes) return SL_OK;
+    return sl_lives_grow(&index->graph.lives, index->graph.capacity, &index->graph.lives);
+}
+
+/* Flips the marks of nodes [first, first + n), word by word. */
+static void flip_range(sl_index *index, size_t first, size_t n) {
+    uint64_t *words = sl_tombstones(&index->graph);
+    for (size_t node = first, end = first + n; node < end;) {
+        const size_t word = node / 64, left = end - node, some = 64 - node % 64 < left ? 64 - node % 64 : left;
+        const uint64_t bits = ~(uint64_t)0 >> (64 - some) << (node % 64);
+        __atomic_store_n(&words[word], words[word] ^ bits, __ATOMIC_RELEASE);
+        sl_index_touch(index, &words[word], sizeof *words);
+        node += some;
+    }
+}
+
+void sl_nodes_hide(sl_index *index, size_t first, size_t n) {
+    flip_range(index, first, n);
+    index->graph.deleted_count += n;
+}
+
+void sl_nodes_show(sl_index *index, size_t first, size_t n) {
+    flip_range(index, first, n);
+    index->graph.deleted_count -= n;
+}
+
+void sl_nodes_delete(sl_index *index, const sl_node_list *nodes) {
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    for (size_t i = 0; i < nodes->count; i++) {
+        sl_life_end(&index->graph, nodes->nodes[i], epoch);
+        sl_tombstone_flip(index, nodes->nodes[i]);
+    }
+    index->graph.deleted_count += nodes->count;
+}
+
+void sl_nodes_replace(sl_index *index, const sl_node_list *nodes, size_t first, size_t n) {
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    sl_nodes_delete(index, nodes);
+    for (size_t node = first; node < first + n; node++)
+        sl_life_begin(&index->graph, node, epoch);
+}
+
+/* Sets the tombstones of all nodes at once for readers. */
+static void mark_nodes(sl_index *index, const sl_node_list *nodes) {
+    sl_publish_deleting(index);
+    sl_publishing_lock(index);
+    sl_nodes_delete(index, nodes);
+    sl_version_publish(index);
+    sl_publishing_unlock(index);
+    sl_publish_deleted(index);
 }
 
 sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (!index || (n && !ids)) return sl_fail(SL_EINVAL, "index or ids is NULL");
     SL_TRY(sl_index_writable(index));
     if (n == 0) return SL_OK;
-    sl_node_list marked = {0};
-    void *block;
-    if (!sl_tombstones(&index->graph)) {
-        SL_TRY(sl_mem_alloc(&index->layer0, sl_tombstones_bytes(index->graph.capacity), &block));
-        sl_array_put(&index->graph, SL_ARRAY_TOMBSTONES, block, 1);
-    }
-    if (index->writer)
-        SL_TRY(sl_writable_reserve(index->writer, sl_tombstones(&index->graph), sl_tombstones_bytes(index->graph.n)));
+    sl_node_list nodes = {0};
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sl_version_reserve(index, 1);
+    if (status == SL_OK) status = sl_lives_reserve(index);
+    if (status == SL_OK) status = list_nodes(index, ids, n, &nodes);
+    if (status == SL_OK) mark_nodes(index, &nodes);
+    sl_change_end(index);
+    sl_node_list_free(&nodes, &index->graph.allocator);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Undeleting
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The deletes of one id: the last one, by its epoch. */
+typedef struct last_delete {
+    uint64_t id, epoch;
+} last_delete;
+
+static int by_last_id(const void *a, const void *b) {
+    const last_delete *left = a, *right = b;
+    return left->id < right->id ? -1 : left->id > right->id;
+}
+
+/* The first deleted node from `from` on that this handle deleted and that still has its vector. */
+static size_t next_deleted(const sl_graph *graph, size_t from) {
+    for (; from < graph->n; from++)
+        if (sl_is_deleted(graph, from) && graph->lives.nodes[from].died && graph->lives.nodes[from].born != SL_UNBORN)
+            break;
+    return from;
+}
+
+static last_delete *find_last(last_delete *of, size_t n, uint64_t id) {
+    const last_delete key = {id, 0};
+    return bsearch(&key, of, n, sizeof *of, by_last_id);
+}
+
+/* Lists the nodes that the last deletes took. */
+static sl_status list_deleted(sl_index *index, last_delete *of, size_t n, sl_node_list *nodes) {
+    const sl_graph *graph = &index->graph;
+    last_delete *found;
+    for (size_t node = 0; (node = next_deleted(graph, node)) < graph->n; node++)
+        if ((found = find_last(of, n, sl_id_of(graph, (uint32_t)node))) && found->epoch < graph->lives.nodes[node].died)
+            found->epoch = graph->lives.nodes[node].died;
+    for (size_t i = 0; i < n; i++)
+        if (!of[i].epoch)
+            return sl_fail(SL_ENOTFOUND, "id %llu was not deleted by this handle, or its memory is used again; add it",
+                           (unsigned long long)of[i].id);
+    for (size_t node = 0; (node = next_deleted(graph, node)) < graph->n; node++)
+        if ((found = find_last(of, n, sl_id_of(graph, (uint32_t)node))) &&
+            found->epoch == graph->lives.nodes[node].died)
+            SL_TRY(sl_node_list_add(index, (uint32_t)node, nodes));
+    return SL_OK;
+}
+
+static sl_status find_deleted(sl_index *index, const uint64_t *ids, size_t n, sl_node_list *nodes) {
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_node_list present = {0};
+    sl_status status = sl_ids_nodes(index, ids, n, &present);
+    if (status == SL_OK && present.count)
+        status = sl_fail(SL_EEXIST, "id %llu is in the index; leave it out",
+                         (unsigned long long)sl_id_of(&index->graph, present.nodes[0]));
+    sl_node_list_free(&present, allocator);
+    if (status == SL_OK && !index->graph.lives.nodes) status = sl_id_missing(ids[0]);
+    last_delete *of = sl_mem_array(allocator, n, sizeof *of, &status);
+    for (size_t i = 0; i < n && of; i++)
+        of[i] = (last_delete){ids[i], 0};
+    if (of) qsort(of, n, sizeof *of, by_last_id);
+    if (status == SL_OK) status = list_deleted(index, of, n, nodes);
+    if (of) SL_FREE_ARRAY(allocator, of, n);
+    return status;
+}
+
+static void unmark_nodes(sl_index *index, const sl_node_list *nodes) {
     sl_publish_deleting(index);
-    sl_status status = mark_ids(index, ids, n, &marked);
-    if (status == SL_OK) index->graph.deleted_count += marked.count;
-    for (size_t i = 0; i < marked.count && status != SL_OK; i++)
-        sl_tombstone_flip(index, marked.nodes[i]);
+    sl_publishing_lock(index);
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    for (size_t i = 0; i < nodes->count; i++) {
+        sl_life_begin(&index->graph, nodes->nodes[i], epoch);
+        sl_tombstone_flip(index, nodes->nodes[i]);
+        sl_ids_put(index, nodes->nodes[i], 1);
+    }
+    index->graph.deleted_count -= nodes->count;
+    /* A chain of an id may lack its deleted vectors. */
+    if (index->graph.multi) sl_ids_forget_now(index);
+    sl_version_publish(index);
+    sl_publishing_unlock(index);
     sl_publish_deleted(index);
-    sl_node_list_free(&marked, &index->graph.allocator);
+}
+
+sl_status sl_index_undelete(sl_index *index, const uint64_t *ids, size_t n) {
+    if (!index || (n && !ids)) return sl_fail(SL_EINVAL, "index or ids is NULL");
+    SL_TRY(sl_index_writable(index));
+    if (n == 0) return SL_OK;
+    sl_node_list nodes = {0};
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sl_version_reserve(index, 1);
+    if (status == SL_OK) status = find_deleted(index, ids, n, &nodes);
+    if (status == SL_OK) unmark_nodes(index, &nodes);
+    sl_change_end(index);
+    sl_node_list_free(&nodes, &index->graph.allocator);
     return status;
 }

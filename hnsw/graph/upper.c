@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "hnsw/graph/publish.h"
+#include "hnsw/graph/version.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,9 +20,15 @@ static sl_status grow_array(const sl_index *index, uint32_t **array, size_t *cap
             SL_ELIMIT,
             "%s has no room left on the upper layers; make more with 'shortlist rebuild --room' or sl_index_rebuild",
             index->store->path);
-    if (index->writer) return SL_OK;
-    *array = sl_mem_grow(&index->graph.allocator, *array, capacity, need, width * sizeof(uint32_t), &status);
-    return status;
+    if (index->writer || need <= *capacity) return SL_OK;
+    const size_t most = *capacity + *capacity / 2, room = need > most ? need : most;
+    uint32_t *larger = sl_mem_array(&index->graph.allocator, room, width * sizeof(uint32_t), &status);
+    SL_TRY(status);
+    if (*capacity) memcpy(larger, *array, *capacity * width * sizeof(uint32_t));
+    sl_version_release(index, &index->graph.allocator, *array, *capacity * width * sizeof(uint32_t));
+    *array = larger;
+    *capacity = room;
+    return SL_OK;
 }
 
 sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n) {

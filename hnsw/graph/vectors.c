@@ -56,25 +56,39 @@ void sl_vector_of(const sl_graph *graph, uint32_t node, sl_dtype dtype, void *ou
 }
 
 /* Refuses an id with several vectors, because none of them stands for the id. */
-static sl_status check_single(sl_index *index, uint64_t id) {
+static sl_status check_single(sl_index *index, const sl_graph *graph, uint64_t id) {
     sl_node_list found = {0};
-    SL_TRY(sl_id_nodes(index, id, &found));
+    SL_TRY(sl_id_nodes(index, graph, id, &found));
     const size_t count = found.count;
-    sl_node_list_free(&found, &index->graph.allocator);
+    sl_node_list_free(&found, &graph->allocator);
     if (count <= 1) return SL_OK;
     return sl_fail(SL_EUNSUPPORTED, "id %llu has %zu vectors; get them with sl_index_get_all", (unsigned long long)id,
                    count);
 }
 
+/* Gets the vectors of at most GOT_AT_ONCE ids. */
+enum { GOT_AT_ONCE = 256 };
+static sl_status get_some(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, char *out) {
+    const size_t bytes = index->graph.codec.dim * sl_dtype_size(dtype);
+    uint32_t nodes[GOT_AT_ONCE];
+    sl_reading reading;
+    sl_status status = sl_ids_read(index, &reading, ids, n, nodes);
+    for (size_t i = 0; i < n && status == SL_OK; i++) {
+        if (nodes[i] == SL_NONE) status = sl_id_missing(ids[i]);
+        if (status == SL_OK && sl_ids_repeat(reading.graph)) status = check_single(index, reading.graph, ids[i]);
+        if (status == SL_OK) sl_vector_of(reading.graph, nodes[i], dtype, out + i * bytes);
+    }
+    sl_reading_end(&reading);
+    return status;
+}
+
 sl_status sl_index_get(sl_index *index, const uint64_t *ids, size_t n, sl_dtype dtype, void *out) {
     if (!index || (n && (!ids || !out))) return sl_fail(SL_EINVAL, "index, ids or out is NULL");
     SL_TRY(check_type(&index->graph, dtype));
-    size_t bytes = index->graph.codec.dim * sl_dtype_size(dtype);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t node;
-        SL_TRY(sl_id_find(index, ids[i], &node));
-        if (sl_ids_repeat(&index->graph)) SL_TRY(check_single(index, ids[i]));
-        sl_vector_of(&index->graph, node, dtype, (char *)out + i * bytes);
+    const size_t bytes = index->graph.codec.dim * sl_dtype_size(dtype);
+    for (size_t done = 0, some; done < n; done += some) {
+        some = n - done < GOT_AT_ONCE ? n - done : GOT_AT_ONCE;
+        SL_TRY(get_some(index, ids + done, some, dtype, (char *)out + done * bytes));
     }
     return SL_OK;
 }
@@ -84,10 +98,12 @@ sl_status sl_index_get_all(sl_index *index, uint64_t id, sl_dtype dtype, void *o
     SL_TRY(check_type(&index->graph, dtype));
     const size_t bytes = index->graph.codec.dim * sl_dtype_size(dtype);
     sl_node_list found = {0};
-    sl_status status = sl_id_nodes(index, id, &found);
+    sl_reading reading;
+    sl_status status = sl_id_read_nodes(index, &reading, id, &found);
     if (status == SL_OK && !found.count) status = sl_id_missing(id);
     for (size_t i = 0; i < found.count && i < room && status == SL_OK; i++)
-        sl_vector_of(&index->graph, found.nodes[i], dtype, (char *)out + i * bytes);
+        sl_vector_of(reading.graph, found.nodes[i], dtype, (char *)out + i * bytes);
+    sl_reading_end(&reading);
     if (status == SL_OK) *count = found.count;
     sl_node_list_free(&found, &index->graph.allocator);
     return status;

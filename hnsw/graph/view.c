@@ -20,10 +20,3 @@ void sl_view_follow(const sl_index *index, sl_graph *view) {
     view->next_id = facts.next_id;
     view->deleted_count = (size_t)facts.dead;
 }
-
-const sl_graph *sl_view_of(const sl_index *index, sl_graph *copy) {
-    if (!index->published) return &index->graph;
-    *copy = index->graph;
-    sl_view_follow(index, copy);
-    return copy;
-}

@@ -10,6 +10,7 @@
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/tombstones.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/graph/view.h"
 #include "hnsw/search/scan_allowed.h"
 #include "hnsw/search/topk.h"
@@ -25,7 +26,7 @@ enum { TRIES = 200, PAUSE = 1000000 };
 
 typedef struct sl_check {
     const sl_index *index;
-    sl_graph view;
+    sl_reading reading;
     const sl_graph *graph; /* the index's own, or the view */
     sl_check_params params;
     sl_check_report report;
@@ -306,7 +307,7 @@ static sl_status check_tombstones(sl_check *check) {
     sl_status status = sl_tombstones_check(check->graph);
     for (int i = 0; status != SL_OK && i < TRIES && is_file_changing(check); i++) {
         pause_for_writer();
-        sl_view_follow(check->index, &check->view);
+        if (check->index->published) sl_view_follow(check->index, &check->reading.view);
         status = sl_tombstones_check(check->graph);
     }
     return status;
@@ -334,36 +335,53 @@ static sl_status check_graph(sl_check *check) {
     return check_resolution(check);
 }
 
+static sl_status run_check(sl_check *check) {
+    const sl_graph *graph = check->graph;
+    const sl_index *index = check->index;
+    check->report.n = sl_undeleted_count(graph);
+    check->report.deleted = graph->deleted_count;
+    check->report.sampled_recall = (double)NAN;
+    sl_progress_start(&check->progress, check->params.progress, check->params.progress_ctx,
+                      graph->n *
+                              (1 + check->params.sample + (check->params.scrub && sl_has(graph, SL_ARRAY_CHECKSUMS))) +
+                          (index->store ? index->store->size : 0));
+    sl_status status = check_file(check);
+    /* If pages are damaged, records tell which vectors are. */
+    if (status == SL_OK || check->report.bad_pages) check_records(check);
+    if (check->report.bad_records) status = report_faults(check);
+    if (status == SL_OK) status = check_graph(check);
+    if (status == SL_OK) status = sl_progress_end(&check->progress);
+    if (status == SL_OK) status = report_faults(check);
+    if (status == SL_OK) status = check_tombstones(check);
+    return status == SL_OK ? sl_partitions_check(graph) : status;
+}
+
+static sl_status read_check_params(sl_check *check, const sl_check_params *params, const sl_check_report *report) {
+    sl_check_params *mine = &check->params;
+    sl_check_params_init(mine);
+    SL_TRY(sl_params_in(mine, sizeof *mine, params, "sl_check_params_init"));
+    SL_TRY(sl_params_check_out(report, "sl_check_report"));
+    if (!mine->bad_ids && mine->bad_ids_room)
+        return sl_fail(SL_EINVAL, "bad_ids is NULL, with room for %zu", mine->bad_ids_room);
+    if (mine->k == 0 || mine->k >= SL_MAX_EF || mine->ef == 0 || mine->ef >= SL_MAX_EF)
+        return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", mine->k, mine->ef, SL_MAX_EF - 1);
+    return SL_OK;
+}
+
 sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (index->writer) SL_TRY(sl_writable_check_owner(index->writer));
-    const uint64_t quiet = index->published ? sl_writable_quiet(index->store) : 0;
-    sl_check check = {.index = index, .quiet = quiet};
-    const sl_graph *graph = check.graph = sl_view_of(index, &check.view);
-    sl_check_params_init(&check.params);
-    SL_TRY(sl_params_in(&check.params, sizeof check.params, params, "sl_check_params_init"));
-    SL_TRY(sl_params_check_out(report, "sl_check_report"));
-    if (!check.params.bad_ids && check.params.bad_ids_room)
-        return sl_fail(SL_EINVAL, "bad_ids is NULL, with room for %zu", check.params.bad_ids_room);
-    if (check.params.k == 0 || check.params.k >= SL_MAX_EF || check.params.ef == 0 || check.params.ef >= SL_MAX_EF)
-        return sl_fail(SL_EINVAL, "k is %zu and ef %zu; give 1 to %u", check.params.k, check.params.ef, SL_MAX_EF - 1);
+    sl_check check = {.index = index, .quiet = index->published ? sl_writable_quiet(index->store) : 0};
+    SL_TRY(read_check_params(&check, params, report));
     SL_TRY(check_mended(&check));
-    SL_TRY(sl_reach_settle(index));
-    check.report.n = sl_undeleted_count(graph);
-    check.report.deleted = graph->deleted_count;
-    check.report.sampled_recall = (double)NAN;
-    sl_progress_start(&check.progress, check.params.progress, check.params.progress_ctx,
-                      graph->n * (1 + check.params.sample + (check.params.scrub && sl_has(graph, SL_ARRAY_CHECKSUMS))) +
-                          (index->store ? index->store->size : 0));
-    sl_status status = check_file(&check);
-    /* If pages are damaged, records tell which vectors are. */
-    if (status == SL_OK || check.report.bad_pages) check_records(&check);
-    if (check.report.bad_records) status = report_faults(&check);
-    if (status == SL_OK) status = check_graph(&check);
-    if (status == SL_OK) status = sl_progress_end(&check.progress);
-    if (status == SL_OK) status = report_faults(&check);
-    if (status == SL_OK) status = check_tombstones(&check);
-    if (status == SL_OK) status = sl_partitions_check(graph);
-    sl_params_out(report, &check.report, sizeof check.report);
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sl_reach_settle(index);
+    if (status == SL_OK) {
+        check.graph = sl_reading_begin(index, &check.reading);
+        status = run_check(&check);
+        sl_reading_end(&check.reading);
+        sl_params_out(report, &check.report, sizeof check.report);
+    }
+    sl_change_end(index);
     return status;
 }

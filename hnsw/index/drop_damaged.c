@@ -45,13 +45,12 @@ static sl_status check_droppable(const sl_index *index) {
     return sl_fail(SL_EUNSUPPORTED, "records of an index in memory have no checksums; open its file with writable set");
 }
 
-sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
-    if (!index || !dropped) return sl_fail(SL_EINVAL, "index or dropped is NULL");
-    SL_TRY(check_droppable(index));
+static sl_status drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
     sl_checksums_found found = sl_checksums_check(&index->graph, threads, NULL, 0, NULL);
     *dropped = 0;
     if (!found.bad) return SL_OK;
-    SL_TRY(sl_writable_reserve(index->writer, sl_tombstones(&index->graph), sl_tombstones_bytes(index->graph.n)));
+    SL_TRY(sl_version_reserve(index, 1));
+    SL_TRY(sl_lives_reserve(index));
     sl_publish_deleting(index);
     for (size_t node = found.node; node < index->graph.n && *dropped < found.bad; node++) {
         if (sl_checksum_holds(&index->graph, (uint32_t)node)) continue;
@@ -62,7 +61,17 @@ sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped
     }
     sl_publish_deleted(index);
     sl_ids_forget(index);
+    sl_version_publish_now(index);
     if (*dropped == found.bad) return SL_OK;
     return sl_fail(SL_ECORRUPT, "%s: every record is damaged; build the index again from its vectors",
                    index->store->path);
+}
+
+sl_status sl_index_drop_damaged(sl_index *index, size_t threads, size_t *dropped) {
+    if (!index || !dropped) return sl_fail(SL_EINVAL, "index or dropped is NULL");
+    SL_TRY(check_droppable(index));
+    SL_TRY(sl_change_begin(index));
+    sl_status status = drop_damaged(index, threads, dropped);
+    sl_change_end(index);
+    return status;
 }

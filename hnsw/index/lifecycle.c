@@ -4,8 +4,10 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/upper.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "hnsw/search/searcher_pool.h"
@@ -58,16 +60,20 @@ sl_status sl_index_new(const sl_index_params *params, sl_index **out) {
                                   .has_tags = params->tags != 0,
                                   .has_keys = params->keys != 0,
                                   .multi = params->multi != 0,
-                                  .place = SL_PLACE_DRAM},
+                                  .place = SL_PLACE_DRAM,
+                                  .as_of = UINT64_MAX},
                         .layer0 = allocator,
                         .log = params->log,
                         .log_ctx = params->log_ctx};
     sl_status status;
     SL_TRY_GOTO(sl_codes_init(&index->graph, params), fail);
+    index->graph.dram_copy = &index->dram_copy;
     SL_TRY_GOTO(sl_searcher_pool_init(index), fail);
+    SL_TRY_GOTO(sl_versions_init(index), fail);
     *out = index;
     return SL_OK;
 fail:
+    sl_searcher_pool_free(index);
     SL_FREE(&allocator, index);
     return status;
 }
@@ -112,7 +118,6 @@ sl_status sl_index_create(const sl_index_params *params, sl_index **out) {
 /* Closes the file and its writer, or frees the arrays. */
 static void release_arrays(sl_index *index) {
     const sl_allocator *allocator = &index->graph.allocator;
-    sl_ids_forget(index);
     if (index->graph.place != SL_PLACE_DRAM) {
         /* The arrays lie in the mapping. */
         sl_writable_close(index->writer);
@@ -133,6 +138,9 @@ void sl_index_free(sl_index *index) {
         index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
     sl_dram_copy_free(index);
     sl_searcher_pool_free(index);
+    sl_ids_forget(index);
+    sl_versions_free(index);
+    sl_lives_free(&index->graph.lives);
     release_arrays(index);
     sl_settings_free(&index->graph);
     sl_numa_place_free(index);

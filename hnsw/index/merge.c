@@ -7,7 +7,6 @@
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/vectors.h"
-#include "hnsw/graph/view.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +21,7 @@ typedef struct sl_merge {
     sl_merge_params params;
     sl_allocator allocator;
     sl_allocator rows;       /* of the new index: for arrays with an entry a vector */
-    sl_graph *views;         /* of indexes that follow a file */
+    sl_reading *readings;    /* what the merge reads of each index */
     const sl_graph **graphs; /* of all indexes */
     size_t room, n;
     uint32_t *of, *nodes;
@@ -44,7 +43,9 @@ static void merge_free(sl_merge *merge) {
     SL_FREE_ARRAY(rows, merge->ids, merge->room);
     SL_FREE_ARRAY(rows, merge->tags, merge->room);
     SL_FREE_ARRAY(rows, merge->keys, merge->room);
-    SL_FREE_ARRAY(allocator, merge->views, merge->count);
+    for (size_t i = 0; merge->readings && i < merge->count; i++)
+        if (merge->readings[i].graph) sl_reading_end(&merge->readings[i]);
+    SL_FREE_ARRAY(allocator, merge->readings, merge->count);
     SL_FREE_ARRAY(allocator, merge->graphs, merge->count);
 }
 
@@ -64,7 +65,7 @@ static const char *first_difference(const sl_graph *a, const sl_graph *b) {
 static sl_status check_indexes(sl_merge *merge) {
     size_t room = 0;
     for (size_t i = 0; i < merge->count; i++) {
-        const sl_graph *graph = merge->graphs[i] = sl_view_of(merge->indexes[i], &merge->views[i]);
+        const sl_graph *graph = merge->graphs[i] = sl_reading_begin(merge->indexes[i], &merge->readings[i]);
         const char *differs = first_difference(merge->graphs[0], graph);
         if (differs)
             return sl_fail(SL_EINVAL, "index 0 and index %zu have different %s; merge indexes that were made alike", i,
@@ -115,7 +116,7 @@ static sl_status merge_alloc(sl_merge *merge) {
 static sl_status find_later(const sl_merge *merge, size_t at, uint64_t id, size_t *later) {
     for (*later = at + 1; *later < merge->count; ++*later) {
         uint32_t node;
-        SL_TRY(sl_id_lookup(merge->indexes[*later], id, &node));
+        SL_TRY(sl_id_lookup(merge->indexes[*later], merge->graphs[*later], id, &node));
         if (node != SL_NONE) return SL_OK;
     }
     return SL_OK;
@@ -214,13 +215,15 @@ static sl_status build_merged(const sl_merge *merge, sl_index *index) {
         sl_quant_error_merge(&index->graph.quant_error, &graph->quant_error);
         if (graph->next_id > index->graph.next_id) index->graph.next_id = graph->next_id;
     }
+    SL_TRY(sl_version_reserve(index, 1));
+    sl_version_publish_now(index);
     return SL_OK;
 }
 
 static sl_status merge_run(sl_merge *merge, sl_index **out) {
     const sl_allocator *allocator = &merge->allocator;
     sl_status status = SL_OK;
-    merge->views = sl_mem_array(allocator, merge->count, sizeof *merge->views, &status);
+    merge->readings = sl_mem_array(allocator, merge->count, sizeof *merge->readings, &status);
     merge->graphs = sl_mem_array(allocator, merge->count, sizeof *merge->graphs, &status);
     if (status == SL_OK) status = check_indexes(merge);
     if (status == SL_OK) status = verify_files(merge);

@@ -4,6 +4,7 @@
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/index/lifecycle.h"
 #include "hnsw/index/open_check.h"
 #include "hnsw/index/recover.h"
@@ -397,9 +398,11 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     store->threads = 1; /* a check sets its own number */
     SL_TRY_GOTO(sl_numa_place_read(index, open->prefault, &progress), fail);
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
+    SL_TRY_GOTO(sl_version_reserve(index, 1), fail);
     if (open->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
     if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
     if (index->writer) SL_TRY_GOTO(sl_index_recover(index), fail);
+    sl_version_publish_now(index);
     sl_writable_release(held);
     sl_dram_copy_start(index, open->tier);
     *out = index;

@@ -12,6 +12,7 @@
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/upper.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
 #include "hnsw/index/lifecycle.h"
 #include "hnsw/index/save.h"
@@ -130,9 +131,11 @@ static sl_status plan_memory(sl_index *index, const sl_add_params *add, const sl
     const size_t after = arrays + later_ids + partitions.kept;
     const size_t saving = after + sl_save_bytes(graph, save);
     out->bytes_index += after;
-    const size_t before = arrays + early_ids, least = sl_larger(saving, before + adding.before);
-    out->bytes_peak_alike = out->bytes_peak + sl_larger(least, after + alike.after);
-    out->bytes_peak += sl_larger(least, after + adding.after);
+    /* An add reserves the version that it will publish. */
+    const size_t before = arrays + early_ids + sl_version_bytes();
+    const size_t least = sl_larger(saving, before + adding.before);
+    out->bytes_peak_alike = out->bytes_peak + sl_larger(least, after + sl_version_bytes() + alike.after);
+    out->bytes_peak += sl_larger(least, after + sl_version_bytes() + adding.after);
     return SL_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/tombstones.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
 #include "hnsw/search/settings.h"
 #include "storage/locks.h"
@@ -155,37 +155,54 @@ static sl_status save_settings(const sl_index *index, const char *path, const sl
     return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
 }
 
+/* Saves a graph that doesn't change meanwhile. */
+static sl_status save_graph(sl_index *index, const sl_graph *graph, const char *path, const sl_save_params *save) {
+    sl_description file;
+    sl_progress progress;
+    save_parts parts = {.changing = NULL};
+    sl_status status;
+    SL_TRY_GOTO(describe_file(index, graph, save, &parts, &file), done);
+    sl_progress_start(&progress, save->progress, save->progress_ctx, sl_store_file_size(file.sections, file.count));
+    const sl_file_content content = {&sl_index_file, &file.header, file.sections, file.count};
+    const sl_ranks *ranks = graph->ranks;
+    /* A file with room has sums of its pages, which one process makes as it writes. */
+    if (ranks && !save->room)
+        status = sl_store_save_shared(path, &content, ranks, save->file_ops, &progress);
+    else if (!ranks || ranks->rank == 0)
+        status = sl_store_save(path, &content, save->file_ops, index->origin, &progress);
+    status = sl_ranks_agree(ranks, status);
+done:
+    free_parts(graph, &parts);
+    return status;
+}
+
+/* Checks the parameters, and starts the progress over the present bytes. */
+static sl_status begin_save(const sl_index *index, const sl_save_params *save, sl_progress *progress) {
+    sl_reading reading;
+    sl_description file;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
+    sl_status status = sl_save_check(graph, save);
+    sl_describe_own(graph, &file);
+    sl_progress_start(progress, save->progress, save->progress_ctx, sl_store_file_size(file.sections, file.count));
+    sl_reading_end(&reading);
+    return status;
+}
+
 static sl_status save_index(sl_index *index, const char *path, const sl_save_params *params) {
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
     if (index->writer) SL_TRY(sl_writable_check_owner(index->writer));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
-    SL_TRY(sl_save_check(graph, &mine));
+    sl_progress progress;
+    SL_TRY(begin_save(index, &mine, &progress));
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
-    sl_description file;
-    sl_describe_own(graph, &file);
-    sl_progress progress;
-    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
     SL_TRY(verify_source(index, &progress));
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    save_parts parts = {.changing = NULL};
-    sl_status status;
-    SL_TRY_GOTO(describe_file(index, graph, &mine, &parts, &file), done);
-    sl_progress_start(&progress, mine.progress, mine.progress_ctx, sl_store_file_size(file.sections, file.count));
-    const sl_file_content content = {&sl_index_file, &file.header, file.sections, file.count};
-    const sl_ranks *ranks = graph->ranks;
-    /* A file with room has sums of its pages, which one process makes as it writes. */
-    if (ranks && !mine.room)
-        status = sl_store_save_shared(path, &content, ranks, mine.file_ops, &progress);
-    else if (!ranks || ranks->rank == 0)
-        status = sl_store_save(path, &content, mine.file_ops, index->origin, &progress);
-    status = sl_ranks_agree(ranks, status);
-done:
-    free_parts(graph, &parts);
+    sl_reading reading;
+    sl_status status = save_graph(index, sl_reading_begin(index, &reading), path, &mine);
+    sl_reading_end(&reading);
     return status;
 }
 
@@ -204,7 +221,11 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
             return status;
         }
     }
-    sl_status status = sl_spill_explain(index->spill, save_index(index, path, params));
+    sl_status status = sl_change_begin(index);
+    if (status == SL_OK) {
+        status = sl_spill_explain(index->spill, save_index(index, path, params));
+        sl_change_end(index);
+    }
     sl_writable_release(held);
     if (status == SL_OK) sl_work_remove(index->work);
     return status;

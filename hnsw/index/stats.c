@@ -2,12 +2,15 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/record.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
 
 size_t sl_index_size(const sl_index *index) {
-    sl_graph view;
-    return index ? sl_undeleted_count(sl_view_of(index, &view)) : 0;
+    sl_reading reading;
+    if (!index) return 0;
+    const size_t size = sl_undeleted_count(sl_reading_begin(index, &reading));
+    sl_reading_end(&reading);
+    return size;
 }
 
 /* Counts the bytes of records: each part like its array, and the padding as codes. */
@@ -25,8 +28,8 @@ static void count_records(const sl_graph *graph, sl_section_source records, sl_i
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_stats"));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
     sl_description file;
     sl_index_stats mine = {.n = sl_undeleted_count(graph),
                            .dim = graph->codec.dim,
@@ -60,6 +63,7 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
             sl_count_in_stats(&file.sections[i], &mine);
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
     if (graph->quant_error.count) mine.quant_error_mean = graph->quant_error.sum / (double)graph->quant_error.count;
+    sl_reading_end(&reading);
     sl_params_out(out, &mine, sizeof mine);
     return SL_OK;
 }

@@ -1,7 +1,7 @@
 /* sl_index_get_storage: the medium and the pages of an index. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/params.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/place/dram_copy.h"
 #include "hnsw/place/numa_place.h"
 #include "storage/heal.h"
@@ -42,8 +42,8 @@ static sl_status fill_live(const sl_index *index, sl_index_storage *out) {
 sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_index_storage"));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
     sl_index_storage mine = {.place = graph->place,
                              .mapping = mapping_of(index),
                              .dax = index->store && index->store->dax,
@@ -58,6 +58,7 @@ sl_status sl_index_get_storage(const sl_index *index, sl_index_storage *out) {
     mine.page_size = pages.page_size;
     mine.bytes_resident = pages.resident;
     mine.bytes_huge = pages.huge;
+    sl_reading_end(&reading);
     mine.tier = sl_dram_copy_state(index, &mine.bytes_tier);
     if (index->store && sl_writable_head(index->store)) SL_TRY(fill_live(index, &mine));
     sl_params_out(out, &mine, sizeof mine);

@@ -1,6 +1,7 @@
 #include "hnsw/construct/reach.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/search/settings.h"
 
 #include <string.h>
@@ -11,13 +12,7 @@ static void store_bytes(sl_index *index, void *to, const void *from, size_t size
     sl_index_touch(index, to, size);
 }
 
-sl_status sl_index_sync(sl_index *index) {
-    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    /* This check comes first: in persistent memory, stores are out at once. */
-    SL_TRY(sl_index_writable(index));
-    if (!index->writer)
-        return sl_fail(SL_EUNSUPPORTED,
-                       "the index is in memory; save it with room, and open that file with writable set");
+static sl_status sync_index(sl_index *index) {
     /* Published nodes can be reached. If memory for the proof is missing, the proof is left to the next sync, and the
      * additions are made durable anyway. */
     if (sl_reach_settle(index) == SL_ENOMEM && index->log)
@@ -31,4 +26,17 @@ sl_status sl_index_sync(sl_index *index) {
     sl_index_fence(index);
     store_bytes(index, sl_published_in_file(index), &facts, sizeof facts);
     return sl_writable_commit(index->writer);
+}
+
+sl_status sl_index_sync(sl_index *index) {
+    if (!index) return sl_fail(SL_EINVAL, "index is NULL");
+    /* This check comes first: in persistent memory, stores are out at once. */
+    SL_TRY(sl_index_writable(index));
+    if (!index->writer)
+        return sl_fail(SL_EUNSUPPORTED,
+                       "the index is in memory; save it with room, and open that file with writable set");
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sync_index(index);
+    sl_change_end(index);
+    return status;
 }

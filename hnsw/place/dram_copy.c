@@ -15,7 +15,7 @@
 enum { PARTS = SL_UPPER_PARTS + 1 };
 
 struct sl_dram_filler {
-    const sl_dram_copy **ready; /* the graph's pointer; the thread sets it when the copy is whole */
+    const sl_dram_copy **ready; /* the handle's pointer; the thread sets it when the copy is whole */
     sl_dram_copy copy;
     sl_copying parts[PARTS];
     size_t part_count;
@@ -135,7 +135,7 @@ static sl_status begin_copy(sl_index *index) {
     void *block;
     SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_dram_filler), &block));
     index->filler = block;
-    index->filler->ready = &index->graph.dram_copy;
+    index->filler->ready = &index->dram_copy;
     index->filler->medium = index->store->medium;
     SL_TRY(allocate_copy(index, index->filler));
     return start_thread(index->filler);
@@ -154,7 +154,7 @@ void sl_dram_copy_free(sl_index *index) {
         __atomic_store_n(&filler->stop, 1, __ATOMIC_RELAXED);
         pthread_join(filler->thread, NULL);
     }
-    index->graph.dram_copy = NULL;
+    index->dram_copy = NULL;
     index->filler = NULL;
     sl_mem_free(&index->graph.allocator, filler->upper, filler->upper_size);
     sl_mem_free(&index->layer0, filler->rows, filler->rows_size);

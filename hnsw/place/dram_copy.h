@@ -29,7 +29,7 @@ size_t sl_dram_copy_row_bytes(const sl_graph *graph);
 
 /* The copy, once it's whole; NULL before. */
 static inline const sl_dram_copy *sl_dram_copy_now(const sl_graph *graph) {
-    return __atomic_load_n(&graph->dram_copy, __ATOMIC_ACQUIRE);
+    return graph->dram_copy ? __atomic_load_n(graph->dram_copy, __ATOMIC_ACQUIRE) : NULL;
 }
 
 #endif

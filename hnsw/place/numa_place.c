@@ -30,7 +30,7 @@ sl_status sl_numa_place_init(sl_index *index, sl_numa_policy policy, size_t node
 }
 
 void sl_numa_place_free(sl_index *index) {
-    sl_replicas_free(&index->graph);
+    sl_replicas_free(index);
     sl_numa_close(index->numa);
     index->numa = NULL;
 }

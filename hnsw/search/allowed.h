@@ -7,9 +7,12 @@
 #include "hnsw/search/pool.h"
 
 typedef struct sl_allowed {
-    const uint64_t *bits;       /* one bit per node; NULL: all nodes */
-    const uint64_t *tombstones; /* set bits are deleted nodes; NULL: none */
-    const uint32_t *nodes;      /* the `node_count` nodes whose bits are set, in rising order; NULL: there is no list */
+    const uint64_t *bits;  /* one bit per node; NULL: all nodes */
+    const sl_graph *graph; /* its deleted nodes are not allowed */
+    int some_deleted;      /* 0: the graph has no deleted nodes */
+    int by_age;            /* 1: nodes that were added after epoch born_by are not allowed */
+    uint64_t born_by;
+    const uint32_t *nodes; /* the `node_count` nodes whose bits are set, in rising order; NULL: there is no list */
     size_t node_count;
     size_t n;     /* nodes from n on are not allowed */
     size_t count; /* at least the number of allowed nodes; more if bits are set for deleted nodes */
@@ -17,14 +20,14 @@ typedef struct sl_allowed {
 
 /* Allows all nodes of a graph that are not deleted. */
 static inline sl_allowed sl_allowed_all(const sl_graph *graph) {
-    return (sl_allowed){.tombstones = graph->deleted_count ? sl_tombstones(graph) : NULL,
-                        .n = graph->n,
-                        .count = sl_undeleted_count(graph)};
+    return (sl_allowed){
+        .graph = graph, .some_deleted = graph->deleted_count != 0, .n = graph->n, .count = sl_undeleted_count(graph)};
 }
 
 static inline uint64_t sl_allowed_word(const sl_allowed *allowed, size_t word) {
     uint64_t bits = allowed->bits ? allowed->bits[word] : ~(uint64_t)0;
-    return allowed->tombstones ? bits & ~allowed->tombstones[word] : bits;
+    if (allowed->some_deleted) bits &= ~sl_deleted_word(allowed->graph, word);
+    return allowed->by_age ? bits & ~sl_newer_word(allowed->graph, word, allowed->born_by) : bits;
 }
 
 static inline int sl_is_allowed(const sl_allowed *allowed, size_t node) {

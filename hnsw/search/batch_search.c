@@ -3,7 +3,6 @@
 #include "base/failure.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/graph/vectors.h"
-#include "hnsw/graph/view.h"
 #include "hnsw/place/replicas.h"
 #include "hnsw/search/accessors.h"
 #include "hnsw/search/rerank.h"
@@ -99,12 +98,27 @@ static size_t searcher_max_ef(const sl_query_batch *batch, int scans) {
     return max_ef < most ? max_ef : most;
 }
 
+/* All searchers of a batch read its graph, which the caller protects. */
+static sl_status take_searcher(const sl_index *index, sl_query_batch *batch, size_t max_ef, size_t thread) {
+    SL_TRY(sl_searcher_pool_take(index, max_ef, &batch->searchers[thread]));
+    sl_searcher_pin(batch->searchers[thread], batch->graph);
+    sl_searcher_enter(batch->searchers[thread]);
+    return SL_OK;
+}
+
+static void give_searcher(const sl_index *index, sl_query_batch *batch, size_t thread) {
+    sl_searcher *searcher = batch->searchers[thread];
+    if (!searcher) return;
+    sl_searcher_exit(searcher);
+    sl_searcher_pin(searcher, NULL);
+    sl_searcher_pool_give(index, searcher);
+}
+
 sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_search_stats *stats) {
     const sl_graph *graph = batch->graph;
     const sl_search_params *params = batch->params;
     sl_searcher *alone = NULL;
     void *several = NULL;
-    sl_replicas_make(index);
     if (batch->threads > 1)
         SL_TRY(sl_mem_alloc(&graph->allocator, batch->threads * sizeof *batch->searchers, &several));
     batch->searchers = several ? several : &alone;
@@ -113,10 +127,10 @@ sl_status sl_query_batch_run(const sl_index *index, sl_query_batch *batch, sl_se
     size_t max_ef = searcher_max_ef(batch, scans);
     if (max_ef > SL_MAX_EF) max_ef = SL_MAX_EF;
     for (size_t t = 0; t < batch->threads && status == SL_OK; t++)
-        status = sl_searcher_pool_take(index, max_ef, &batch->searchers[t]);
+        status = take_searcher(index, batch, max_ef, t);
     if (status == SL_OK) status = scans ? batch_scan(batch, stats) : batch_walk(batch, stats);
     for (size_t t = 0; t < batch->threads; t++)
-        sl_searcher_pool_give(index, batch->searchers[t]);
+        give_searcher(index, batch, t);
     sl_mem_free(&graph->allocator, several, batch->threads * sizeof *batch->searchers);
     return status;
 }
@@ -133,27 +147,29 @@ sl_status sl_query_batch_begin(const sl_index *index, sl_query_batch *batch, siz
     return SL_OK;
 }
 
+static sl_status search_batch(const sl_index *index, sl_query_batch *batch, const sl_search_params *params,
+                              sl_search_stats *stats) {
+    sl_search_params mine;
+    SL_TRY(sl_search_params_read(batch->graph, batch->nq, batch->k, params, &mine));
+    SL_TRY(sl_search_check(batch->graph, batch->dtype, batch->k, &mine));
+    if (stats) *stats = (sl_search_stats){0};
+    if (batch->nq == 0) return SL_OK;
+    if (!batch->ids) return sl_fail(SL_EINVAL, "ids is NULL");
+    batch->params = &mine;
+    SL_TRY(sl_query_batch_begin(index, batch, mine.threads, mine.progress, mine.progress_ctx));
+    return sl_query_batch_run(index, batch, stats);
+}
+
 sl_status sl_index_search(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
                           size_t k, const sl_search_params *params, uint64_t *ids, float *scores,
                           sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
-    sl_search_params mine;
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
-    SL_TRY(sl_search_params_read(graph, nq, k, params, &mine));
-    SL_TRY(sl_search_check(graph, dtype, k, &mine));
-    if (stats) *stats = (sl_search_stats){0};
-    if (nq == 0) return SL_OK;
-    if (!ids) return sl_fail(SL_EINVAL, "ids is NULL");
-    sl_query_batch batch = {.graph = graph,
-                            .queries = queries,
-                            .dtype = dtype,
-                            .nq = nq,
-                            .stride = stride,
-                            .k = k,
-                            .params = &mine,
-                            .ids = ids,
-                            .scores = scores};
-    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
-    return sl_query_batch_run(index, &batch, stats);
+    sl_query_batch batch = {
+        .queries = queries, .dtype = dtype, .nq = nq, .stride = stride, .k = k, .ids = ids, .scores = scores};
+    sl_reading reading;
+    sl_replicas_make(index);
+    batch.graph = sl_reading_begin(index, &reading);
+    sl_status status = search_batch(index, &batch, params, stats);
+    sl_reading_end(&reading);
+    return status;
 }

@@ -26,13 +26,13 @@ static void score_first_block(sl_candidate_block *block) {
 }
 
 /* Drops deleted nodes from place `first` on. */
-static void drop_deleted(sl_candidate_block *block, const uint64_t *tombstones, size_t first) {
+static void drop_deleted(sl_candidate_block *block, const sl_graph *graph, size_t first) {
     uint32_t *nodes = block->nodes;
     size_t kept = first;
     for (size_t i = first; i < block->count; i++) {
         uint32_t node = nodes[i];
         nodes[kept] = node;
-        kept += !sl_has_tombstone(tombstones, node);
+        kept += !sl_is_deleted(graph, node);
     }
     block->count = kept;
 }
@@ -48,7 +48,7 @@ void sl_candidate_block_add_range(sl_candidate_block *block, sl_range range) {
             for (size_t j = 0; j < 16; j++)
                 block->nodes[before + i + j] = (uint32_t)(first + i + j);
         block->count += some;
-        if (graph->deleted_count) drop_deleted(block, sl_tombstones(graph), before);
+        if (graph->deleted_count) drop_deleted(block, graph, before);
         if (block->count == ROOM) score_first_block(block);
     }
 }

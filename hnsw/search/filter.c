@@ -3,7 +3,7 @@
 #include "base/params.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/tags.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/search/ids_to_nodes.h"
 
 #include <string.h>
@@ -178,7 +178,8 @@ static sl_status list_nodes(const sl_allocator *allocator, sl_filter_set *set) {
 
 static sl_status make_set(sl_filter *filter, const sl_graph *graph, sl_filter_set *out) {
     const sl_allocator *allocator = &filter->allocator;
-    set_builder builder = {.filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .n = graph->n}};
+    set_builder builder = {
+        .filter = filter, .graph = graph, .set = {.numbering = graph->numbering, .as_of = graph->as_of, .n = graph->n}};
     void *block;
     sl_status status;
     SL_TRY_GOTO(make_bits(allocator, builder.set.n, &builder.set.bits), fail);
@@ -249,9 +250,11 @@ static sl_status copy_source(sl_filter *filter, const sl_filter_params *given) {
 
 sl_status sl_filter_refresh(sl_filter *filter) {
     if (!filter) return sl_fail(SL_EINVAL, "filter is NULL");
-    sl_graph view;
+    sl_reading reading;
     sl_filter_set made;
-    SL_TRY(make_set(filter, sl_view_of(filter->index, &view), &made));
+    sl_status status = make_set(filter, sl_reading_begin(filter->index, &reading), &made);
+    sl_reading_end(&reading);
+    SL_TRY(status);
     free_set(&filter->allocator, &filter->set);
     filter->set = made;
     return SL_OK;
@@ -293,9 +296,11 @@ void sl_filter_free(sl_filter *filter) {
 
 size_t sl_filter_count(const sl_filter *filter) {
     if (!filter) return 0;
-    sl_graph view;
-    const sl_allowed allowed = sl_filter_allowed(filter, sl_view_of(filter->index, &view));
-    return sl_allowed_count(&allowed, (sl_range){0, allowed.n});
+    sl_reading reading;
+    const sl_allowed allowed = sl_filter_allowed(filter, sl_reading_begin(filter->index, &reading));
+    const size_t count = sl_allowed_count(&allowed, (sl_range){0, allowed.n});
+    sl_reading_end(&reading);
+    return count;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -313,6 +318,8 @@ sl_status sl_filter_check(const sl_filter *filter, const sl_index *index, const 
 sl_allowed sl_filter_allowed(const sl_filter *filter, const sl_graph *graph) {
     sl_allowed allowed = sl_allowed_all(graph);
     allowed.bits = filter->set.bits;
+    allowed.by_age = graph->lives.changed != NULL;
+    allowed.born_by = filter->set.as_of;
     allowed.nodes = filter->set.nodes;
     allowed.node_count = filter->set.count;
     if (filter->set.n < allowed.n) allowed.n = filter->set.n;

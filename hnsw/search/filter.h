@@ -7,6 +7,7 @@
 /* A filter's nodes as bits, their number in each partition, and a list if they are few. */
 typedef struct sl_filter_set {
     uint64_t numbering; /* sl_graph.numbering of the nodes' numbers */
+    uint64_t as_of;     /* sl_graph.as_of of the graph that the set was made of */
     uint64_t *bits;     /* n bits, one per node */
     size_t n, count;
     uint32_t *by_partition; /* number of set bits in each partition */

@@ -33,7 +33,7 @@ static sl_status nodes_by_chains(sl_index *index, const sl_graph *graph, const u
     sl_status status = SL_OK;
     for (size_t i = 0; i < count && status == SL_OK; i++) {
         found.count = 0;
-        status = sl_id_nodes(index, ids[i], &found);
+        status = sl_id_nodes(index, graph, ids[i], &found);
         for (size_t j = 0; j < found.count; j++)
             if (found.nodes[j] < graph->n) set_bit(nodes, found.nodes[j], 1);
     }
@@ -46,7 +46,7 @@ static sl_status nodes_by_map(sl_index *index, const sl_graph *graph, const uint
     uint32_t found[LOOKED_UP];
     for (size_t done = 0; done < count; done += LOOKED_UP) {
         const size_t n = count - done < LOOKED_UP ? count - done : LOOKED_UP;
-        SL_TRY(sl_ids_lookup(index, ids + done, n, found));
+        SL_TRY(sl_ids_lookup(index, graph, ids + done, n, found));
         for (size_t i = 0; i < n; i++)
             if (found[i] < graph->n) set_bit(nodes, found[i], 1);
     }

@@ -15,8 +15,9 @@ struct sl_iterator {
     void *vector; /* a copy of the query's vector */
     size_t query_bytes;
     sl_query query;
-    size_t n; /* nodes of the index when the iterator was made */
-    uint64_t numbering;
+    /* The graph of the iterator's last call, with the nodes that there were when the iterator was made. */
+    sl_graph view;
+    uint64_t as_of;           /* the epoch in which the iterator was made */
     sl_top ranked;            /* results for later pages, best first; k is the room */
     size_t taken;             /* candidates re-ranked so far, including those in `ranked` */
     sl_search_stats reported; /* work reported to the caller */
@@ -54,12 +55,42 @@ static sl_status begin_query(sl_iterator *iterator, sl_query query) {
     iterator->query = (sl_query){block, query.dtype};
     SL_TRY(sl_searcher_pool_take(index, iterator->params.ef, &iterator->searcher));
     sl_searcher *searcher = iterator->searcher;
-    sl_searcher_refresh(searcher);
-    SL_TRY(sl_searcher_prepare(searcher, iterator->query, &iterator->params));
-    iterator->n = searcher->graph->n;
-    iterator->numbering = searcher->graph->numbering;
-    if (!iterator->n) return SL_OK;
-    return sl_searcher_begin_stream(searcher, iterator->query, &iterator->params);
+    sl_searcher_enter(searcher);
+    iterator->view = *searcher->graph;
+    iterator->as_of = iterator->view.as_of;
+    sl_status status = sl_searcher_prepare(searcher, iterator->query, &iterator->params);
+    if (status == SL_OK && iterator->view.n)
+        status = sl_searcher_begin_stream(searcher, iterator->query, &iterator->params);
+    sl_searcher_exit(searcher);
+    sl_searcher_pin(searcher, &iterator->view);
+    return status;
+}
+
+/* Begins a call. The iterator goes on over the nodes that it began with, wherever their arrays are now. Nodes that were
+ * deleted since are left out. If the handle follows a file, the view stays as it is. Errors: SL_EINVAL: the nodes have
+ * other numbers now. */
+static sl_status enter_iterator(sl_iterator *iterator) {
+    sl_searcher *searcher = iterator->searcher;
+    const sl_graph was = iterator->view, *now = sl_version_enter(iterator->index, searcher->reader);
+    if (now->numbering != was.numbering) {
+        sl_version_exit(iterator->index, searcher->reader);
+        return sl_fail(SL_EINVAL, "the index was renumbered after the iterator was made; make another");
+    }
+    if (!iterator->index->published) {
+        iterator->view = *now;
+        iterator->view.n = was.n < now->n ? was.n : now->n;
+        iterator->view.upper.count = was.upper.count < now->upper.count ? was.upper.count : now->upper.count;
+        iterator->view.upper.rows = was.upper.rows < now->upper.rows ? was.upper.rows : now->upper.rows;
+        iterator->view.entry = was.entry;
+    }
+    sl_searcher_enter(searcher);
+    sl_searcher_choose_copies(searcher);
+    return SL_OK;
+}
+
+static void exit_iterator(const sl_iterator *iterator) {
+    sl_searcher_exit(iterator->searcher);
+    sl_version_exit(iterator->index, iterator->searcher->reader);
 }
 
 sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype dtype, const sl_search_params *params,
@@ -88,20 +119,15 @@ sl_status sl_iterator_create(const sl_index *index, const void *query, sl_dtype 
 void sl_iterator_free(sl_iterator *iterator) {
     if (!iterator) return;
     sl_allocator allocator = iterator->allocator;
-    if (iterator->searcher) sl_candidate_stream_end_query(&iterator->searcher->stream);
+    if (iterator->searcher) {
+        sl_candidate_stream_end_query(&iterator->searcher->stream);
+        sl_searcher_pin(iterator->searcher, NULL);
+    }
     sl_searcher_pool_give(iterator->index, iterator->searcher);
     SL_FREE_ARRAY(&allocator, iterator->ranked.entries, iterator->ranked.k);
     sl_mem_free(&allocator, iterator->ids_seen.keys, sl_key_counts_bytes(iterator->ids_seen.places));
     sl_mem_free(&allocator, iterator->vector, iterator->query_bytes);
     SL_FREE(&allocator, iterator);
-}
-
-/* If the handle follows a file, its view stays as it is. */
-static sl_status check_unchanged(const sl_iterator *iterator) {
-    const sl_graph *graph = iterator->searcher->graph;
-    if (graph->n == iterator->n && graph->numbering == iterator->numbering) return SL_OK;
-    return sl_fail(SL_EINVAL, "the index was %s after the iterator was made; make another",
-                   graph->n == iterator->n ? "renumbered" : "added to");
 }
 
 /* Re-ranks up to `most` candidates of the stream. */
@@ -123,13 +149,17 @@ static sl_status rerank_more(sl_iterator *iterator, size_t most) {
     return SL_OK;
 }
 
-/* Drops results that were deleted since the walk found them. */
+/* Drops results that were deleted since the walk found them, also if another vector has their place by now. */
 static void drop_deleted(sl_iterator *iterator) {
+    const sl_allowed allowed = {.graph = &iterator->view,
+                                .some_deleted = iterator->view.deleted_count != 0,
+                                .by_age = 1,
+                                .born_by = iterator->as_of,
+                                .n = iterator->view.n};
     sl_top *ranked = &iterator->ranked;
     size_t kept = 0;
     for (size_t i = 0; i < ranked->size; i++)
-        if (!sl_is_deleted(iterator->searcher->graph, ranked->entries[i].id))
-            ranked->entries[kept++] = ranked->entries[i];
+        if (sl_is_allowed(&allowed, ranked->entries[i].id)) ranked->entries[kept++] = ranked->entries[i];
     ranked->size = kept;
 }
 
@@ -243,10 +273,13 @@ sl_status sl_iterator_next(sl_iterator *iterator, size_t k, uint64_t *ids, float
                            sl_search_stats *stats) {
     if (!iterator || !ids) return sl_fail(SL_EINVAL, "iterator or ids is NULL");
     if (k == 0 || k > SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF);
-    SL_TRY(check_unchanged(iterator));
-    if (iterator->n) SL_TRY(prepare_page(iterator, k));
-    size_t page = fill_page(iterator, k, ids, scores);
-    if (got) *got = page;
-    if (stats) report_work(iterator, k, page, stats);
-    return SL_OK;
+    SL_TRY(enter_iterator(iterator));
+    sl_status status = iterator->view.n ? prepare_page(iterator, k) : SL_OK;
+    if (status == SL_OK) {
+        size_t page = fill_page(iterator, k, ids, scores);
+        if (got) *got = page;
+        if (stats) report_work(iterator, k, page, stats);
+    }
+    exit_iterator(iterator);
+    return status;
 }

@@ -1,5 +1,5 @@
 #include "hnsw/graph/vectors.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/place/replicas.h"
 #include "hnsw/search/batch_search.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/rerank.h"
@@ -230,7 +230,6 @@ static sl_status answer_range_query(const sl_query_batch *batch, size_t i, sl_se
     const range_call *call = batch->ctx;
     const sl_filter *filter = call->params->filter;
     range_query r = {.call = call, .searcher = searcher, .query = sl_query_batch_query(batch, i), .number = i};
-    sl_searcher_refresh(searcher);
     SL_TRY(sl_searcher_prepare(searcher, r.query, &(sl_search_params){.filter = filter}));
     const sl_graph *graph = searcher->graph;
     r.allowed = filter ? sl_filter_allowed(filter, graph) : sl_allowed_all(graph);
@@ -257,27 +256,35 @@ static sl_status check_call(const sl_graph *graph, sl_dtype dtype, const range_c
     return sl_codec_accepts(&graph->codec, dtype);
 }
 
+static sl_status search_range(const sl_index *index, const range_call *call, sl_query_batch *batch,
+                              sl_search_stats *stats) {
+    SL_TRY(check_call(batch->graph, batch->dtype, call));
+    if (stats) *stats = (sl_search_stats){0};
+    if (batch->nq == 0) return SL_OK;
+    SL_TRY(
+        sl_query_batch_begin(index, batch, call->params->threads, call->params->progress, call->params->progress_ctx));
+    return sl_query_batch_run(index, batch, stats);
+}
+
 sl_status sl_index_range(const sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
                          double radius, const sl_range_params *params, sl_range_fn fn, void *ctx,
                          sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_range_params mine;
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
     sl_range_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_range_params_init"));
     const range_call call = {.radius = radius, .params = &mine, .fn = fn, .ctx = ctx};
-    SL_TRY(check_call(graph, dtype, &call));
-    if (stats) *stats = (sl_search_stats){0};
-    if (nq == 0) return SL_OK;
-    sl_query_batch batch = {.graph = graph,
-                            .queries = queries,
+    sl_query_batch batch = {.queries = queries,
                             .dtype = dtype,
                             .nq = nq,
                             .stride = stride,
                             .answer = answer_range_query,
                             .max_ef = mine.ef,
                             .ctx = &call};
-    SL_TRY(sl_query_batch_begin(index, &batch, mine.threads, mine.progress, mine.progress_ctx));
-    return sl_query_batch_run(index, &batch, stats);
+    sl_replicas_make(index);
+    batch.graph = sl_reading_begin(index, &reading);
+    sl_status status = search_range(index, &call, &batch, stats);
+    sl_reading_end(&reading);
+    return status;
 }

@@ -100,7 +100,7 @@ static sl_status rerank_or_walk(sl_scan_work *work, size_t i) {
     /* Keeps only the hits to re-rank, so that they need no sorting. */
     batch->graph->kernels->tile.best(scan, (uint32_t)nodes->keep, 1);
     sl_rerank_scan(searcher, query, batch->k, batch->params, scan);
-    if (sl_results_count(searcher) < batch->k && nodes->target.tombstones) {
+    if (sl_results_count(searcher) < batch->k && nodes->target.deleted_in) {
         sl_search_params walk = *batch->params;
         walk.probes = 0;
         SL_TRY(sl_searcher_run(searcher, query, batch->k, &walk));

@@ -89,13 +89,14 @@ static sl_query_set centroid_set(const sl_probe_choice *choice, size_t dim) {
 sl_status sl_scan_memory_init(sl_scan_memory *memory, const sl_scan_shape *shape, const sl_codec *codec,
                               sl_searcher *searcher) {
     const sl_graph *graph = shape->graph;
-    const uint64_t *tombstones = graph->deleted_count ? sl_tombstones(graph) : NULL;
-    *memory = (sl_scan_memory){
-        .tiles = {.kernels = graph->kernels},
-        .nodes = {.target = {.rows = &codec->rows, .codes = codec->codes, .dim = codec->dim, .tombstones = tombstones},
-                  .keep = shape->keep},
-        .chosen = make_choice(&graph->partitions, shape->probes),
-        .chosen_groups = make_choice(&graph->groups, shape->groups)};
+    *memory = (sl_scan_memory){.tiles = {.kernels = graph->kernels},
+                               .nodes = {.target = {.rows = &codec->rows,
+                                                    .codes = codec->codes,
+                                                    .dim = codec->dim,
+                                                    .deleted_in = graph->deleted_count ? graph : NULL},
+                                         .keep = shape->keep},
+                               .chosen = make_choice(&graph->partitions, shape->probes),
+                               .chosen_groups = make_choice(&graph->groups, shape->groups)};
     memory->partitions = centroid_set(&memory->chosen, graph->codec.dim);
     memory->groups = centroid_set(&memory->chosen_groups, graph->codec.dim);
     sl_carver carver = {0};

@@ -60,9 +60,9 @@ void sl_query_set_share(sl_query_set *set, size_t i, const sl_scan *query) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 /* Sets the factors of deleted rows to NaN: no scan takes a NaN score. */
-static void mark_deleted_rows(sl_tile *tile, const uint64_t *tombstones) {
+static void mark_deleted_rows(sl_tile *tile, const sl_graph *graph) {
     for (size_t i = 0; i < tile->rows; i++)
-        if (sl_has_tombstone(tombstones, tile->first + i)) tile->factors[i] = NAN;
+        if (sl_is_deleted(graph, tile->first + i)) tile->factors[i] = NAN;
 }
 
 /* Sets the rows to prefetch while this tile is scanned: those behind it, or the first rows of the next range. */
@@ -109,7 +109,7 @@ static void scan_rows(sl_tile_scan *tiles, const sl_query_set *set, size_t first
     for (size_t done = 0, rows; done < all; done += rows) {
         rows = all - done < SL_TILE_ROWS ? all - done : SL_TILE_ROWS;
         kernels->pack(tile, target->rows, (uint32_t)(first + done), rows);
-        if (target->tombstones) mark_deleted_rows(tile, target->tombstones);
+        if (target->deleted_in) mark_deleted_rows(tile, target->deleted_in);
         set_next_rows(tile, target->rows, (sl_range){first + done + rows, first + all}, next);
         scan_tile(tiles, done, rows, n);
         for (size_t i = 0; i < n; i++)

@@ -14,7 +14,7 @@ typedef struct sl_scan_rows {
     const sl_code_rows *rows;
     sl_codes codes;
     size_t dim;
-    const uint64_t *tombstones; /* set bits are deleted rows; NULL: none */
+    const sl_graph *deleted_in; /* the graph that knows which rows are deleted; NULL: none is */
 } sl_scan_rows;
 
 /* Queries over the same rows, with their hits so far. */

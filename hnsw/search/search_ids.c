@@ -1,6 +1,5 @@
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/vectors.h"
-#include "hnsw/graph/view.h"
 #include "hnsw/search/batch_search.h"
 #include "hnsw/search/search_params.h"
 
@@ -43,19 +42,26 @@ static void write_others(const id_search *a, const sl_graph *graph, size_t i, si
 
 /* Answers a chunk of `count` ids, from number batch->first on. */
 static sl_status search_chunk(const id_search *a, sl_query_batch *batch, size_t count, sl_search_stats *sum) {
-    const sl_graph *graph = batch->graph;
+    const uint64_t *ids = a->ids + batch->first;
     sl_search_stats stats;
-    for (size_t i = 0; i < count; i++) {
-        SL_TRY(sl_id_find(a->index, a->ids[batch->first + i], &a->nodes[i]));
-        sl_vector_of(graph, a->nodes[i], batch->dtype, a->vectors + i * batch->stride);
-    }
+    sl_reading reading;
+    sl_status status = sl_ids_read(a->index, &reading, ids, count, a->nodes);
+    batch->graph = reading.graph;
     batch->nq = count;
-    SL_TRY(sl_query_batch_run(a->index, batch, &stats));
-    stats.results = 0;
-    for (size_t i = 0; i < count; i++)
-        write_others(a, graph, batch->first + i, i, &stats.results);
-    sl_search_stats_add(sum, &stats);
-    return SL_OK;
+    for (size_t i = 0; i < count && status == SL_OK; i++)
+        if (a->nodes[i] == SL_NONE)
+            status = sl_id_missing(ids[i]);
+        else
+            sl_vector_of(batch->graph, a->nodes[i], batch->dtype, a->vectors + i * batch->stride);
+    if (status == SL_OK) status = sl_query_batch_run(a->index, batch, &stats);
+    if (status == SL_OK) {
+        stats.results = 0;
+        for (size_t i = 0; i < count; i++)
+            write_others(a, batch->graph, batch->first + i, i, &stats.results);
+        sl_search_stats_add(sum, &stats);
+    }
+    sl_reading_end(&reading);
+    return status;
 }
 
 static sl_status search_chunks(const id_search *a, sl_query_batch *batch, size_t n, sl_search_stats *sum) {
@@ -83,29 +89,36 @@ static size_t chunk_for(size_t n, size_t k) {
     return n < most ? n : most;
 }
 
+static sl_status read_params(const sl_index *index, size_t n, sl_dtype dtype, size_t k, const sl_search_params *params,
+                             sl_search_params *out) {
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
+    sl_status status = sl_search_params_read(graph, n, k, params, out);
+    if (status == SL_OK) status = sl_search_check(graph, dtype, k, out);
+    sl_reading_end(&reading);
+    return status;
+}
+
 sl_status sl_index_search_ids(sl_index *index, const uint64_t *ids, size_t n, size_t k, const sl_search_params *params,
                               uint64_t *out_ids, float *scores, sl_search_stats *stats) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     sl_search_params mine;
     sl_search_stats sum = {0};
-    sl_graph view;
     void *block;
-    const sl_graph *graph = sl_view_of(index, &view);
+    const sl_graph *graph = &index->graph; /* its geometry */
     const sl_dtype own = graph->codec.dtype, dtype = sl_dtype_is_float(own) ? SL_F32 : own;
     size_t bytes = graph->codec.dim * sl_dtype_size(dtype);
     if (graph->multi)
         return sl_fail(SL_EUNSUPPORTED, "ids of this index may have several vectors; take one from sl_index_get_all, "
                                         "and search for it with a filter that excludes the id");
     if (k >= SL_MAX_EF) return sl_fail(SL_EINVAL, "k is %zu; give 1 to %u", k, SL_MAX_EF - 1);
-    SL_TRY(sl_search_params_read(graph, n, k, params, &mine));
-    SL_TRY(sl_search_check(graph, dtype, k, &mine));
+    SL_TRY(read_params(index, n, dtype, k, params, &mine));
     if (mine.group_size)
         return sl_fail(SL_EINVAL, "group_size is %zu; searches by stored ids do not group: give 0", mine.group_size);
     if (n && (!ids || !out_ids)) return sl_fail(SL_EINVAL, "ids or out_ids is NULL");
     id_search a = {
         .index = index, .ids = ids, .k = k, .chunk = chunk_for(n, k), .out_ids = out_ids, .out_scores = scores};
-    sl_query_batch batch = {.graph = graph,
-                            .numa = index->numa,
+    sl_query_batch batch = {.numa = index->numa,
                             .threads = sl_search_threads(a.chunk, mine.threads),
                             .dtype = dtype,
                             .stride = bytes,

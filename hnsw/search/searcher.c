@@ -59,8 +59,7 @@ static sl_status find_candidates(sl_searcher *searcher, sl_query query, size_t k
     return SL_OK;
 }
 
-/* Searches the index as sl_searcher_refresh has left it. */
-static sl_status search_prepared(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
+sl_status sl_searcher_run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
     SL_TRY(sl_searcher_prepare(searcher, query, params));
     if (searcher->graph->n && (params->group_size || sl_ids_repeat(searcher->graph))) {
         SL_TRY(sl_search_grouped(searcher, query, k, params));
@@ -72,22 +71,16 @@ static sl_status search_prepared(sl_searcher *searcher, sl_query query, size_t k
     return SL_OK;
 }
 
-sl_status sl_searcher_run(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params) {
-    sl_searcher_refresh(searcher);
-    return search_prepared(searcher, query, k, params);
-}
-
 sl_status sl_searcher_find(sl_searcher *searcher, sl_query query, size_t k, const sl_search_params *params,
                            sl_results *found, sl_search_stats *stats) {
     sl_search_params mine;
-    sl_searcher_refresh(searcher);
     SL_TRY(sl_search_params_read(searcher->graph, 1, k, params, &mine));
     SL_TRY(sl_one_query_check(&mine));
     SL_TRY(sl_search_check(searcher->graph, query.dtype, k, &mine));
     if (k > searcher->walk.max_ef || mine.ef > searcher->walk.max_ef)
         return sl_fail(SL_EINVAL, "k %zu and ef %zu%s; this searcher was made for %zu: create a larger one", k, mine.ef,
                        mine.recall > 0 ? ", tuned for this recall" : "", searcher->walk.max_ef);
-    SL_TRY(search_prepared(searcher, query, k, &mine));
+    SL_TRY(sl_searcher_run(searcher, query, k, &mine));
     *found = (sl_results){searcher->top.entries, searcher->top.size};
     if (stats) {
         *stats = (sl_search_stats){0};
@@ -100,9 +93,11 @@ sl_status sl_searcher_search(sl_searcher *searcher, const void *query, sl_dtype 
                              const sl_search_params *params, uint64_t *ids, float *scores, sl_search_stats *stats) {
     if (!searcher || !query || !ids) return sl_fail(SL_EINVAL, "searcher, query or ids is NULL");
     sl_results found;
-    SL_TRY(sl_searcher_find(searcher, (sl_query){query, dtype}, k, params, &found, stats));
-    sl_results_write(searcher, k, 0, ids, scores);
-    return SL_OK;
+    sl_searcher_enter(searcher);
+    sl_status status = sl_searcher_find(searcher, (sl_query){query, dtype}, k, params, &found, stats);
+    if (status == SL_OK) sl_results_write(searcher, k, 0, ids, scores);
+    sl_searcher_exit(searcher);
+    return status;
 }
 
 void sl_searcher_set_bound(sl_searcher *searcher, float bound, size_t after) {
@@ -120,11 +115,13 @@ float sl_searcher_beam_score(const sl_searcher *searcher) {
 
 sl_status sl_searcher_find_start(sl_searcher *searcher, sl_query query, sl_range *start) {
     const sl_search_params params = {.ef = 1};
+    sl_status status = SL_OK;
     *start = (sl_range){0, 0};
-    sl_searcher_refresh(searcher);
-    if (!searcher->graph->n) return SL_OK;
-    SL_TRY(sl_searcher_prepare(searcher, query, &params));
-    return sl_searcher_start_nodes(searcher, query, start);
+    sl_searcher_enter(searcher);
+    if (searcher->graph->n) status = sl_searcher_prepare(searcher, query, &params);
+    if (searcher->graph->n && status == SL_OK) status = sl_searcher_start_nodes(searcher, query, start);
+    sl_searcher_exit(searcher);
+    return status;
 }
 
 void sl_searcher_set_start(sl_searcher *searcher, sl_range start) {

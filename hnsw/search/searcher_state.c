@@ -45,14 +45,17 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
     SL_TRY(sl_mem_alloc(&index->graph.allocator, sizeof(sl_searcher), &block));
     sl_searcher *searcher = block;
     searcher->index = index;
-    searcher->graph = &index->graph;
+    searcher->reader = sl_epochs_join(&index->versions->epochs);
     searcher->filter_max_ef = max_ef;
     searcher->stream.allocator = index->graph.allocator;
     sl_status status;
+    searcher->graph = sl_version_enter(index, searcher->reader);
     if (index->published) {
         SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, sizeof *searcher->view, &block), fail);
         searcher->view = block;
-        searcher->graph = sl_view_of(index, searcher->view);
+        *searcher->view = *searcher->graph;
+        sl_view_follow(index, searcher->view);
+        searcher->graph = searcher->view;
     }
     SL_TRY_GOTO(sl_walk_init(&searcher->walk, searcher->graph, max_ef), fail);
     SL_TRY_GOTO(sl_mem_alloc(&index->graph.allocator, max_ef * sizeof(sl_top_entry), &block), fail);
@@ -64,25 +67,29 @@ sl_status sl_searcher_create(const sl_index *index, size_t max_ef, sl_searcher *
         SL_TRY_GOTO(sl_searcher_scratch(searcher, sl_scan_query_scratch(searcher->graph), &scratch), fail);
     }
     SL_TRY_GOTO(sl_searcher_reserve_start(searcher), fail);
+    sl_searcher_exit(searcher);
     sl_replicas_make(index);
     *out = searcher;
     return SL_OK;
 fail:
+    sl_searcher_exit(searcher);
     sl_searcher_free(searcher);
     return status;
 }
 
 void sl_searcher_free(sl_searcher *searcher) {
     if (!searcher) return;
-    sl_allocator allocator = searcher->graph->allocator;
+    const sl_index *index = searcher->index;
+    sl_allocator allocator = index->graph.allocator;
     SL_FREE_ARRAY(&allocator, searcher->top.entries, searcher->walk.max_ef);
-    SL_FREE_ARRAY(&allocator, searcher->decoded, searcher->graph->codec.dim);
+    SL_FREE_ARRAY(&allocator, searcher->decoded, index->graph.codec.dim);
     sl_mem_free(&allocator, searcher->scratch, searcher->scratch_size);
     sl_mem_free(&allocator, searcher->start_scratch, searcher->start_scratch_size);
     sl_candidate_stream_free(&searcher->stream);
     sl_range_hits_free(&searcher->range_hits, &allocator);
     sl_walk_free(&searcher->walk);
     SL_FREE(&allocator, searcher->view);
+    sl_epochs_leave(searcher->reader);
     SL_FREE(&allocator, searcher);
 }
 
@@ -98,11 +105,33 @@ size_t sl_searcher_pool_ef(const sl_searcher *searcher) {
     return searcher->walk.pool_ef;
 }
 
-void sl_searcher_refresh(sl_searcher *searcher) {
-    if (!searcher->view) return;
-    searcher->view->tuned = searcher->index->graph.tuned;
-    searcher->view->tuned_count = searcher->index->graph.tuned_count;
-    sl_view_follow(searcher->index, searcher->view);
+static void read_graph(sl_searcher *searcher, const sl_graph *graph) {
+    searcher->graph = graph;
+    if (searcher->walk.graph) searcher->walk.graph = graph;
+}
+
+void sl_searcher_enter(sl_searcher *searcher) {
+    if (searcher->pinned) {
+        read_graph(searcher, searcher->pinned);
+        return;
+    }
+    const sl_graph *graph = sl_version_enter(searcher->index, searcher->reader);
+    if (searcher->view) {
+        searcher->view->tuned = graph->tuned;
+        searcher->view->tuned_count = graph->tuned_count;
+        sl_view_follow(searcher->index, searcher->view);
+        graph = searcher->view;
+    }
+    read_graph(searcher, graph);
+}
+
+void sl_searcher_exit(sl_searcher *searcher) {
+    read_graph(searcher, &searcher->index->graph);
+    if (!searcher->pinned) sl_version_exit(searcher->index, searcher->reader);
+}
+
+void sl_searcher_pin(sl_searcher *searcher, const sl_graph *graph) {
+    searcher->pinned = graph;
 }
 
 void sl_searcher_choose_copies(sl_searcher *searcher) {

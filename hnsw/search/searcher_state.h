@@ -2,16 +2,17 @@
 #ifndef SL_HNSW_SEARCH_SEARCHER_STATE_H
 #define SL_HNSW_SEARCH_SEARCHER_STATE_H
 
-#include "hnsw/graph/index.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/search/candidate_stream.h"
 #include "hnsw/search/query.h"
 #include "hnsw/search/topk.h"
 
 struct sl_searcher {
-    const sl_index *index; /* the handle that the searcher was made from */
-    const sl_graph *graph;
-    sl_graph *view; /* the graph as it was when the last search began, if the index follows a file; `graph` then points
-                       here. Else NULL */
+    const sl_index *index;  /* the handle that the searcher was made from */
+    const sl_graph *graph;  /* what the search reads. Between searches the handle's own, for its geometry alone */
+    sl_graph *view;         /* the graph as it was when the last search began, if the index follows a file. Else NULL */
+    const sl_graph *pinned; /* the graph that all searches read until it's changed; NULL: the current version */
+    sl_epoch_reader *reader; /* announces a search; NULL: there was no memory for it */
     sl_walk walk;
     sl_candidate_stream stream; /* of iterators and grouped searches */
     size_t filter_max_ef;       /* the widest beam of a filtered search: max_ef, or less in a pooled searcher */
@@ -40,11 +41,15 @@ sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out)
 /* Makes room for sl_start_nodes and filtered searches: the index may have new partitions. Errors: SL_ENOMEM. */
 sl_status sl_searcher_reserve_start(sl_searcher *searcher);
 
-/* Updates the view, if there is one. The counts come from the file, the tuned settings from the handle. */
-void sl_searcher_refresh(sl_searcher *searcher);
+/* Begins a use of the current version, or of the pinned graph. Of a handle that follows a file, the counts come from
+ * the file. End the use by sl_searcher_exit, once the results are read. */
+void sl_searcher_enter(sl_searcher *searcher);
+void sl_searcher_exit(sl_searcher *searcher);
+/* Makes all searches read a graph that the caller protects. NULL: the current version again. */
+void sl_searcher_pin(sl_searcher *searcher, const sl_graph *graph);
 /* Chooses the copies of rows and upper layers that this search reads to its end. */
 void sl_searcher_choose_copies(sl_searcher *searcher);
-/* Prepares a search after sl_searcher_refresh. Checks the query and the filter, and sets the walk's query.
+/* Prepares a search after sl_searcher_enter. Checks the query and the filter, and sets the walk's query.
  * Errors: SL_EVALUE, SL_EINVAL, SL_ENOMEM. */
 sl_status sl_searcher_prepare(sl_searcher *searcher, sl_query query, const sl_search_params *params);
 /* Finds the nodes where the query's walk starts. If the range is empty, the walk starts at the end of the descent.

@@ -2,7 +2,7 @@
 
 #include "base/params.h"
 #include "hnsw/graph/partition.h"
-#include "hnsw/graph/view.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/search/allowed.h"
 #include "hnsw/search/scan_params.h"
 
@@ -141,24 +141,28 @@ static void describe_record(const sl_graph *graph, const sl_tuned_record *record
 sl_status sl_index_get_tuned(const sl_index *index, size_t i, sl_tuned *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
-    if (i >= graph->tuned_count)
-        return sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, graph->tuned_count);
-    describe_record(graph, &graph->tuned[i], graph->tuned[i].k, out);
-    return SL_OK;
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
+    sl_status status = SL_OK;
+    if (i < graph->tuned_count)
+        describe_record(graph, &graph->tuned[i], graph->tuned[i].k, out);
+    else
+        status = sl_fail(SL_ENOTFOUND, "settings %zu; the index holds %zu", i, graph->tuned_count);
+    sl_reading_end(&reading);
+    return status;
 }
 
 sl_status sl_index_find_tuned(const sl_index *index, size_t k, double recall, sl_tuned *out) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (k == 0) return sl_fail(SL_EINVAL, "k is 0; give at least 1");
     SL_TRY(sl_params_check_out(out, "sl_tuned"));
-    sl_graph view;
-    const sl_graph *graph = sl_view_of(index, &view);
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(index, &reading);
     size_t i = 0;
-    SL_TRY(find_record(graph, k, recall, &(sl_search_params){0}, &i));
-    describe_record(graph, &graph->tuned[i], k, out);
-    return SL_OK;
+    sl_status status = find_record(graph, k, recall, &(sl_search_params){0}, &i);
+    if (status == SL_OK) describe_record(graph, &graph->tuned[i], k, out);
+    sl_reading_end(&reading);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -171,7 +175,15 @@ void sl_settings_free(sl_graph *graph) {
     graph->tuned_count = 0;
 }
 
-sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_t count, size_t *first) {
+void sl_settings_adopt(sl_index *index, sl_tuned_record *records, size_t count) {
+    sl_graph *graph = &index->graph;
+    sl_version_release(index, &graph->allocator, graph->tuned, graph->tuned_count * sizeof *graph->tuned);
+    graph->tuned = records;
+    graph->tuned_count = count;
+}
+
+sl_status sl_settings_put(sl_index *index, const sl_tuned_record *records, size_t count, size_t *first) {
+    sl_graph *graph = &index->graph;
     size_t before = 0, same = 0;
     while (before < graph->tuned_count && graph->tuned[before].k < records->k)
         before++;
@@ -181,15 +193,19 @@ sl_status sl_settings_put(sl_graph *graph, const sl_tuned_record *records, size_
     if (all > SL_MAX_TUNED)
         return sl_fail(SL_ELIMIT, "%zu tuned settings; an index stores up to %u: tune for fewer k or targets", all,
                        SL_MAX_TUNED);
-    void *block;
-    SL_TRY(sl_mem_alloc(&graph->allocator, all * sizeof *records, &block));
-    sl_tuned_record *merged = block;
+    sl_status status = SL_OK;
+    sl_tuned_record *merged = sl_mem_array(&graph->allocator, all, sizeof *merged, &status);
+    SL_TRY(status);
     if (before) memcpy(merged, graph->tuned, before * sizeof *merged);
     memcpy(merged + before, records, count * sizeof *merged);
     if (behind) memcpy(merged + before + count, graph->tuned + before + same, behind * sizeof *merged);
-    sl_settings_free(graph);
-    graph->tuned = merged;
-    graph->tuned_count = all;
+    status = sl_version_reserve(index, 1);
+    if (status != SL_OK) {
+        SL_FREE_ARRAY(&graph->allocator, merged, all);
+        return status;
+    }
+    sl_settings_adopt(index, merged, all);
+    sl_version_publish_now(index);
     *first = before;
     return SL_OK;
 }
@@ -203,10 +219,11 @@ static uint32_t rescale_probes(uint32_t probes, double in, const sl_partitions *
     return wanted < (double)now->count ? (uint32_t)wanted : (uint32_t)now->count;
 }
 
-void sl_settings_rescale(sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups) {
+void sl_settings_rescale(const sl_graph *graph, const sl_partitions *partitions, const sl_partitions *groups,
+                         sl_tuned_record *records) {
     const sl_partitions *own = &graph->partitions, *own_groups = &graph->groups;
     for (size_t i = 0; i < graph->tuned_count && own->count; i++) {
-        sl_tuned_record *record = &graph->tuned[i];
+        sl_tuned_record *record = &records[i];
         if (!record->n) continue;
         /* If nodes of the partitions were deleted, n may be less than the number of nodes in partitions. */
         double in = own->starts[own->count], n = fmax((double)record->n, in);

@@ -64,7 +64,7 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
     size_t base_ef = search->ef > k ? search->ef : k, rerank = params->rerank < base_ef ? params->rerank : base_ef;
     /* A scan's searcher has room only for the candidates that it re-ranks. It walks if the scan found too few. */
     if (base_ef > walk->pool_ef && sl_walk_reserve(walk, base_ef) != SL_OK) base_ef = walk->pool_ef;
-    if (!sl_is_filtered(search) && !params->allowed->tombstones) {
+    if (!sl_is_filtered(search) && !params->allowed->some_deleted) {
         walk_unfiltered(walk, params, base_ef);
         return 1;
     }

@@ -78,8 +78,10 @@ static sl_status search_query(sl_tune_task *task, const pass *pass, size_t q, sl
     sl_results found;
     while (deepest > pass->first && task->depths[deepest - 1] >= pass->search.ef)
         deepest--;
-    SL_TRY(sl_searcher_find(searcher, (sl_query){query, task->dtype}, pass->results, &pass->search, &found, &stats));
-    for (size_t d = pass->last + 1; d-- > pass->first;) {
+    sl_searcher_enter(searcher);
+    sl_status status =
+        sl_searcher_find(searcher, (sl_query){query, task->dtype}, pass->results, &pass->search, &found, &stats);
+    for (size_t d = pass->last + 1; d-- > pass->first && status == SL_OK;) {
         int watched = d == pass->watched;
         if (d < deepest) sl_rerank_again(searcher, query, pass->results, task->depths[d], &found);
         size_t hits = count_hits(task, row, &found, watched ? task->ranks + thread * task->k : NULL);
@@ -87,8 +89,9 @@ static sl_status search_query(sl_tune_task *task, const pass *pass, size_t q, sl
         sums->squares[d] += hits * hits;
         if (watched) task->hits[q] = (uint32_t)hits;
     }
-    sums->evaluations += stats.evaluations;
-    return SL_OK;
+    sl_searcher_exit(searcher);
+    if (status == SL_OK) sums->evaluations += stats.evaluations;
+    return status;
 }
 
 /* Searches every query once. The first thread's sums become those of all threads. */

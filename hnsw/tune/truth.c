@@ -44,7 +44,7 @@ static sl_status read_ids(sl_tune_task *task, const uint64_t *ids, int nodes) {
                 status = sl_fail(SL_EVALUE, "query %zu is too far from the vectors for a score; scale them down", q);
                 goto done;
             }
-            if (!nodes && (status = sl_id_find(task->index, id, &node)) != SL_OK) {
+            if (!nodes && (status = sl_id_find(task->index, &task->index->graph, id, &node)) != SL_OK) {
                 if (status == SL_ENOTFOUND)
                     status =
                         sl_fail(status,
@@ -197,7 +197,7 @@ static sl_status choose_first_nodes(sl_tune_task *task) {
         task->first_of[node] = (uint32_t)node;
         if (sl_is_deleted(graph, node)) continue;
         found.count = 0;
-        status = sl_id_nodes(task->index, sl_id_of(graph, (uint32_t)node), &found);
+        status = sl_id_nodes(task->index, graph, sl_id_of(graph, (uint32_t)node), &found);
         for (size_t i = 0; i < found.count; i++)
             if (found.nodes[i] < graph->n) task->first_of[found.nodes[i]] = (uint32_t)node;
     }

@@ -3,6 +3,7 @@
 #include "hnsw/construct/reach.h"
 #include "hnsw/construct/renumber.h"
 #include "hnsw/graph/vectors.h"
+#include "hnsw/graph/version.h"
 #include "hnsw/tune/choose_ef.h"
 #include "hnsw/tune/choose_probes.h"
 #include "hnsw/tune/truth.h"
@@ -156,28 +157,37 @@ static sl_status run_steps(sl_tune *tune, const uint64_t *truth, size_t *first) 
     if (truth) SL_TRY(sl_tune_check_truth(tune));
     SL_TRY(sl_tune_choose_probes(tune));
     SL_TRY(sl_progress_end(&tune->task.progress));
-    return sl_settings_put(&tune->task.index->graph, tune->records, tune->count, first);
+    return sl_settings_put(tune->task.index, tune->records, tune->count, first);
+}
+
+static sl_status tune_index(sl_tune *tune, const void *queries, sl_dtype dtype, size_t stride, const uint64_t *truth,
+                            const sl_tune_params *params, sl_tune_report *report) {
+    sl_index *index = tune->task.index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_tune_params_init(&tune->params);
+    SL_TRY(sl_params_in(&tune->params, sizeof tune->params, params, "sl_tune_params_init"));
+    if (report) SL_TRY(sl_params_check_out(report, "sl_tune_report"));
+    SL_TRY(read_targets(tune));
+    SL_TRY(read_limits(tune));
+    SL_TRY(read_queries(tune, queries, dtype, stride));
+    SL_TRY(sl_reach_settle(index));
+    /* A search for different ids re-ranks as many candidates as it needs, so only one depth is measured. */
+    size_t first, depths = reranks(&index->graph) && !sl_ids_repeat(&index->graph) ? SL_TUNE_DEPTHS : 1;
+    tune->task.depth_count = depths;
+    sl_status status = run_steps(tune, truth, &first);
+    if (status == SL_OK && report) fill_report(tune, first, report);
+    SL_FREE_ARRAY(allocator, tune->curves, depths + 1);
+    SL_FREE_ARRAY(allocator, tune->alone, tune->task.nq);
+    sl_tune_task_free(&tune->task);
+    return status;
 }
 
 sl_status sl_index_tune(sl_index *index, const void *queries, sl_dtype dtype, size_t nq, size_t stride,
                         const uint64_t *truth, size_t k, const sl_tune_params *params, sl_tune_report *report) {
     if (!index || !queries) return sl_fail(SL_EINVAL, "index or queries is NULL");
     sl_tune tune = {.task = {.index = index, .nq = nq, .k = k}};
-    const sl_allocator *allocator = &index->graph.allocator;
-    sl_tune_params_init(&tune.params);
-    SL_TRY(sl_params_in(&tune.params, sizeof tune.params, params, "sl_tune_params_init"));
-    if (report) SL_TRY(sl_params_check_out(report, "sl_tune_report"));
-    SL_TRY(read_targets(&tune));
-    SL_TRY(read_limits(&tune));
-    SL_TRY(read_queries(&tune, queries, dtype, stride));
-    SL_TRY(sl_reach_settle(index));
-    /* A search for different ids re-ranks as many candidates as it needs, so only one depth is measured. */
-    size_t first, depths = reranks(&index->graph) && !sl_ids_repeat(&index->graph) ? SL_TUNE_DEPTHS : 1;
-    tune.task.depth_count = depths;
-    sl_status status = run_steps(&tune, truth, &first);
-    if (status == SL_OK && report) fill_report(&tune, first, report);
-    SL_FREE_ARRAY(allocator, tune.curves, depths + 1);
-    SL_FREE_ARRAY(allocator, tune.alone, nq);
-    sl_tune_task_free(&tune.task);
+    SL_TRY(sl_change_begin(index));
+    sl_status status = tune_index(&tune, queries, dtype, stride, truth, params, report);
+    sl_change_end(index);
     return status;
 }

@@ -144,6 +144,8 @@ static void change(sl_index *index) {
     INIT(add, &add);
     add.threads = threads;
     STACK_OK(sl_index_delete(index, gone, 2));
+    STACK_OK(sl_index_undelete(index, gone, 2));
+    STACK_OK(sl_index_delete(index, gone, 2));
     next_gone += 2;
     STACK_OK(sl_index_add(index, x, SL_F32, MORE, 0, NULL, &add));
     STACK_OK(sl_index_get_stats(index, &stats));

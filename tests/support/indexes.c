@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/support/indexes.h"
 
+#include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
 
 #include <stdlib.h>
@@ -145,6 +146,11 @@ sl_check_report indexes_sound(sl_index *index) {
     ck_assert_uint_eq(report.n, sl_index_size(index));
     ck_assert_uint_eq(report.unreachable + report.no_in_link + report.bad_links + report.bad_upper, 0);
     return report;
+}
+
+void indexes_publish(sl_index *index) {
+    ck_ok(sl_version_reserve(index, 1));
+    sl_version_publish_now(index);
 }
 
 sl_index_stats indexes_stats(const sl_index *index) {

@@ -72,6 +72,9 @@ int indexes_cancel(void *ctx, uint64_t done, uint64_t total);
 /* Asserts that a check passes, of every record too; returns its report. */
 sl_check_report indexes_sound(sl_index *index);
 
+/* Makes searches see what a test changed in the index's own graph. */
+void indexes_publish(sl_index *index);
+
 sl_index_stats indexes_stats(const sl_index *index);
 
 sl_index_storage indexes_storage(const sl_index *index);

@@ -244,7 +244,8 @@ START_TEST(kept_in_files) {
     }
     /* A file from before there were groups: queries look at all partitions. */
     answer_queries(idx, 4, 0, 0, &with);
-    sl_partitions_free(&idx->graph.allocator, &idx->graph.groups);
+    idx->graph.groups = (sl_partitions){0};
+    indexes_publish(idx);
     ck_ok(indexes_save(idx, place.path));
     for (size_t i = 0; i < 2; i++) {
         sl_index *opened = indexes_open(place.path, places[i]);
@@ -434,7 +435,7 @@ START_TEST(settings_keep_their_share) {
                               .probes_one = 6,
                               .groups = 7};
     size_t first, before = idx->graph.groups.count;
-    ck_ok(sl_settings_put(&idx->graph, &record, 1, &first));
+    ck_ok(sl_settings_put(idx, &record, 1, &first));
     ck_ok(indexes_add(idx, rows, SL_F32, N, NULL));
     idx->ordered = 0;
     sl_renumber_settle(idx, 0, 2, NULL);
@@ -444,7 +445,7 @@ START_TEST(settings_keep_their_share) {
     ck_assert_uint_lt((idx->graph.tuned->groups - 1) * before, 7 * now);
     /* An index without groups. */
     sl_partitions none = {0};
-    sl_settings_rescale(&idx->graph, &idx->graph.partitions, &none);
+    sl_settings_rescale(&idx->graph, &idx->graph.partitions, &none, idx->graph.tuned);
     ck_assert_uint_eq(idx->graph.tuned->groups, 0);
 }
 END_TEST

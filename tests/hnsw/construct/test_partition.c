@@ -279,7 +279,7 @@ START_TEST(settings_keep_their_share) {
     sl_tuned_record record = {
         .target = 0.9, .recall = 0.9, .n = N, .queries = 100, .k = K, .least_k = K, .ef = 50, .probes = PROBES};
     size_t first, count = index->graph.partitions.count;
-    ck_ok(sl_settings_put(&index->graph, &record, 1, &first));
+    ck_ok(sl_settings_put(index, &record, 1, &first));
     double share = (double)PROBES / (double)count;
     ck_ok(indexes_add(index, x + N * DIM, SL_F32, N + 1, NULL));
     ck_assert_uint_ge(index->graph.partitions.count, 2 * count);
@@ -398,7 +398,8 @@ START_TEST(kept_in_files) {
     /* A file without partitions opens, and answers as the saved index did. */
     uint64_t saved[QUERIES * K], found[QUERIES * K];
     const float *queries = x + 2 * N * DIM;
-    sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
+    index->graph.partitions = (sl_partitions){0};
+    indexes_publish(index);
     indexes_search(index, (vector_rows){queries, SL_F32, QUERIES}, K, EF, saved, NULL);
     ck_ok(sl_index_save(index, place.path, NULL));
     sl_index_free(index);

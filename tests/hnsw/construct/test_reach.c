@@ -247,6 +247,7 @@ START_TEST(full_lists_are_not_robbed_of_their_tree) {
     for (uint32_t i = 0; i < 4 * INNER; i++)
         sl_links(&index->graph, 0)[i] = i + 1;
     sl_entry_set(index, 0, 0);
+    indexes_publish(index);
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
     ck_assert_uint_eq(report.unreachable, 1);
@@ -271,6 +272,7 @@ START_TEST(full_lists_make_room) {
         for (uint32_t i = 0; i < 4; i++)
             sl_links(&index->graph, node)[i] = (node + i + 1) % ring;
     sl_entry_set(index, 0, 0);
+    indexes_publish(index);
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "cannot be reached");
     ck_assert_uint_eq(report.unreachable, CUT_OFF);

@@ -152,6 +152,7 @@ static const struct fault {
 START_TEST(each_fault_is_counted) {
     const struct fault *fault = &faults[_i];
     fault->make();
+    indexes_publish(idx);
     for (size_t threads = 1; threads <= 4; threads += 3) {
         sl_check_params params;
         sl_check_params_init(&params);

@@ -68,6 +68,7 @@ START_TEST(the_first_fault_is_named) {
     while (sl_id_of(&index_->graph, (uint32_t)first) < N - 5)
         first++;
     index_->graph.next_id = N - 5;
+    indexes_publish(index_);
     sl_links(&index_->graph, 5000)[1] = SL_NONE;
     sl_links(&index_->graph, 8500)[0] = SL_NONE;
     snprintf(text, sizeof text, "vector %zu has an id beyond the largest", first);

@@ -577,7 +577,7 @@ START_TEST(copies_of_a_mapped_index) {
     ck_ok(sl_searcher_create(index, EF, &searcher));
     ck_assert_uint_eq(pages_of(index).copies, NODES);
     outcome copied = ask(searcher);
-    sl_replicas_drop(&index->graph);
+    sl_replicas_drop(index);
     outcome own = ask(searcher);
     same(&copied, &own);
     sl_searcher_free(searcher);
@@ -614,7 +614,7 @@ START_TEST(a_tier_beside_the_copies) {
     spoil(&tier->upper, index->graph.m);
     outcome copied = ask(searcher);
     same(&copied, &sound);
-    sl_replicas_drop(&index->graph);
+    sl_replicas_drop(index);
     outcome spoiled = ask(searcher);
     ck_assert_uint_ne(spoiled.evaluations, sound.evaluations);
     sl_searcher_free(searcher);
@@ -634,7 +634,7 @@ START_TEST(without_memory_for_a_copy) {
     sl_index *index = indexes_make(&params, base, SL_F32, N, NULL, 1);
     ck_ok(sl_searcher_create(index, EF, &searcher));
     outcome sound = ask(searcher);
-    sl_replicas_drop(&index->graph);
+    sl_replicas_drop(index);
     /* The second of the four. */
     faults.fail_at = faults.calls + 2;
     sl_replicas_make(index);

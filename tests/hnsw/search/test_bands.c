@@ -246,9 +246,11 @@ START_TEST(wrong_sizes_are_refused) {
     uint8_t *bands = calloc(index->graph.partitions.count, SL_PARTITION_BANDS);
     index->graph.partitions.bands = bands;
     index->graph.partitions.band_bits = SL_BAND_BITS;
+    indexes_publish(index);
     save_with(index, index->graph.partitions.count * SL_PARTITION_BANDS);
     index->graph.partitions.bands = NULL;
     index->graph.partitions.band_bits = 0;
+    indexes_publish(index);
     fails_to_open("of metric l2");
     free(bands);
     sl_index_free(index);

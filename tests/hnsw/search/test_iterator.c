@@ -1,4 +1,5 @@
 /* Iterators: their pages together are one search, nothing comes twice, and the index may change meanwhile. */
+#include "hnsw/graph/version.h"
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -351,7 +352,22 @@ START_TEST(changes_are_told) {
     sl_iterator *iterator = iterator_of(index, 0, NULL);
     ck_ok(sl_iterator_next(iterator, K, ids, NULL, NULL, NULL));
     ck_ok(sl_index_add(index, x + first * DIM, SL_F32, N - first, 0, more + first, NULL));
-    ck_fails(sl_iterator_next(iterator, K, ids, NULL, NULL, NULL), SL_EINVAL, "added to");
+    /* It goes on over the vectors that it began with. */
+    size_t got, all = K;
+    do {
+        ck_ok(sl_iterator_next(iterator, K, ids, NULL, &got, NULL));
+        for (size_t i = 0; i < got; i++)
+            for (size_t j = first; j < N; j++)
+                ck_assert_uint_ne(ids[i], id_of(j));
+        all += got;
+    } while (got);
+    ck_assert_uint_eq(all, first);
+    sl_iterator_free(iterator);
+    iterator = iterator_of(index, 0, NULL);
+    ck_ok(sl_iterator_next(iterator, K, ids, NULL, NULL, NULL));
+    index->graph.numbering++;
+    indexes_publish(index);
+    ck_fails(sl_iterator_next(iterator, K, ids, NULL, NULL, NULL), SL_EINVAL, "renumbered");
     ck_fails(sl_iterator_next(iterator, K, ids, NULL, NULL, NULL), SL_EINVAL, "make another");
     sl_iterator_free(iterator);
     sl_index_free(index);

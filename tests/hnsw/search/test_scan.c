@@ -308,7 +308,7 @@ START_TEST(settings_tell_one_from_many) {
         record.probes = which & 1 ? (uint32_t)most : 0;
         record.probes_one = which & 2 ? (uint32_t)most : 0;
         size_t first;
-        ck_ok(sl_settings_put(&idx->graph, &record, 1, &first));
+        ck_ok(sl_settings_put(idx, &record, 1, &first));
         sl_tuned tuned = {.struct_size = sizeof tuned};
         ck_ok(sl_index_find_tuned(idx, K, 0.9, &tuned));
         ck_assert_uint_eq(tuned.probes, record.probes);
@@ -377,6 +377,7 @@ START_TEST(tiers_find_the_same) {
         const sl_kernels *kernels = sl_kernels_of((sl_isa)isa);
         if (!kernels) continue;
         idx->graph.kernels = kernels;
+        indexes_publish(idx);
         forget_searchers();
         answers found = ask(idx, queries, SL_F32, QUERIES, K, &params);
         check_scanned(idx, &found, 0);
@@ -384,6 +385,7 @@ START_TEST(tiers_find_the_same) {
         answers_free(&found);
     }
     idx->graph.kernels = sl_kernels_best();
+    indexes_publish(idx);
     answers_free(&first);
 }
 END_TEST
@@ -717,12 +719,12 @@ START_TEST(records_of_scans_are_for_scans) {
     filtered.accept_bits = &every;
     filtered.accept_bits_count = 64;
     size_t first;
-    ck_ok(sl_settings_put(&idx->graph, &scans, 1, &first));
+    ck_ok(sl_settings_put(idx, &scans, 1, &first));
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
     ck_assert_uint_eq(stats.expansions, 0);
     ck_fails(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, NULL), SL_ENOTFOUND,
              "scanning alone");
-    ck_ok(sl_settings_put(&idx->graph, &walks, 1, &first));
+    ck_ok(sl_settings_put(idx, &walks, 1, &first));
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &plain, ids, NULL, &stats));
     ck_assert_uint_eq(stats.expansions, 0);
     ck_ok(sl_index_search(idx, queries, SL_F32, 1, 0, K, &filtered, ids, NULL, &stats));
@@ -733,11 +735,11 @@ START_TEST(records_of_scans_are_for_scans) {
     scratch place;
     sl_index *opened;
     scratch_open(&place);
-    ck_ok(sl_settings_put(&idx->graph, &half, 1, &first));
+    ck_ok(sl_settings_put(idx, &half, 1, &first));
     ck_ok(sl_index_save(idx, place.path, NULL));
     ck_fails(sl_index_open(place.path, NULL, &opened), SL_ECORRUPT, "out of range");
     scratch_close(&place);
-    ck_ok(sl_settings_put(&idx->graph, &scans, 1, &first));
+    ck_ok(sl_settings_put(idx, &scans, 1, &first));
     uint64_t gone[ALL];
     size_t most = ALL / 2 + 1;
     for (size_t i = 0; i < most; i++)

@@ -40,7 +40,8 @@ static void tear_down(void) {
 }
 
 static void no_partitions(sl_index *index) {
-    sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
+    index->graph.partitions = (sl_partitions){0};
+    indexes_publish(index);
 }
 
 /* The number of the partition that begins there, or count where none does. */
@@ -209,10 +210,12 @@ START_TEST(large_partitions_are_left) {
     ck_assert_uint_eq(sl_start_nodes_evaluations(&idx->graph), 0);
     partitions->count = 1;
     partitions->starts[1] = N;
+    indexes_publish(idx);
     static uint64_t before[QUERIES * K], after[QUERIES * K];
     indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, before, NULL);
     partitions->starts[1] = last;
     partitions->count = count;
+    indexes_publish(idx);
     no_partitions(idx);
     indexes_search(idx, (vector_rows){queries, SL_F32, QUERIES}, K, EF, after, NULL);
     ck_assert_mem_eq(before, after, sizeof before);

@@ -445,7 +445,7 @@ START_TEST(stores_so_many) {
     for (uint32_t k = 1; k <= SL_MAX_TUNED / SL_MAX_TARGETS; k++) {
         for (size_t i = 0; i < SL_MAX_TARGETS; i++)
             records[i] = (sl_tuned_record){.target = targets[i], .k = 2 * k, .least_k = 1, .ef = 2 * k};
-        ck_ok(sl_settings_put(&idx->graph, records, SL_MAX_TARGETS, &first));
+        ck_ok(sl_settings_put(idx, records, SL_MAX_TARGETS, &first));
         ck_assert_uint_eq(first, (k - 1) * SL_MAX_TARGETS);
     }
     ck_fails(tune(idx, 3, two), SL_ELIMIT, "an index stores up to 4096");

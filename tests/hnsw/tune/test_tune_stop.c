@@ -104,7 +104,8 @@ static sl_index *make(sl_metric metric, sl_codes codes, const float *x, size_t n
     params.m = 5;
     params.ef_construction = 40;
     sl_index *index = indexes_make(&params, x, SL_F32, n, NULL, 1);
-    sl_partitions_free(&index->graph.allocator, &index->graph.partitions);
+    index->graph.partitions = (sl_partitions){0};
+    indexes_publish(index);
     return index;
 }
 
@@ -256,7 +257,7 @@ static void make_site(size_t site, float *rows, float *query) {
 
 static uint32_t node_of(sl_index *index, uint64_t id) {
     uint32_t node;
-    ck_ok(sl_id_find(index, id, &node));
+    ck_ok(sl_id_find(index, &index->graph, id, &node));
     return node;
 }
 

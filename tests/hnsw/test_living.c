@@ -1,0 +1,428 @@
+/* One handle, many threads: writers add and delete vectors of their own ids, while others search, read and save. Each
+ * writer notes what was acknowledged. Each reader compares what it finds with the notes before and after its call. */
+#define _GNU_SOURCE
+#include "base/random.h"
+#include "tests/support/check_main.h"
+#include "tests/support/indexes.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/scratch.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIM = 12, IDS = 600, WRITERS = 2, STILL = 1000, K = 10 };
+
+/* Ids from IDS on never change. */
+static sl_index *idx;
+static scratch place;
+static int over;   /* atomic */
+static size_t ops; /* of each writer */
+
+/* The note of an id: its generation, twice, and 1 while a call changes it. Odd generations are deleted; a replacement
+ * leaves one out. */
+static uint32_t notes[IDS];
+static uint32_t deletes[IDS]; /* deletes that were begun */
+static uint32_t note_of(size_t id) {
+    return __atomic_load_n(&notes[id], __ATOMIC_SEQ_CST);
+}
+static int is_changing(uint32_t note) {
+    return note & 1;
+}
+static uint32_t generation(uint32_t note) {
+    return note >> 1;
+}
+static int is_there(uint32_t note) {
+    return generation(note) % 2 == 0;
+}
+
+/* The vector of an id in a generation. All lie close together, so every search meets those that change. */
+static void vector_of(uint64_t id, uint32_t generation, float *out) {
+    for (size_t d = 0; d < DIM; d++)
+        out[d] = (float)sl_random_unit(id * 131 + generation, d);
+}
+
+static double distance(const float *a, const float *b) {
+    double sum = 0;
+    for (size_t d = 0; d < DIM; d++)
+        sum += ((double)a[d] - (double)b[d]) * ((double)a[d] - (double)b[d]);
+    return sum;
+}
+
+static void set_up(void) {
+    scratch_open(&place);
+    ops = SANITIZED ? 150 : 600;
+    over = 0;
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.codes = SL_CODES_F32;
+    params.tags = 1;
+    ck_ok(sl_index_create(&params, &idx));
+    static float x[IDS + STILL][DIM];
+    static uint64_t ids[IDS + STILL];
+    for (size_t i = 0; i < IDS + STILL; i++) {
+        ids[i] = i;
+        vector_of(i, 0, x[i]);
+    }
+    ck_ok(sl_index_add(idx, x, SL_F32, IDS + STILL, 0, ids, NULL));
+    memset(notes, 0, sizeof notes);
+    memset(deletes, 0, sizeof deletes);
+}
+
+static void tear_down(void) {
+    sl_index_free(idx);
+    scratch_close(&place);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Writers
+ * ------------------------------------------------------------------------------------------------------------- */
+
+#define WANT(condition, text)                                                                                          \
+    if (!(condition)) return (void *)(uintptr_t)(text)
+
+/* Changes an id to a later generation. */
+static sl_status change(size_t id, uint32_t next) {
+    const uint64_t one = id;
+    float x[DIM];
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = 1;
+    params.replace = is_there(note_of(id));
+    vector_of(id, next, x);
+    if (next % 2) __atomic_fetch_add(&deletes[id], 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&notes[id], 1, __ATOMIC_SEQ_CST);
+    sl_status status = next % 2 ? sl_index_delete(idx, &one, 1) : sl_index_add(idx, x, SL_F32, 1, 0, &one, &params);
+    __atomic_store_n(&notes[id], 2 * next, __ATOMIC_SEQ_CST);
+    return status;
+}
+
+/* Each writer has every WRITERS-th id. */
+static void *write_on(void *ctx) {
+    const size_t first = (size_t)(uintptr_t)ctx;
+    float x[DIM], got[DIM];
+    for (size_t op = 0; op < ops; op++) {
+        const size_t id = sl_random_at(first, op) % (IDS / WRITERS) * WRITERS + first;
+        const uint64_t one = id;
+        const int replaces = is_there(note_of(id)) && op % 2;
+        const uint32_t next = generation(note_of(id)) + 1 + (uint32_t)replaces;
+        int found;
+        vector_of(id, next, x);
+        sl_status status = change(id, next);
+        WANT(status == SL_OK, sl_last_error());
+        WANT(sl_index_contains(idx, id, &found) == SL_OK && found == !(next % 2), "contains lags behind a writer");
+        status = sl_index_get(idx, &one, 1, SL_F32, got);
+        WANT(status == (next % 2 ? SL_ENOTFOUND : SL_OK), "get lags behind a writer");
+        WANT(next % 2 || memcmp(got, x, sizeof x) == 0, "get gives another vector");
+        if (!(next % 2)) {
+            const uint64_t tags = next;
+            WANT(sl_index_add(idx, x, SL_F32, 1, 0, &one, NULL) == SL_EEXIST, "an id was added twice");
+            WANT(sl_index_set_tags(idx, &one, 1, &tags) == SL_OK, "tags");
+        } else {
+            WANT(sl_index_delete(idx, &one, 1) == SL_ENOTFOUND, "an id was deleted twice");
+        }
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Readers
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Returns whether a result may be of an id whose note went from `before` to `after` during the search. */
+static int may_be(uint64_t id, double score, const float *query, uint32_t before, uint32_t after) {
+    float x[DIM];
+    for (uint32_t g = generation(before); g <= generation(after) + 2 * (uint32_t)is_changing(after); g++) {
+        if (g % 2) continue;
+        vector_of(id, g, x);
+        const double wanted = distance(query, x);
+        if (score >= wanted - 1e-4 && score <= wanted + 1e-4) return 1;
+    }
+    return 0;
+}
+
+/* Counts searches, and those that missed the vector itself. */
+static size_t searches, missed; /* atomic */
+
+static const char *check_results(const uint64_t *ids, const float *scores, const float *query, const uint32_t *before) {
+    for (size_t i = 0; i < K; i++) {
+        if (ids[i] >= IDS + STILL) return "a search found an id that never was";
+        for (size_t j = 0; j < i; j++)
+            if (ids[i] == ids[j]) return "a search found an id twice";
+        const int still = ids[i] >= IDS;
+        if (!may_be(ids[i], (double)scores[i], query, still ? 0 : before[ids[i]], still ? 0 : note_of(ids[i])))
+            return "a search found a vector that was not there";
+    }
+    return NULL;
+}
+
+static void copy_notes(uint32_t *to) {
+    for (size_t id = 0; id < IDS; id++)
+        to[id] = note_of(id);
+}
+
+/* Searches for vectors that are there. Such a vector, if it stays, is found. */
+static void *search_on(void *ctx) {
+    sl_searcher *searcher;
+    sl_search_params params;
+    uint32_t before[IDS];
+    float query[DIM], scores[K];
+    uint64_t ids[K];
+    sl_search_params_init(&params);
+    params.ef = 100;
+    WANT(sl_searcher_create(idx, 200, &searcher) == SL_OK, "searcher");
+    for (size_t i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++) {
+        const size_t id = sl_random_at(99 + (uintptr_t)ctx, i) % IDS;
+        copy_notes(before);
+        vector_of(id, generation(before[id]), query);
+        sl_status status = ctx ? sl_searcher_search(searcher, query, SL_F32, K, &params, ids, scores, NULL)
+                               : sl_index_search(idx, query, SL_F32, 1, 0, K, &params, ids, scores, NULL);
+        WANT(status == SL_OK, sl_last_error());
+        const char *wrong = check_results(ids, scores, query, before);
+        WANT(!wrong, wrong);
+        if (before[id] != note_of(id) || is_changing(before[id]) || !is_there(before[id])) continue;
+        __atomic_fetch_add(&searches, 1, __ATOMIC_RELAXED);
+        if (ids[0] != id) __atomic_fetch_add(&missed, 1, __ATOMIC_RELAXED);
+    }
+    sl_searcher_free(searcher);
+    return NULL;
+}
+
+/* Searches for all vectors. An id that was there all the time is found once, also while its vector is replaced. */
+static void *take_census(void *ctx) {
+    enum { ALL = IDS + STILL };
+    static uint64_t ids[ALL];
+    static float scores[ALL];
+    static uint32_t before[IDS], deleted[IDS], seen[ALL];
+    float query[DIM];
+    sl_search_params params;
+    (void)ctx;
+    sl_search_params_init(&params);
+    params.ef = 4 * ALL;
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        copy_notes(before);
+        for (size_t id = 0; id < IDS; id++)
+            deleted[id] = __atomic_load_n(&deletes[id], __ATOMIC_SEQ_CST);
+        vector_of(7, 0, query);
+        WANT(sl_index_search(idx, query, SL_F32, 1, 0, ALL, &params, ids, scores, NULL) == SL_OK, sl_last_error());
+        memset(seen, 0, sizeof seen);
+        for (size_t i = 0; i < ALL && ids[i] != SL_NO_ID; i++) {
+            WANT(ids[i] < ALL && !seen[ids[i]]++, "a census found an id twice");
+            if (ids[i] >= IDS) continue;
+            WANT(may_be(ids[i], (double)scores[i], query, before[ids[i]], note_of(ids[i])),
+                 "a census found a vector that was not there");
+        }
+        for (size_t id = 0; id < ALL; id++)
+            WANT(seen[id] || (id < IDS && (!is_there(before[id]) || is_changing(before[id]) ||
+                                           __atomic_load_n(&deletes[id], __ATOMIC_SEQ_CST) != deleted[id])),
+                 "a census missed an id that was there");
+    }
+    return NULL;
+}
+
+/* Filters, iterators, lists of ids, counts, saves and checks. */
+static void *read_on(void *ctx) {
+    static uint64_t ids[IDS + STILL];
+    float x[DIM];
+    (void)ctx;
+    vector_of(3, 0, x);
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        size_t count;
+        WANT(sl_index_ids(idx, ids, IDS + STILL, &count) == SL_OK && count >= STILL, "ids");
+        sl_filter_params filter_params;
+        sl_filter_params_init(&filter_params);
+        filter_params.allow = ids;
+        filter_params.allow_count = 40;
+        sl_search_params params;
+        sl_search_params_init(&params);
+        sl_filter *filter;
+        WANT(sl_filter_create(idx, &filter_params, &filter) == SL_OK, "filter");
+        params.filter = filter;
+        params.ef = 50;
+        uint64_t found[K];
+        WANT(sl_index_search(idx, x, SL_F32, 1, 0, K, &params, found, NULL, NULL) == SL_OK, sl_last_error());
+        for (size_t i = 0; i < K; i++) {
+            int listed = found[i] == SL_NO_ID;
+            for (size_t j = 0; j < 40; j++)
+                listed |= found[i] == ids[j];
+            WANT(listed, "a filter let an id pass that is not in its list");
+        }
+        sl_filter_free(filter);
+        sl_iterator *iterator;
+        WANT(sl_iterator_create(idx, x, SL_F32, NULL, &iterator) == SL_OK, "iterator");
+        for (size_t page = 0; page < 5; page++)
+            WANT(sl_iterator_next(iterator, K, found, NULL, NULL, NULL) == SL_OK, sl_last_error());
+        sl_iterator_free(iterator);
+        sl_index_stats stats = {.struct_size = sizeof stats};
+        WANT(sl_index_get_stats(idx, &stats) == SL_OK && stats.n >= STILL, "stats");
+        WANT(sl_index_save(idx, place.path, NULL) == SL_OK, sl_last_error());
+    }
+    return NULL;
+}
+
+/* Returns what a thread says was wrong. */
+static void join(pthread_t thread) {
+    void *wrong;
+    ck_assert_int_eq(pthread_join(thread, &wrong), 0);
+    ck_assert_msg(!wrong, "%s", (const char *)wrong);
+}
+
+START_TEST(searches_see_what_was_acknowledged) {
+    enum { READERS = 4 };
+    pthread_t writers[WRITERS], readers[READERS];
+    void *(*const reads[READERS])(void *) = {search_on, search_on, read_on, take_census};
+    searches = missed = 0;
+    for (size_t t = 0; t < READERS; t++)
+        ck_assert_int_eq(pthread_create(&readers[t], NULL, reads[t], (void *)(uintptr_t)t), 0);
+    for (size_t t = 0; t < WRITERS; t++)
+        ck_assert_int_eq(pthread_create(&writers[t], NULL, write_on, (void *)(uintptr_t)t), 0);
+    for (size_t t = 0; t < WRITERS; t++)
+        join(writers[t]);
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    for (size_t t = 0; t < READERS; t++)
+        join(readers[t]);
+    ck_assert_uint_gt(searches, 10);
+    ck_assert_uint_le(missed, searches / 50);
+    size_t there = STILL;
+    for (size_t id = 0; id < IDS; id++)
+        there += (size_t)is_there(notes[id]);
+    ck_assert_uint_eq(sl_index_size(idx), there);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * One thread
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static sl_status replace(sl_index *index, const uint64_t *ids, size_t n, uint32_t generation) {
+    float x[4][DIM];
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = 1;
+    for (size_t i = 0; i < n; i++)
+        vector_of(ids[i], generation, x[i]);
+    return sl_index_add(index, x, SL_F32, n, 0, ids, &params);
+}
+
+static void ck_vector(sl_index *index, uint64_t id, uint32_t generation) {
+    float wanted[DIM], got[DIM];
+    uint64_t found;
+    vector_of(id, generation, wanted);
+    ck_ok(sl_index_get(index, &id, 1, SL_F32, got));
+    ck_assert_mem_eq(got, wanted, sizeof got);
+    ck_ok(sl_index_search(index, wanted, SL_F32, 1, 0, 1, NULL, &found, NULL, NULL));
+    ck_assert_uint_eq(found, id);
+}
+
+START_TEST(replaces) {
+    const uint64_t ids[] = {5, IDS + STILL + 9, 3}, twice[] = {5, 8, 5};
+    ck_ok(replace(idx, ids, 3, 2));
+    ck_assert_uint_eq(sl_index_size(idx), IDS + STILL + 1);
+    for (size_t i = 0; i < 3; i++)
+        ck_vector(idx, ids[i], 2);
+    ck_fails(replace(idx, twice, 3, 4), SL_EEXIST, "row 2: id 5 is also that of row 0");
+    ck_vector(idx, 5, 2);
+    ck_vector(idx, 8, 0);
+    ck_ok(replace(idx, ids, 1, 4));
+    ck_vector(idx, 5, 4);
+    ck_ok(sl_index_delete(idx, ids, 1));
+    ck_ok(replace(idx, ids, 1, 6));
+    ck_vector(idx, 5, 6);
+    indexes_sound(idx);
+}
+END_TEST
+
+static int cancel(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 1;
+}
+
+/* A replacement that is cancelled or refused leaves the vectors as they were. */
+START_TEST(replaces_all_or_nothing) {
+    float x[2][DIM];
+    const uint64_t ids[] = {5, 6};
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = 1;
+    params.progress = cancel;
+    vector_of(5, 2, x[0]);
+    vector_of(6, 2, x[1]);
+    ck_assert_int_eq(sl_index_add(idx, x, SL_F32, 2, 0, ids, &params), SL_ECANCELED);
+    params.progress = NULL;
+    x[1][3] = (float)NAN;
+    ck_fails(sl_index_add(idx, x, SL_F32, 2, 0, ids, &params), SL_EVALUE, "row 1");
+    ck_vector(idx, 5, 0);
+    ck_vector(idx, 6, 0);
+    ck_assert_uint_eq(sl_index_size(idx), IDS + STILL);
+    ck_assert_uint_eq(indexes_stats(idx).deleted, 0);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* With several vectors an id, all of an id go. */
+START_TEST(replaces_all_vectors_of_an_id) {
+    sl_index_params params;
+    sl_index *index;
+    float x[5][DIM];
+    const uint64_t ids[] = {7, 7, 8, 7, 9};
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.codes = SL_CODES_F32;
+    params.multi = 1;
+    ck_ok(sl_index_create(&params, &index));
+    for (size_t i = 0; i < 5; i++)
+        vector_of(100 + i, 0, x[i]);
+    ck_ok(sl_index_add(index, x, SL_F32, 5, 0, ids, NULL));
+    const uint64_t again[] = {7, 7};
+    ck_ok(replace(index, again, 2, 2));
+    size_t count;
+    ck_ok(sl_index_get_all(index, 7, SL_F32, x, 5, &count));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(sl_index_size(index), 4);
+    ck_ok(sl_index_delete(index, ids, 1));
+    ck_ok(sl_index_undelete(index, ids, 1));
+    ck_ok(sl_index_get_all(index, 7, SL_F32, x, 5, &count));
+    ck_assert_uint_eq(count, 2);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+START_TEST(undeletes) {
+    const uint64_t ids[] = {5, 6, 7}, absent[] = {5, 7000000};
+    uint64_t tags = 77, got;
+    ck_fails(sl_index_undelete(idx, ids, 1), SL_EEXIST, "id 5 is in the index");
+    ck_ok(replace(idx, ids, 1, 2));
+    ck_ok(sl_index_set_tags(idx, ids, 1, &tags));
+    ck_ok(sl_index_delete(idx, ids, 3));
+    ck_fails(sl_index_undelete(idx, absent, 2), SL_ENOTFOUND, "id 7000000 was not deleted");
+    ck_assert_uint_eq(sl_index_size(idx), IDS + STILL - 3);
+    ck_ok(sl_index_undelete(idx, ids, 2));
+    ck_vector(idx, 5, 2); /* what was replaced before stays away */
+    ck_vector(idx, 6, 0);
+    ck_ok(sl_index_get_tags(idx, ids, 1, &got));
+    ck_assert_uint_eq(got, 77);
+    ck_fails(sl_index_undelete(idx, ids, 1), SL_EEXIST, "id 5 is in the index");
+    ck_ok(replace(idx, ids + 2, 1, 2));
+    ck_fails(sl_index_undelete(idx, ids + 2, 1), SL_EEXIST, "id 7 is in the index");
+    ck_ok(sl_index_delete(idx, ids + 2, 1));
+    ck_ok(sl_index_undelete(idx, ids + 2, 1));
+    ck_vector(idx, 7, 2);
+    ck_assert_uint_eq(sl_index_size(idx), IDS + STILL);
+    indexes_sound(idx);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("threads"), *alone = tcase_create("alone");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, searches_see_what_was_acknowledged);
+    tcase_add_checked_fixture(alone, set_up, tear_down);
+    tcase_add_test(alone, replaces);
+    tcase_add_test(alone, replaces_all_or_nothing);
+    tcase_add_test(alone, replaces_all_vectors_of_an_id);
+    tcase_add_test(alone, undeletes);
+    TCase *const all[] = {tests, alone};
+    return check_main("living", all, 2);
+}
