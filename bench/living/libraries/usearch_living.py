@@ -11,7 +11,7 @@ EXPANSION_ADD, DTYPE = 200, "bf16"
 
 
 class Living(base.Living):
-    bytes_are = "memory_usage: blocks of memory that it holds"
+    bytes_are = "serialized_length, of a saved file; memory_usage counts blocks of 16 MiB"
     deletes_are = "remove(), which marks; an add uses the slot again"
 
     def __init__(self, shape):
@@ -35,7 +35,7 @@ class Living(base.Living):
         return answer.keys
 
     def bytes(self):
-        return self.index.memory_usage
+        return self.index.serialized_length
 
     def settings(self):
         return {"connectivity": self.shape.m, "expansion_add": EXPANSION_ADD, "dtype": DTYPE}
