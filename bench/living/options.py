@@ -6,11 +6,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+from books import CHURN, CHURN_OF, STREAMS  # noqa: E402
 from setting import options_of  # noqa: E402
 
 NAMES = ("shortlist", "hnswlib", "usearch", "faiss", "diskann")
-BOOKS = ("expiration", "replace-only", "replace-delete", "sliding-window")
-CHURN = {"glove100": "generations", "gloss384": "turnover"}  # of a set that is not named: generations
 LINKS = {"glove100": 32}  # m of a set; others: 16
 
 
@@ -22,7 +21,7 @@ def options():
     parser = options_of("living", "runbooks", "beside")
     parser.add_argument("sets", nargs="*", default=["glove100", "gloss384"], help="of ./dev data; default: both")
     parser.add_argument("--runbooks", type=words, metavar="A,B",
-                        help=f"{','.join(BOOKS)},generations,turnover; default: the first four, generations of "
+                        help=f"{','.join(STREAMS)},generations,turnover; default: the first four, generations of "
                              "glove100 and turnover of gloss384")
     parser.add_argument("--libraries", type=words, default=list(NAMES), metavar="A,B", help=",".join(NAMES))
     parser.add_argument("--rows", type=int, default=20_000, help="of the first four runbooks (20000)")
@@ -45,7 +44,7 @@ def options():
     if chosen.quick:
         chosen.rows, chosen.live, chosen.queries, chosen.churn_queries = 4000, chosen.live or 1500, 100, 200
         chosen.rounds, chosen.live_beside, chosen.seconds = min(chosen.rounds, 3), 4000, min(chosen.seconds, 0.3)
-    for name, given, known in (("runbook", chosen.runbooks or [], (*BOOKS, *CHURN.values())),
+    for name, given, known in (("runbook", chosen.runbooks or [], (*STREAMS, *CHURN)),
                                ("library", chosen.libraries, NAMES)):
         unknown = [word for word in given if word not in known]
         if unknown:
@@ -59,7 +58,7 @@ def options():
 
 def books_of(chosen, name):
     """The runbooks that a set is put through."""
-    return chosen.runbooks or [*BOOKS, CHURN.get(name, "generations")]
+    return chosen.runbooks or [*STREAMS, CHURN_OF.get(name, "generations")]
 
 
 def links_of(name):

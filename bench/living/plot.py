@@ -35,7 +35,7 @@ def recalls(axes, record, name):
     """Recall at the last depth, that for 0.99."""
     for library, found in of_book(record, name):
         axes.plot(*blocks(found["depths"][-1]["series"]), **style(library))
-    axes.set_ylim(bottom=max(LEAST, axes.get_ylim()[0]))
+    axes.set_ylim(max(LEAST, axes.get_ylim()[0]), min(1.001, axes.get_ylim()[1]))
     axes.set_title(f"{name}: recall@10", fontsize=8)
     axes.set_xlabel("search", fontsize=7)
 
@@ -73,7 +73,7 @@ def tails(axes, about):
                          alpha=0.4 if kind == "idle" else 1)
     axes.set_xticks([number + 0.3 for number in range(len(rows))], [row["library"] for row in rows], fontsize=7)
     axes.set_yscale("log")
-    axes.set_title("p99 and p99.9 of a query, µs: idle (pale), beside a writer", fontsize=8)
+    axes.set_title("p99, p99.9 in µs: idle (pale), beside a writer", fontsize=8)
 
 
 def panels(record):
@@ -101,8 +101,8 @@ def draw(record, path):
     for axes in every[len(drawn):]:
         axes.axis("off")
     lines = {line.get_label(): line for axes in every for line in axes.get_lines()}
-    figure.legend(lines.values(), lines.keys(), fontsize=7, loc="lower right", ncol=3)
+    figure.legend(lines.values(), lines.keys(), fontsize=7, loc="lower center", ncol=len(NAMES))
     about = record["data"]
     figure.suptitle(f"{about['name']}, m {record['parameters']['m']}, {record['machine']['cpu']}, one core", fontsize=9)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
     keep.picture(figure, path)

@@ -2,6 +2,7 @@
 
 import statistics
 
+from books import CHURN
 from executed import is_narrow
 from setting import fact, spread, verdicts
 
@@ -87,7 +88,8 @@ def lost_recall(rows, number):
 
 def beside_fresh(rows, generations):
     """Sums the comparisons up. The first one, before any delete, counts only if it is alone.
-    time, bytes: the most over a fresh build's; rebuild_share: median seconds of a generation over a fresh build's."""
+    time, bytes: the most over a fresh build's; rebuild_share: median seconds of a generation over a fresh build's, None
+    without generations."""
     after = rows[1:] or rows
     depths = []
     for number, one in enumerate(after[0]["depths"]):
@@ -96,7 +98,8 @@ def beside_fresh(rows, generations):
                        "time": max(row["depths"][number]["ratio"]["median"] for row in after),
                        "time_last": after[-1]["depths"][number]["ratio"]["median"]})
     return {"depths": depths, "bytes": most(row["bytes"] and row["bytes"] / row["fresh_bytes"] for row in after),
-            "rebuild_share": statistics.median(generations) / statistics.median(row["build_s"] for row in after)}
+            "rebuild_share": statistics.median(generations) / statistics.median(row["build_s"] for row in after)
+            if generations else None}
 
 
 def most(values):
@@ -116,7 +119,7 @@ def book(events, clock, searches):
              "bytes": {"last": searched[-1]["bytes"], "most": most(event["bytes"] for event in searched)},
              "resident": most(event["resident"] for event in searched)}
     rows = compares(events, clock)
-    return {**found, "compares": rows, "fresh": beside_fresh(rows, generations)} if rows else found
+    return {**found, "compares": rows, "fresh": beside_fresh(rows, generations if len(rows) > 1 else [])}
 
 
 def columns(rows):
@@ -269,7 +272,7 @@ def facts(record):
         for name, one in library["books"].items():
             if "failed" in one:
                 found.append(fact(f"{name}: searches done", one["searches"], one["searches_done"], True))
-            elif "compares" in one:
+            elif name in CHURN:
                 found += churn_facts(name, one)
             else:
                 found.append(fact(f"{name}: mean recall@10", RECALL, one["depths"][0]["recall"], True))
@@ -314,9 +317,9 @@ def book_lines(name, record):
     return lines
 
 
-def churn_lines(name, record):
+def fresh_lines(name, record):
     lines = ["", f"{name}, beside a fresh build of the same vectors: mean of recall lost, most beyond two errors; "
-             "the largest ratios"]
+             "largest ratios"]
     for library in record["libraries"]:
         found = library["books"].get(name, {})
         if "compares" not in found:
@@ -325,7 +328,7 @@ def churn_lines(name, record):
         for one in fresh["depths"]:
             lines.append(f"  {library['library']:10}{one['depth']:6}  recall lost {one['lost_mean']:7.4f} "
                          f"{one['lost_most']:7.4f}   time {one['time']:6.3f}   bytes {shown(fresh['bytes'], '.2f')}   "
-                         f"generation over build {fresh['rebuild_share']:.3f}   lost {last['lost']} "
+                         f"generation over build {shown(fresh['rebuild_share'], '.3f')}   lost {last['lost']} "
                          f"(fresh {last['fresh_lost']}) of {last['sampled']}")
     return lines
 
@@ -374,8 +377,7 @@ def table(record):
              "insert, delete, replace in µs a vector; tidy: upkeep after deletes; MB by the library's own count"]
     for name in record.get("runbooks", {}):
         lines += book_lines(name, record)
-        if any("compares" in library["books"].get(name, {}) for library in record["libraries"]):
-            lines += churn_lines(name, record)
+        lines += fresh_lines(name, record)
     lines += beside_lines(record) if "beside" in record else []
     slow = slow_kernels(record)
     lines += ["", f"without wide kernels: {', '.join(slow)}"] if slow else []

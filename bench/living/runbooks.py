@@ -10,6 +10,8 @@ import hashlib
 
 import numpy
 
+from books import CHURN
+
 INSERT, DELETE, REPLACE, SEARCH, COMPARE = range(5)
 KINDS = ("insert", "delete", "replace", "search", "compare")  # compare: a search here and in a fresh build
 
@@ -48,6 +50,13 @@ def due(step, lifetime, halved):
     return at if step < at < STEPS else None
 
 
+def closed(operations):
+    """The operations, the last search of which is compared with a fresh build: harder vectors at the end, as the rare
+    words of glove100, lower recall in both."""
+    last = max(number for number, one in enumerate(operations) if one.kind == SEARCH)
+    return [*operations[:last], Operation(COMPARE), *operations[last + 1:]]
+
+
 def lifetimes(rows, seed, weights, deletes, replaces):
     """Batches that live for ever, long or short. With `replaces` a batch keeps some rows back, and they become the new
     vectors of its first ids at half of its life."""
@@ -66,7 +75,7 @@ def lifetimes(rows, seed, weights, deletes, replaces):
             kept = span(end, begin + batch)
             replaced[due(step, lifetime, True)].append(Operation(REPLACE, span(begin, begin + len(kept)), kept))
         operations += [*deleted[step], *replaced[step], Operation(SEARCH)]
-    return operations
+    return closed(operations)
 
 
 def expiration(rows):
@@ -89,7 +98,7 @@ def sliding_window(rows):
         if oldest >= 0:
             operations += [Operation(SEARCH), Operation(DELETE, span(oldest * batch, (oldest + 1) * batch))]
         operations.append(insert(step * batch, (step + 1) * batch))
-    return operations
+    return closed(operations)
 
 
 def churn(rows, live, generations, share, seed, compare_every):
@@ -126,7 +135,6 @@ def turnover(rows, live):
 
 RECIPES = {"expiration": expiration, "replace-only": replace_only, "replace-delete": replace_delete,
            "sliding-window": sliding_window, "generations": generations, "turnover": turnover}
-CHURN = ("generations", "turnover")
 
 
 def make(name, rows, live=0):

@@ -43,7 +43,7 @@ def beside_fresh(record):
             for one in fresh["depths"]:
                 lines.append(row(name, library["library"], str(one["depth"]), f"{one['lost_mean']:.4f}",
                                  f"{one['lost_most']:.4f}", f"{one['time']:.2f}", shown(fresh["bytes"], ".2f", "–"),
-                                 f"{fresh['rebuild_share']:.3f}"))
+                                 shown(fresh["rebuild_share"], ".3f", "–")))
     return lines
 
 

@@ -36,7 +36,7 @@ def steps_of(operations):
     for one in operations:
         if len(one.ids):
             found.setdefault(int(one.ids[0]), []).append((step, one.kind))
-        step += one.kind == SEARCH
+        step += one.kind in (SEARCH, COMPARE)
     return found
 
 
@@ -55,7 +55,8 @@ class Recipes(unittest.TestCase):
         operations = made("expiration")
         counts = runbooks.counted(operations)
         self.assertEqual(len(operations), 260)
-        self.assertEqual((counts["insert"], counts["search"], counts["delete"], counts["replace"]), (100, 100, 60, 0))
+        self.assertEqual((counts["insert"], counts["search"], counts["delete"], counts["replace"]), (100, 99, 60, 0))
+        self.assertEqual(operations[-1].kind, COMPARE)
         for history in steps_of(operations).values():
             self.assertIn([kind for _, kind in history], ([INSERT], [INSERT, DELETE]))
             if len(history) == 2:
@@ -85,6 +86,7 @@ class Recipes(unittest.TestCase):
     def test_the_window_slides(self):
         operations = made("sliding-window")
         self.assertEqual(len(operations), 400)
+        self.assertEqual(runbooks.counted(operations)["compare"], 1)
         sizes = {len(ids) for ids, _ in runbooks.searches(operations)}
         self.assertEqual(sizes, {ROWS // 2})
         for number, (ids, _) in enumerate(runbooks.searches(operations)):
@@ -247,6 +249,7 @@ class Books(unittest.TestCase):
             found = self.run_book(Exact, small(name))
             self.assertEqual(found["depths"][0]["least"], 1, name)
             self.assertEqual(found["lost"]["lost"], 0, name)
+            self.assertEqual(found["fresh"]["depths"][0]["lost_most"], 0, name)
             self.assertGreater(found["depths"][0]["p99_us"], 0, name)
 
     def test_it_tells_what_an_index_has_lost(self):
