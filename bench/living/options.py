@@ -1,5 +1,6 @@
 """The options of ./dev bench living. This file needs nothing that is fetched, so that --help fetches nothing."""
 
+import argparse
 import os
 import pathlib
 import sys
@@ -38,7 +39,7 @@ def options():
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the core of all")
     parser.add_argument("--quick", action="store_true", help="few vectors and queries, into living-SET-part.json")
     parser.add_argument("--label", default="", help="a word behind the record's name, for another machine's")
-    parser.add_argument("--failed", default="", help="libraries that could not be installed")
+    parser.add_argument("--failed", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     chosen.churn_queries = 1000
     if chosen.quick:
