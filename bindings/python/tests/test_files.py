@@ -95,7 +95,7 @@ def test_a_mapped_index_is_read_only(saved, x):
 def test_the_library_itself_refuses_to_add_to_a_map(saved, x):
     core = shortlist.open(saved)._core
     with pytest.raises(shortlist.Error) as caught:
-        core.add(x, shortlist._core.DTYPES["f32"], None, None, None, 0, 0, None)
+        core.add(x, shortlist._core.DTYPES["f32"], None, None, None, False, 0, 0, None)
     assert caught.value.status == "SL_EREADONLY"
 
 

@@ -64,10 +64,16 @@ def test_changes(x, q):
     ix.delete(gone)
     rest = np.concatenate([ids for ids, _ in pages])
     assert sorted(np.concatenate([first, rest])) == sorted(np.setdiff1d(np.arange(500), gone))
+    there = ix.ids()
+    pages = ix.iterate(q[0], page=50)
+    first = next(pages)[0]
+    ix.add(x[500:510])
+    ix.add(x[510:511], ids=first[-1:], replace=True)
+    assert sorted([*first, *np.concatenate([ids for ids, _ in pages])]) == sorted(there), "only what was there"
     pages = ix.iterate(q[0])
     next(pages)
-    ix.add(x[500:510])
-    with pytest.raises(ValueError, match="added to"):
+    ix.add(np.tile(x, (3, 1)))
+    with pytest.raises(ValueError, match="renumbered"):
         next(pages)
     pages = ix.iterate(q[0])
     ix.close()

@@ -33,7 +33,9 @@ size_t batch_threads(size_t asked) {
 struct Gate::State {
     std::mutex mutex;
     std::condition_variable changed;
+    // Readers are calls that aren't exclusive, and writers those that are.
     size_t readers = 0;
+    size_t changing = 0; // readers that change the index
     size_t readers_waiting = 0;
     size_t readers_due = 0; // of those waiting, that have waited through a turn: they go before the next writer
     size_t writers_waiting = 0;
@@ -61,10 +63,12 @@ Gate::Visit::Visit(Gate &gate, Access access, Visit *after)
     : gate_(gate), access_(access), after_(after), outer_(innermost_) {
     gate.forget_parent();
     if (gate.abandoned_)
-        raise(SL_EBUSY, "another thread was changing this when the process was forked; open it from its file");
+        raise(SL_EBUSY,
+              "another thread was changing or closing this when the process was forked; open it from its file");
     for (const Visit *visit = outer_; visit; visit = visit->outer_) {
         if (&visit->gate_ != &gate) continue;
-        if (access == Access::exclusive || visit->access_ == Access::exclusive)
+        if (access == Access::exclusive || visit->access_ == Access::exclusive ||
+            (access == Access::changing && visit->access_ == Access::changing))
             raise(SL_EBUSY, "this is in use by the call that runs this callback; use it after that call");
         nested_ = true;
     }
@@ -109,12 +113,16 @@ bool Gate::Visit::enter_this() {
     if (nested_) return true;
     state_ = gate_.state_;
     State &state = *state_;
-    return access_ == Access::shared ? enter_shared(state) : enter_exclusive(state);
+    return access_ == Access::exclusive ? enter_exclusive(state) : enter_beside(state);
 }
 
-bool Gate::Visit::enter_shared(State &state) {
+bool Gate::Visit::enter_beside(State &state) {
     std::unique_lock<std::mutex> lock(state.mutex);
-    auto free = [&] { return !state.writing && (state.writers_waiting == 0 || state.turns > since_); };
+    const bool changes = access_ == Access::changing;
+    auto free = [&] {
+        if (changes && state.changing > 0 && is_ending()) return false;
+        return !state.writing && (state.writers_waiting == 0 || state.turns > since_);
+    };
     // A reader that need not wait is spared a look at the clock. since_ is only set by a reader that waits.
     if (waits_in_ != &state) since_ = state.turns;
     if (!free()) {
@@ -123,6 +131,7 @@ bool Gate::Visit::enter_shared(State &state) {
     }
     end_waiting(state);
     state.readers++;
+    state.changing += changes;
     return true;
 }
 
@@ -146,12 +155,13 @@ void Gate::Visit::leave_this() {
     if (nested_) return;
     State &state = *state_;
     std::lock_guard<std::mutex> lock(state.mutex);
-    if (access_ == Access::shared)
-        state.readers--;
-    else {
+    if (access_ == Access::exclusive) {
         state.writing = false;
         state.turns++;
         state.readers_due = state.readers_waiting;
+    } else {
+        state.readers--;
+        state.changing -= access_ == Access::changing;
     }
     state.changed.notify_all();
 }

@@ -1,5 +1,6 @@
-// A gate lets any number of readers, or one writer, into an index's handle. The library leaves this to its caller.
-// Python programs share objects between threads freely, so the gate keeps the rule here.
+// A gate lets any number of calls into a handle of the library, or one call alone. The library lets calls of an index
+// run at the same time, but for freeing it. Python programs share objects between threads freely, so the gate keeps
+// such rules here.
 #pragma once
 
 #include "errors.hpp"
@@ -9,7 +10,9 @@
 #include <iterator>
 #include <mutex>
 
-enum class Access { shared, exclusive };
+// shared: beside all calls but exclusive ones. changing: the same, for a call that the library makes wait for other
+// changes. exclusive: alone.
+enum class Access { shared, changing, exclusive };
 
 class Gate {
   public:
@@ -20,13 +23,14 @@ class Gate {
 
     // Runs work(), which must not throw, with the GIL released and the access asked for. Needs the GIL.
     //   - While waiting, signals are served, so that Ctrl-C ends a wait.
-    //   - They take turns. Writers go before new readers, so that unbroken searching does not starve an add. Readers
-    //     that waited through a writer's turn go before the next writer, so that a search waits for one add's turn,
-    //     however many threads add.
-    //   - A call from within a call on the same index and thread (from a progress callback or a signal handler) gets
-    //     through if both only read. Otherwise it raises SL_EBUSY, instead of waiting for itself.
-    //   - A process made by fork() forgets the readers and writers of the parent. If one of them was writing, the
-    //     index is half written, and every call raises SL_EBUSY.
+    //   - They take turns. Exclusive calls go before new others, so that unbroken searching does not starve a close.
+    //     Others that waited through an exclusive call go before the next one, so that they wait for one turn.
+    //   - A call from within a call on the same handle and thread (from a progress callback or a signal handler) raises
+    //     SL_EBUSY if it would wait for itself: if one of the two is exclusive, or both change the index.
+    //   - At the end of the program, a change raises SL_EBUSY if a thread stays within a change. That thread would keep
+    //     it waiting in the library for ever.
+    //   - A process made by fork() forgets the calls of the parent. If one of them was exclusive, the handle is half
+    //     changed, and every call raises SL_EBUSY.
     template <class Work> void run(Access access, Work work) {
         run_in({{*this, access}}, work);
     }
@@ -61,7 +65,7 @@ class Gate {
 
       private:
         bool enter_this();
-        bool enter_shared(State &state);
+        bool enter_beside(State &state);
         bool enter_exclusive(State &state);
         void leave_this();
         // From a reader's first vain attempt until it enters or gives up.

@@ -14,7 +14,7 @@ const char *path_text(const nb::bytes &path) {
     return path.c_str();
 }
 
-Index::Index(sl_index *handle) : handle_(handle, sl_index_free), size_(sl_index_size(handle)) {
+Index::Index(sl_index *handle) : handle_(handle, sl_index_free) {
     sl_index_stats stats{};
     stats.struct_size = sizeof stats;
     ::check(Outcome(sl_index_get_stats(handle, &stats)));
@@ -98,11 +98,7 @@ Index *Index::open(nb::bytes path, int place, bool writable, int numa, size_t nu
         outcome = Outcome(sl_index_open(name, &params, &handle));
     }
     progress.check(outcome);
-    auto *index = new Index(handle);
-    sl_index_stats stats{};
-    stats.struct_size = sizeof stats;
-    index->follows_ = !writable && sl_index_get_stats(handle, &stats) == SL_OK && stats.room > 0;
-    return index;
+    return new Index(handle);
 }
 
 Index *Index::merge(nb::list indexes, size_t m, size_t ef_construction, int clash, int builder, size_t threads,
@@ -140,15 +136,13 @@ Index *Index::merge(nb::list indexes, size_t m, size_t ef_construction, int clas
 }
 
 size_t Index::size() {
-    if (!follows_ || closed_) return size_;
-    ::check(use(Access::shared, [&] {
-        size_ = sl_index_size(handle_.get());
-        return Outcome();
-    }));
-    return size_;
+    gate_.run(Access::shared, [&] {
+        if (handle_) last_size_ = sl_index_size(handle_.get());
+    });
+    return last_size_;
 }
 
-void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int builder,
+void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, bool replace, int builder,
                 size_t threads, nb::handle function) {
     Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
     std::optional<Flat<const uint64_t>> labels, tag_words, key_words;
@@ -160,29 +154,29 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb:
     sl_add_params_init(&params);
     params.tags = tag_words ? tag_words->data() : nullptr;
     params.keys = key_words ? key_words->data() : nullptr;
+    params.replace = replace;
     params.builder = static_cast<sl_builder>(builder);
     params.threads = batch_threads(threads);
     progress.attach(params);
-    progress.check(use(Access::exclusive, [&] {
-        Outcome outcome(sl_index_add(handle_.get(), x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
-                                     labels ? labels->data() : nullptr, &params));
-        size_ = sl_index_size(handle_.get());
-        return outcome;
+    progress.check(use(Access::changing, [&] {
+        return Outcome(sl_index_add(handle_.get(), x.data(), static_cast<sl_dtype>(dtype), x.count(), x.stride(),
+                                    labels ? labels->data() : nullptr, &params));
     }));
 }
 
 void Index::remove(nb::handle ids, size_t n) {
     Flat<const uint64_t> labels(ids, n);
-    ::check(use(Access::exclusive, [&] {
-        Outcome outcome(sl_index_delete(handle_.get(), labels.data(), n));
-        size_ = sl_index_size(handle_.get());
-        return outcome;
-    }));
+    ::check(use(Access::changing, [&] { return Outcome(sl_index_delete(handle_.get(), labels.data(), n)); }));
+}
+
+void Index::undelete(nb::handle ids, size_t n) {
+    Flat<const uint64_t> labels(ids, n);
+    ::check(use(Access::changing, [&] { return Outcome(sl_index_undelete(handle_.get(), labels.data(), n)); }));
 }
 
 void Index::set_words(bool keys, nb::handle ids, size_t n, nb::handle words) {
     Flat<const uint64_t> labels(ids, n), to(words, n);
-    ::check(use(Access::exclusive, [&] {
+    ::check(use(Access::changing, [&] {
         return Outcome((keys ? sl_index_set_keys : sl_index_set_tags)(handle_.get(), labels.data(), n, to.data()));
     }));
 }
@@ -200,7 +194,7 @@ void Index::search_in(const Queries &q, size_t k, sl_search_params &params, uint
     params.threads = q.count > 1 ? batch_threads(params.threads) : 1;
     // A single query is over before a signal could be served.
     if (q.count > 1) progress.attach(params);
-    progress.check(use(Access::shared, [&] {
+    progress.check(search_use(params, [&] {
         return Outcome(
             sl_index_search(handle_.get(), q.data, q.dtype, q.count, q.stride, k, &params, ids, scores, nullptr));
     }));
@@ -223,7 +217,7 @@ nb::dict Index::tune(nb::handle rows, int dtype, size_t k, nb::handle truth, nb:
     progress.attach(params);
     sl_tune_report report{};
     report.struct_size = sizeof report;
-    progress.check(use(Access::exclusive, [&] {
+    progress.check(use(Access::changing, [&] {
         return Outcome(sl_index_tune(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(),
                                      ids ? ids->data() : nullptr, k, &params, &report));
     }));
@@ -303,7 +297,7 @@ void Index::get(nb::handle ids, size_t n, int dtype, nb::handle out) {
 }
 
 void Index::sync() {
-    ::check(use(Access::exclusive, [&] { return Outcome(sl_index_sync(handle_.get())); }));
+    ::check(use(Access::changing, [&] { return Outcome(sl_index_sync(handle_.get())); }));
 }
 
 void Index::save(nb::bytes path, size_t room, int layout, nb::handle function) {
@@ -314,7 +308,7 @@ void Index::save(nb::bytes path, size_t room, int layout, nb::handle function) {
     params.room = room;
     params.layout = static_cast<sl_layout>(layout);
     progress.attach(params);
-    progress.check(use(Access::exclusive, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
+    progress.check(use(Access::changing, [&] { return Outcome(sl_index_save(handle_.get(), name, &params)); }));
 }
 
 void take_snapshot(nb::bytes path, nb::bytes copy, nb::handle function) {
@@ -387,7 +381,7 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool s
     progress.attach(params);
     sl_check_report report{};
     report.struct_size = sizeof report;
-    Outcome outcome = use(Access::shared, [&] { return Outcome(sl_index_check(handle_.get(), &params, &report)); });
+    Outcome outcome = use(Access::changing, [&] { return Outcome(sl_index_check(handle_.get(), &params, &report)); });
     bool damaged = outcome.status == SL_ECORRUPT;
     progress.check(damaged ? Outcome() : outcome);
     nb::dict found;
@@ -483,6 +477,7 @@ nb::dict Index::numa() {
 
 void Index::close() {
     gate_.run(Access::exclusive, [&] {
+        if (handle_) last_size_ = sl_index_size(handle_.get());
         handle_.reset();
         closed_ = true;
     });

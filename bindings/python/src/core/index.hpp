@@ -21,13 +21,14 @@ class Index {
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
-    // ids, tags, keys: uint64, one a row, or None.
-    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int builder, size_t threads,
-             nb::handle progress);
+    // ids, tags, keys: uint64, one a row, or None. replace: ids that are present get the new vectors.
+    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, bool replace, int builder,
+             size_t threads, nb::handle progress);
     // words: uint64, one an id. They are tags, or keys where `keys` is true.
     void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);
     void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);
     void remove(nb::handle ids, size_t n);
+    void undelete(nb::handle ids, size_t n);
     // Fills ids_out and scores_out, (nq, k) each. options: the fields of sl_search_params by name; filter is a Filter,
     // a list with a Filter or None for each query, or None; threshold is a number or None. recall above 0: searches by
     // the settings tuned for it, and ignores ef, rerank, stop, probes and groups.
@@ -70,8 +71,7 @@ class Index {
     // Frees the index; every later call but close and size raises ValueError.
     void close();
 
-    // The number of vectors as of the last call that changed it, known without waiting for a call at work. For a file
-    // that another process may be writing: the number at this moment.
+    // The number of vectors at this moment, known without waiting for a call at work. After close(): as it was then.
     size_t size();
     bool closed() const {
         return closed_;
@@ -91,6 +91,12 @@ class Index {
         });
         if (!open) throw nb::value_error("the index is closed");
         return outcome;
+    }
+
+    // The same for work that uses a filter of the index. Access is that of the filter: a refresh is exclusive, and
+    // waits for nothing but work with filters.
+    template <class Work> Outcome use_filter(Access access, Work work) {
+        return use_in({{filters_, access}, {gate_, Access::shared}}, work);
     }
 
     // For objects that keep the handle. The last of them frees it, also after close().
@@ -114,14 +120,23 @@ class Index {
     explicit Index(sl_index *handle);
     // params: its threads are those asked for; its progress is set here.
     void search_in(const Queries &q, size_t k, sl_search_params &params, uint64_t *ids, float *scores);
+    // A use for searches of these parameters.
+    template <class Params, class Work> Outcome search_use(const Params &params, Work work) {
+        return has_filters(params) ? use_filter(Access::shared, work) : use(Access::shared, work);
+    }
+    static bool has_filters(const sl_search_params &params) {
+        return params.filter || params.filters;
+    }
+    static bool has_filters(const sl_range_params &params) {
+        return params.filter;
+    }
 
     std::shared_ptr<sl_index> handle_;
     std::optional<sl_index_params> created_; // those of create()
-    Gate gate_;
+    Gate gate_, filters_;
     size_t dim_;
     sl_dtype dtype_; // SL_F32 for all floating-point types
-    std::atomic<size_t> size_;
-    bool follows_ = false; // a file that another process may be writing
+    std::atomic<size_t> last_size_{0};
     std::atomic<bool> closed_{false};
 };
 

@@ -20,7 +20,7 @@ class Iterator {
         params.rerank = rerank;
         params.filter = filter_handle(filter);
         params.max_visits = max_visits;
-        check(index_.use(Access::shared, [&] {
+        check(use([&] {
             return Outcome(
                 sl_iterator_create(index_handle_.get(), query.data(), static_cast<sl_dtype>(dtype), &params, &handle_));
         }));
@@ -37,13 +37,15 @@ class Iterator {
         Flat<float> scores(scores_out, k, true);
         size_t got = 0;
         sl_search_stats stats{};
-        check(index_.use(Access::shared, [&] {
-            return Outcome(sl_iterator_next(handle_, k, ids.data(), scores.data(), &got, &stats));
-        }));
+        check(use([&] { return Outcome(sl_iterator_next(handle_, k, ids.data(), scores.data(), &got, &stats)); }));
         return nb::make_tuple(got, stats.cut != 0);
     }
 
   private:
+    template <class Work> Outcome use(Work work) {
+        return filter_object_.is_none() ? index_.use(Access::shared, work) : index_.use_filter(Access::shared, work);
+    }
+
     nb::object index_object_, filter_object_; // keep alive
     Index &index_;
     std::shared_ptr<sl_index> index_handle_;

@@ -86,8 +86,10 @@ NB_MODULE(_core, m) {
         .def_static("merge", &Index::merge, nb::arg("indexes"), nb::arg("m"), nb::arg("ef_construction"),
                     nb::arg("clash"), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
-             nb::arg("keys").none(), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
+             nb::arg("keys").none(), nb::arg("replace"), nb::arg("builder"), nb::arg("threads"),
+             nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
+        .def("undelete", &Index::undelete, nb::arg("ids"), nb::arg("n"))
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("options"),
              nb::arg("ids_out"), nb::arg("scores_out"))
         .def("search_ids", &Index::search_ids, nb::arg("ids"), nb::arg("n"), nb::arg("k"), nb::arg("options"),

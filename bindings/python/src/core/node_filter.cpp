@@ -17,11 +17,11 @@ int NodeFilter::accept(void *self, uint64_t id) {
     return told ? allowed : -1;
 }
 
-// Runs work() under the index's gate, and raises what the callable raised. Other threads may wait at the gate
-// meanwhile: asking_ is that of the thread within.
+// Runs work() under the gates, and raises what the callable raised. Other threads may wait at the gates meanwhile:
+// asking_ is that of the thread within.
 template <class Work> void NodeFilter::run(Access access, Work work) {
     Progress asking{nb::none()};
-    Outcome outcome = index_.use(access, [&] {
+    Outcome outcome = index_.use_filter(access, [&] {
         asking_ = &asking;
         Outcome done = work();
         asking_ = nullptr;
@@ -81,7 +81,7 @@ void NodeFilter::refresh() {
 
 size_t NodeFilter::count() {
     size_t found = 0;
-    check(index_.use(Access::shared, [&] {
+    check(index_.use_filter(Access::shared, [&] {
         found = sl_filter_count(handle_);
         return Outcome(SL_OK);
     }));

@@ -26,7 +26,7 @@ class NodeFilter {
     static int traverse(PyObject *self, visitproc visit, void *arg);
     static int clear(PyObject *self);
 
-    // For searches of the index, whose gate they have passed for reading: refreshes need it alone.
+    // For work within Index::use_filter.
     const sl_filter *handle() const {
         return handle_;
     }

@@ -92,7 +92,7 @@ void Index::search_ids(nb::handle ids, size_t n, size_t k, nb::dict options, nb:
     sl_search_params params = search_params_of(options, n, filters);
     params.threads = n > 1 ? batch_threads(params.threads) : 1;
     if (n > 1) progress.attach(params);
-    progress.check(use(Access::shared, [&] {
+    progress.check(search_use(params, [&] {
         return Outcome(
             sl_index_search_ids(handle_.get(), labels.data(), n, k, &params, found.data(), scores.data(), nullptr));
     }));
@@ -114,7 +114,7 @@ nb::tuple Index::range(nb::handle rows, int dtype, double radius, bool exact, si
     if (q.count() > 1) progress.attach(params);
     ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_.get(), &stats)); }));
     Ranges found(q.count(), stats.metric == SL_METRIC_L2);
-    progress.check(use(Access::shared, [&] {
+    progress.check(search_use(params, [&] {
         return Outcome(sl_index_range(handle_.get(), q.data(), static_cast<sl_dtype>(dtype), q.count(), q.stride(),
                                       radius, &params, Ranges::take, &found, nullptr));
     }));

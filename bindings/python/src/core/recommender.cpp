@@ -105,7 +105,7 @@ class Recommender::Session {
 };
 
 template <class Work> Outcome Recommender::use(Work work) {
-    return index_.use(Access::shared, work);
+    return index_.use_filter(Access::shared, work);
 }
 
 Recommender::Recommender(nb::handle index, nb::handle ranker, nb::handle items, int item_part, size_t threads,

@@ -135,15 +135,15 @@ class Filter:
         that end open.
 
     An id is allowed where all that is given allows it. Deleted vectors are never allowed. ``refresh`` takes in vectors
-    that were added later, and tags and keys that were set. Until then the filter goes by those it was made with. A
-    search raises ValueError where the index was renumbered since: after an add, a save or a tuning.
+    that were added or replaced later, and tags and keys that were set. Until then the filter goes by those it was made
+    with. A search raises ValueError where the index was renumbered since: after an add, a save or a tuning.
 
     A filter takes an eighth of a byte a vector. Making one takes longer than a search: keep what serves several calls,
     such as the filter of a user, ``Filter(index, exclude=seen)``. ``search`` takes a list of filters, one a query.
 
     len(filter) is the number of vectors that are allowed now.
 
-    Threads: searches may share a filter. A refresh waits for them.
+    Threads: searches may share a filter. A refresh waits for searches with filters of its index, and holds later ones up.
     """
 
     __slots__ = ("__weakref__", "_core")

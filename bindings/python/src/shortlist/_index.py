@@ -291,14 +291,15 @@ class Index:
     work_path: a file that notes what linking at once has done. After an interruption, another Index with this work_path
         goes on there when it adds the same vectors. A save removes the file.
 
-    Threads: an index may be used from several threads. Searches run beside each other. A change of the index runs
-    alone. Calls wait for their turn, with the GIL released.
+    Threads: an index may be used from several threads, with the GIL released. Searches never wait, and find what was
+    added before they began. Calls that change the index, ``save``, ``check``, ``tune`` and ``sync`` go one at a time.
+    ``close`` waits for all calls.
 
     A child process made by os.fork() or by multiprocessing's "fork" may search every index that its parent had. The
     child works with one thread if its parent used several. The child may change an index in memory; the change stays
-    the child's own. The child may not change a file that its parent opened to be changed, in place or with
-    exclusive=True. Such a change raises shortlist.Error with status SL_EBUSY, and the message names the fork. Each
-    child that writes to a file opens the file itself.
+    the child's own. The child may not change an index that another thread of its parent was changing at the fork, or a
+    file that its parent opened to be changed, in place or with exclusive=True. Such a change raises shortlist.Error
+    with status SL_EBUSY, and the message names the fork. Each child that writes to a file opens the file itself.
     """
 
     __slots__ = ("__weakref__", "_codes", "_core", "_dim", "_dtype", "_judged", "_metric", "_read_only", "_refine")
@@ -400,11 +401,12 @@ class Index:
         tags: npt.ArrayLike | None = None,
         keys: npt.ArrayLike | None = None,
         builder: Builder = "auto",
+        replace: bool = False,
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
-        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index, unless the index was made with multi=True.
-            None goes on from the largest id that there has been.
+        ids: n whole numbers from 0 to 2**64 - 2, none of them in the index, unless the index was made with multi=True,
+            or replace is true. None goes on from the largest id that there has been.
         threads: 0 for all cores.
         progress: True shows a bar (tqdm if installed). A function is called with (done, total) and cancels by
             returning True.
@@ -413,9 +415,12 @@ class Index:
             overlapping sets of near vectors compare all their pairs. It serves for 4,096 vectors or more, which are
             then joined with those that are there. "auto": "leaves" if it serves, for no fewer vectors than there
             are, with m of 16 to 24 and ef_construction of 200 or more.
+        replace: whether an id that is in the index gets the new vectors, tags and keys in place of all its own. A
+            search finds the old ones or the new ones, never none. Raises shortlist.Error with status SL_EUNSUPPORTED in
+            persistent memory written directly.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. Raises ValueError if a vector has
-        NaN or infinity, or is zero under cosine, or if an id is taken.
+        NaN or infinity, or is zero under cosine, or if an id is taken or comes twice.
 
         Warns once the index has 1,000 vectors or more, and again when it has doubled, if its codes do not tell near
         vectors apart under l2: vectors that lie far from the origin and close to one another.
@@ -436,6 +441,7 @@ class Index:
                 labels,
                 tag_words,
                 key_words,
+                bool(replace),
                 choice("builder", builder, _BUILDERS),
                 count("threads", threads),
                 tell,
@@ -468,6 +474,20 @@ class Index:
         self._refuse_where_read_only("delete")
         labels = one_or_many(ids)
         self._core.delete(labels, labels.size)
+
+    def undelete(self, ids: npt.ArrayLike) -> None:
+        """Brings back the vectors that the last ``delete`` of each of these ids took: one id, or (n,) of them. Their
+        tags and keys come back as well.
+
+        It serves for deletes by this Index, but not for those before the file was opened. Vectors that ``add`` replaced
+        stay away.
+
+        All or nothing. Raises KeyError if an id was not deleted, or its memory is used again. Raises ValueError if an id
+        is in the index, or comes twice.
+        """
+        self._refuse_where_read_only("undelete")
+        labels = one_or_many(ids)
+        self._core.undelete(labels, labels.size)
 
     def set_tags(self, ids: npt.ArrayLike, tags: npt.ArrayLike) -> None:
         """Replaces the tag words of all vectors of these ids: one, or (n,) of them.
@@ -599,8 +619,8 @@ class Index:
 
         With multi=True each id comes once, by its best vector.
 
-        Vectors that are deleted meanwhile do not come. After an add, a save or a tuning by this index, the next page
-        may raise ValueError: iterate anew.
+        Vectors that are added, replaced or deleted meanwhile do not come. From some thousand vectors on, an add, a save
+        or a tuning by this index may renumber the vectors. The next page then raises ValueError: iterate anew.
 
             for ids, scores in ix.iterate(q):
                 chosen += [i for i in ids if is_wanted(i)]
@@ -899,7 +919,7 @@ class Index:
         self.close()
 
     def __len__(self) -> int:
-        """Number of vectors, deleted ones left out. During a change in another thread: the number before it."""
+        """Number of vectors, deleted ones left out. After ``close``: the number then."""
         return self._core.size
 
     def __repr__(self) -> str:

@@ -58,7 +58,7 @@ class Recommender:
 
     Any number of threads may use a Recommender, with the GIL released. ``swap``, ``update`` and ``delete`` run beside
     requests.
-    Each request sees the old state or the new one. The index may be added to: an add waits for the requests at work.
+    Each request sees the old state or the new one. The index may change beside requests.
     KeyError where the items lack a column of the model. ValueError where index, model and items do not fit.
     """
 
