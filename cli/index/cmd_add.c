@@ -15,7 +15,7 @@ typedef struct add_options {
     const char *ids;
     word_files words;
     size_t threads, wait;
-    int progress, json;
+    int replace, progress, json;
 } add_options;
 
 typedef struct add_state {
@@ -75,6 +75,7 @@ static int print_result(const add_state *state) {
     size_t threads = thread_count(state->options->threads), added = addition->base->n;
     /* A few new vectors change little, and comparing them with all others takes long. */
     if (2 * added >= stats.n) (void)measure_resolution(state->index_path, addition->index, threads, &resolution);
+    const size_t replaced = state->stats.n + added - stats.n;
     double rate = addition->add_s > 0 ? (double)added / addition->add_s : 0;
     if (state->options->json) {
         json json;
@@ -82,6 +83,7 @@ static int print_result(const add_state *state) {
         json_text(&json, "index", state->index_path);
         json_index(&json, &stats);
         json_count(&json, "added", added);
+        json_count(&json, "replaced", replaced);
         json_real(&json, "add_s", addition->add_s);
         json_real(&json, "read_s", addition->read_s);
         json_real(&json, "save_s", state->save_s);
@@ -92,7 +94,9 @@ static int print_result(const add_state *state) {
     } else {
         printf("%s: ", state->index_path);
         print_index(&stats);
-        printf("%zu added in %.1f s, %.0f vectors/s on %zu threads\n", added, addition->add_s, rate, threads);
+        printf("%zu added in %.1f s, %.0f vectors/s on %zu threads", added, addition->add_s, rate, threads);
+        if (state->options->replace) printf("; %zu replaced", replaced);
+        printf("\n");
     }
     (void)warn_of_resolution(state->index_path, &stats, resolution.unresolved, resolution.sampled);
     return report_stdout();
@@ -117,8 +121,10 @@ static int run_add(const command *self, int argc, char **argv) {
     add_options options = {.wait = WAIT_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
+    if (options.replace && !options.ids) return report_usage("--replace needs --ids FILE");
     add_state state = {.options = &options, .index_path = paths[0], .base_path = paths[1]};
     state.addition.threads = options.threads;
+    state.addition.replace = options.replace;
     state.addition.progress = options.progress;
     state.addition.refused = report_refused;
     state.addition.refused_ctx = &state;
@@ -134,6 +140,8 @@ static const char *const operands[] = {"INDEX", "BASE", NULL};
 static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(add_options, ids),
                                     "One id a vector: a .npy or .ibin file of one column of whole numbers. Without it "
                                     "ids go on from the largest one that there has been in INDEX."},
+                                   {0, "replace", OPTION_FLAG, NULL, 0, offsetof(add_options, replace),
+                                    "An id that is in INDEX gets its new vector in place of all its own. Needs --ids."},
                                    OPTION_TAGS(add_options),
                                    OPTION_KEYS(add_options),
                                    OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
@@ -145,20 +153,22 @@ static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(a
 const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
-    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--tags FILE] [--keys FILE] [--threads N] [--wait SECONDS] "
-                "[--progress] [--json]",
+    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--replace] [--tags FILE] [--keys FILE] [--threads N] "
+                "[--wait SECONDS] [--progress] [--json]",
     .description =
         "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
         "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
         "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
-        "index is refused; in an INDEX that was built with --multi it gets one more vector. A deleted id may be given "
-        "again. Without --tags and --keys an INDEX "
+        "index is refused; in an INDEX that was built with --multi it gets one more vector. With --replace it gets its "
+        "new vectors, tags and keys in place of all its own. A deleted id may be given again. Without --tags and "
+        "--keys an INDEX "
         "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
         "BASE is a file of type " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME. A BASE that is not read "
         "where it lies is unpacked first, as by 'shortlist build': above 256 MB into a temporary file beside INDEX.\n",
     .examples = "shortlist add base.sl more.fbin\n"
-                "shortlist add base.sl more.npy --ids ids.npy --json\n",
+                "shortlist add base.sl more.npy --ids ids.npy --json\n"
+                "shortlist add base.sl again.npy --ids ids.npy --replace\n",
     .operands = operands,
     .options = add_table,
     .run = run_add,

@@ -140,7 +140,7 @@ class Delete(Changing):
 class Add(Changing):
     def test_ids_go_on(self):
         told = self.run_json("add", "x.sl", "more.fbin")
-        self.assertEqual((told["n"], told["added"], told["deleted"]), (N + MORE, MORE, 0))
+        self.assertEqual((told["n"], told["added"], told["replaced"], told["deleted"]), (N + MORE, MORE, 0, 0))
         self.rows.update((N + i, row) for i, row in enumerate(ADDED))
         self.expect()
         self.assertIn(f"{MORE} added", self.run_ok("add", "x.sl", "more.fbin"))
@@ -151,6 +151,24 @@ class Add(Changing):
         told = self.run_json("add", "x.sl", "more.fbin", "--ids", self.ids(ids))
         self.assertEqual((told["n"], told["deleted"]), (N, MORE))
         self.rows.update(zip(ids, ADDED))
+        self.expect()
+
+    def test_replaced(self):
+        """Ids that are there and ids that are not; then the same again."""
+        ids = self.ids(range(N - 40, N - 40 + MORE))
+        told = self.run_json("add", "x.sl", "more.fbin", "--ids", ids, "--replace")
+        self.assertEqual((told["n"], told["added"], told["replaced"], told["deleted"]), (N + MORE - 40, MORE, 40, 40))
+        self.rows.update((N - 40 + i, row) for i, row in enumerate(ADDED))
+        self.expect()
+        self.assertIn(f"{MORE} added", told := self.run_ok("add", "x.sl", "more.fbin", "--ids", ids, "--replace"))
+        self.assertIn(f"; {MORE} replaced\n", told)
+        self.expect()
+        self.assertNotIn("replaced", self.run_ok("add", "x.sl", "more.fbin"))
+
+    def test_replaces_by_ids_alone(self):
+        self.run_bad(2, "add", "x.sl", "more.fbin", "--replace", says=["--replace needs --ids"])
+        self.run_bad(1, "add", "x.sl", "more.fbin", "--replace", "--ids", self.ids([5] * MORE),
+                     says=["more.fbin", "row 1", "id 5 is also that of row 0"])
         self.expect()
 
     def test_refused(self):

@@ -54,7 +54,11 @@ class Multi(CommandTest):
             self.expect(rows)
             self.column("gone.npy", [0, 7])
             self.run_json("delete", "x.sl", "--ids", "gone.npy")
-            self.expect([row for row in rows if row[0] > 7])
+            rows = [row for row in rows if row[0] > 7]
+            self.expect(rows)
+            told = self.run_json("add", "x.sl", "more.fbin", "--ids", "more.npy", "--replace")
+            self.assertEqual(told["replaced"], sum(i in self.more for i, _ in rows))
+            self.expect([row for row in rows if row[0] not in self.more] + list(zip(self.more, ADDED)))
             self.assertTrue(self.run_json("check", "x.sl")["ok"])
 
     @unittest.skipIf(os.environ.get("SANITIZER") == "thread", "the sanitizer's runtime itself dies of the limit")
