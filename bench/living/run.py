@@ -27,6 +27,7 @@ from sets import Data, read_matrix  # noqa: E402
 
 TARGETS = {"book": (0.99,), "churn": (0.95, 0.99)}  # recalls that choose the depths of searches
 TUNED_WITH = 500  # queries
+FORM = 1  # of the whole record; --only goes on from one of the same form
 PACKAGES = {"shortlist": "shortlist", "hnswlib": "hnswlib", "usearch": "usearch", "faiss": "faiss-cpu",
             "diskann": "diskannpy"}
 
@@ -138,12 +139,13 @@ def measured(chosen, name, path):
     refuse_other_machine(path, about)
     whole = chosen.work / path.name
     kept = json.loads(whole.read_text()) if chosen.only and whole.exists() else {}
+    kept = kept if kept.get("form") == FORM else {}  # of an older program
     parts = {"runbooks": lambda: all_books(chosen, data), "beside": lambda: {"beside": beside.measured(chosen, data, m)}}
     made = kept.get("made", {})
     for part in [chosen.only] if chosen.only else parts:
         kept.update(parts[part]())
         made[part] = {key: about[key] for key in ("date", "commit")}
-    return {**kept, **about, "made": made}
+    return {**kept, **about, "made": made, "form": FORM}
 
 
 def all_books(chosen, data):
