@@ -11,7 +11,7 @@ from options import NAMES  # noqa: E402
 
 COLOURS = {name: "black" if name == "shortlist" else f"C{number}" for number, name in enumerate(NAMES)}
 WIDE = 4  # panels in a row
-POINTS = 25  # of a line
+POINTS = 20  # of a line
 LEAST = 0.93  # recall that is drawn
 
 
@@ -97,6 +97,9 @@ def draw(record, path):
     for act, axes in zip(drawn, every):
         act(axes)
         axes.tick_params(which="both", labelsize=6)
+        axes.locator_params(axis="x", nbins=5)
+        if axes.get_yscale() == "linear":
+            axes.locator_params(axis="y", nbins=5)
         axes.grid(True, linewidth=0.3)
     for axes in every[len(drawn):]:
         axes.axis("off")

@@ -97,7 +97,7 @@ def beside_fresh(rows, generations):
         depths.append({"depth": one["depth"], "lost_mean": mean, "lost_most": worst,
                        "time": max(row["depths"][number]["ratio"]["median"] for row in after),
                        "time_last": after[-1]["depths"][number]["ratio"]["median"]})
-    return {"depths": depths, "bytes": most(row["bytes"] and row["bytes"] / row["fresh_bytes"] for row in after),
+    return {"depths": depths, "lost": after[-1]["fresh_lost"], "bytes": most(row["bytes"] and row["bytes"] / row["fresh_bytes"] for row in after),
             "rebuild_share": statistics.median(generations) / statistics.median(row["build_s"] for row in after)
             if generations else None}
 
@@ -143,16 +143,22 @@ def rounded(value):
     return [rounded(one) for one in value] if isinstance(value, list) else value
 
 
+def kept_row(row):
+    """A comparison without what `fresh` sums up or other rows have."""
+    depths = [{"recall": one["recall"], "fresh_recall": one["fresh_recall"], "error": one["error"],
+               "time": one["ratio"]["median"]} for one in row["depths"]]
+    return {**{key: row[key] for key in ("bytes", "fresh_bytes", "build_s", "lost", "fresh_lost")}, "depths": depths}
+
+
 def small(record):
-    """The record that the tree keeps: without single searches and the ladders that were tried, comparisons as columns,
-    and floats short."""
+    """The record that the tree keeps: without single searches, single comparisons and the ladders that were tried.
+    Comparisons are columns, and floats short."""
     def book_of(found):
         found = dict(found)
         if "depths" in found:
             found["depths"] = [{key: value for key, value in one.items() if key != "series"} for one in found["depths"]]
-        if "compares" in found:
-            found["compares"] = columns(found["compares"])
-        return found
+        rows = found.pop("compares", [])
+        return {**found, "compares": columns([kept_row(row) for row in rows])} if len(rows) > 1 else found
 
     libraries = [{**{key: {field: told for field, told in value.items() if field != "tried"}
                      if key in ("book", "churn") else value for key, value in library.items()},

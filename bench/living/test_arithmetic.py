@@ -385,9 +385,9 @@ class Arithmetic(unittest.TestCase):
                                             "books": {"generations": found}}], "targets": []})["libraries"][0]
         self.assertEqual(told["book"], {"depths": [2]})
         kept = told["books"]["generations"]
-        self.assertEqual((kept["compares"]["bytes"], kept["compares"]["live"]), ([10, 12], 5))
+        self.assertEqual((kept["compares"]["bytes"], kept["compares"]["fresh_bytes"]), ([10, 12], 10))
         self.assertEqual(kept["compares"]["depths"][0]["fresh_recall"], [0.9, 0.902])
-        self.assertEqual(kept["compares"]["depths"][0]["ratio"]["median"], [1, 2])
+        self.assertEqual(kept["compares"]["depths"][0]["time"], [1, 2])
         self.assertNotIn("series", kept["depths"][0])
         self.assertIn("series", found["depths"][0])
 
