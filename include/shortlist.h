@@ -15,7 +15,7 @@
        same. Filters need a refresh, iterators end.
      - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it. Refresh it
        to let later vectors pass.
-     - Deletes: deleted vectors keep their memory until a rebuild.
+     - Deletes: later adds use the memory of deleted vectors again; in a file written in place only a rebuild frees it.
      - L2: if vectors lie close together and far from the origin, codes of floats lose the nearest
        (sl_index_resolution).
      - AMX: the first call asks Linux for it. Linux then refuses alternate signal stacks below some 12 KB.
@@ -596,7 +596,8 @@ typedef struct sl_index_stats {
     double clip_share;
     int tags, keys;
     uint64_t bytes_tags, bytes_keys;
-    int multi; /* n counts vectors */
+    int multi;       /* n counts vectors */
+    size_t reusable; /* places of deleted vectors that the next adds use; not in `deleted` */
 } sl_index_stats;
 
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);

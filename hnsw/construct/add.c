@@ -10,14 +10,18 @@
 #include "hnsw/construct/link_rows.h"
 #include "hnsw/construct/points.h"
 #include "hnsw/construct/reach.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/construct/renumber.h"
 #include "hnsw/construct/undo.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/links.h"
+#include "hnsw/graph/lives.h"
+#include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
 #include "hnsw/graph/tags.h"
@@ -26,6 +30,7 @@
 #include "hnsw/graph/vectors.h"
 #include "hnsw/graph/version.h"
 #include "hnsw/place/replicas.h"
+#include "hnsw/search/start_nodes.h"
 
 #include <string.h>
 
@@ -60,7 +65,7 @@ static sl_status check_rows(const sl_build *build) {
 
 static void encode_vector(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
-    uint32_t node = (uint32_t)(build->first + i);
+    uint32_t node = sl_build_node(build, i);
     float *floats = build->floats + thread * index->graph.codec.dim;
     if (index->graph.codec.codes == SL_CODES_I4) {
         sl_to_float(build->dtype, row_of(build, i), floats, index->graph.codec.dim);
@@ -100,7 +105,7 @@ static void copy_row(const sl_build *build, size_t i) {
 /* Writes all rows of a node, whose id is already there. */
 static void encode_row(sl_build *build, size_t i, size_t thread) {
     sl_index *index = build->index;
-    uint32_t node = (uint32_t)(build->first + i);
+    uint32_t node = sl_build_node(build, i);
     if (build->copied)
         copy_row(build, i);
     else
@@ -144,14 +149,21 @@ static sl_status gather_rows(sl_build *build) {
     return status;
 }
 
+static void put_words(const sl_build *build, sl_array_kind kind, const uint64_t *words) {
+    const sl_graph *graph = &build->index->graph;
+    if (!build->places) sl_words_put(graph, kind, build->first, build->n, words);
+    for (size_t i = 0; build->places && i < build->n; i++)
+        sl_words_put(graph, kind, build->places[i], 1, words ? words + i : NULL);
+}
+
 static sl_status encode_rows(sl_build *build) {
     const sl_range mine = rows_mine(build);
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = mine.first; i < mine.end; i++)
         encode_row(build, i, sl_thread_number());
     SL_TRY(gather_rows(build));
-    sl_words_put(&build->index->graph, SL_ARRAY_TAGS, build->first, build->n, build->tags);
-    sl_words_put(&build->index->graph, SL_ARRAY_KEYS, build->first, build->n, build->keys);
+    put_words(build, SL_ARRAY_TAGS, build->tags);
+    put_words(build, SL_ARRAY_KEYS, build->keys);
     if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
     touch_nodes(build->index, build->first, build->n);
     for (size_t t = 0; t < build->threads; t++)
@@ -199,10 +211,11 @@ static void close_open_ends(sl_build *build, sl_entry before) {
 static void add_nodes(sl_build *build) {
     sl_index *index = build->index;
     sl_publishing_lock(index);
-    index->graph.n += build->n;
+    build->linked = 1;
+    index->graph.n += build->appended;
     sl_tombstones_extend(index, build->first);
     if (build->hides) {
-        sl_nodes_hide(index, build->first, build->n);
+        sl_nodes_hide(index, build->first, build->appended);
         build->hidden = 1;
         sl_version_publish(index);
     }
@@ -210,8 +223,27 @@ static void add_nodes(sl_build *build) {
 }
 
 static void show_nodes(sl_build *build) {
-    if (build->hidden) sl_nodes_show(build->index, build->first, build->n);
+    if (build->hidden) sl_nodes_show(build->index, build->first, build->appended);
     build->hidden = 0;
+}
+
+/* Shows the rows that got free places, or leaves them deleted: lists may name them, so they have to leave the graph
+ * like others. */
+static void settle_places(const sl_build *build, int shows) {
+    sl_index *index = build->index;
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    for (size_t i = 0; build->places && i < build->n; i++) {
+        const uint32_t node = build->places[i];
+        if (node >= build->first) continue;
+        sl_life_begin(&index->graph, node, epoch);
+        if (!shows) {
+            sl_life_end(&index->graph, node, epoch);
+            continue;
+        }
+        sl_tombstone_flip(index, node);
+        index->graph.deleted_count--;
+    }
+    index->graph.free_count = index->free.count;
 }
 
 static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
@@ -221,8 +253,9 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     sl_quant_error error = index->graph.quant_error;
     SL_TRY(sl_publish_reserve_nodes(index, build->n));
     sl_replicas_drop(index); /* the upper layers change next */
-    SL_TRY(sl_upper_extend(index, build->first, build->first + build->n));
-    sl_status status = sl_ids_append(index, ids, build->n, build->replace);
+    SL_TRY(sl_upper_extend(index, build->first, build->first + build->appended));
+    const sl_new_ids rows = {.ids = ids, .n = build->n, .places = build->places, .replace = build->replace};
+    sl_status status = sl_ids_append(index, &rows);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
         return status;
@@ -231,7 +264,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_codes_extend(index, build->first, build->n, build->threads);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
-        sl_ids_undo(index, build->n, next_id);
+        sl_ids_undo(index, &rows, next_id);
         index->graph.quant_error = error;
         return status;
     }
@@ -297,6 +330,75 @@ static sl_status list_replaced(sl_build *build, const uint64_t *ids) {
     return build->replaced.count ? sl_lives_reserve(index) : SL_OK;
 }
 
+/* ---------------------------------------------------------------------------------------------------------------
+ * Free places
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Returns whether rows may get free places. Coarse rows are made of consecutive nodes. */
+static int may_reuse(const sl_build *build) {
+    const sl_index *index = build->index;
+    return index->free.count && !build->copied && !index->graph.ranks && !index->writer &&
+           !sl_has(&index->graph, SL_ARRAY_COARSE) &&
+           !sl_build_is_from_leaves(index, build->builder, build->first, build->n);
+}
+
+/* The places that a row may have: those of its nearest partition, which scans look for it in. Under IP a partition's
+ * nodes are in order of length, so there it has none. */
+static sl_range own_places(sl_build *build, size_t i, uint8_t *scratch) {
+    const sl_graph *graph = &build->index->graph;
+    const sl_partitions *partitions = &graph->partitions;
+    const sl_query row = {row_of(build, i), build->dtype};
+    sl_walk *walk = &build->inserts[0].walk;
+    if (!partitions->count) return (sl_range){0, graph->n};
+    if (!scratch || partitions->band_bits) return (sl_range){0, 0};
+    sl_walk_set_query(walk, row, SL_ENCODE_BOTH);
+    const sl_range near = sl_start_nodes(walk, row, scratch);
+    if (near.first >= near.end) return near;
+    return sl_partition_nodes(partitions, sl_partition_of(partitions, near.first), graph->n);
+}
+
+static uint32_t take_place(sl_index *index, sl_range range) {
+    const size_t node = range.first < range.end ? sl_node_set_next(&index->free, range) : range.end;
+    if (node == range.end) return SL_NONE;
+    sl_node_set_remove(&index->free, node);
+    return (uint32_t)node;
+}
+
+/* Gives each row a free place, or else the next one behind the last node. */
+static sl_status choose_places(sl_build *build) {
+    sl_index *index = build->index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    const size_t scratch_bytes = sl_start_nodes_scratch(&index->graph);
+    const sl_range rest = sl_partition_rest(&index->graph.partitions, index->graph.n);
+    void *scratch = NULL;
+    sl_status status = SL_OK;
+    build->appended = build->n;
+    if (!may_reuse(build)) return SL_OK;
+    SL_TRY(sl_lives_reserve(index));
+    build->places = sl_mem_array(allocator, build->n, sizeof *build->places, &status);
+    if (status == SL_OK && scratch_bytes) status = sl_mem_alloc(allocator, scratch_bytes, &scratch);
+    build->appended = 0;
+    for (size_t i = 0; i < build->n && status == SL_OK; i++) {
+        uint32_t place = take_place(index, own_places(build, i, scratch));
+        if (place == SL_NONE && index->graph.partitions.count) place = take_place(index, rest);
+        build->places[i] = place != SL_NONE ? place : (uint32_t)(build->first + build->appended++);
+    }
+    sl_mem_free(allocator, scratch, scratch_bytes);
+    return status;
+}
+
+/* Makes places free again that a call took and never filled. */
+static void return_places(const sl_build *build) {
+    sl_index *index = build->index;
+    sl_publishing_lock(index);
+    for (size_t i = 0; build->places && i < build->n; i++) {
+        if (build->places[i] >= build->first) continue;
+        sl_node_wipe(index, build->places[i]);
+        sl_node_set_add(&index->free, build->places[i]);
+    }
+    sl_publishing_unlock(index);
+}
+
 /* Checks the build's rows, and adds them with these ids. */
 static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
@@ -308,6 +410,7 @@ static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_build_alloc(build);
     if (status == SL_OK) status = list_replaced(build, ids);
     status = sl_ranks_agree(index->graph.ranks, status);
+    if (status == SL_OK) status = choose_places(build);
     build->changed = status == SL_OK;
     if (status == SL_OK) status = build_nodes(build, ids);
     sl_build_free(build);
@@ -321,10 +424,12 @@ static void publish_rows(sl_build *build, sl_status status) {
     if (!build->changed) return;
     sl_publishing_lock(index);
     if (status == SL_OK && build->replaced.count) {
-        sl_nodes_replace(index, &build->replaced, build->first, build->n);
-        sl_ids_put(index, build->first, build->n);
+        sl_nodes_replace(index, &build->replaced, build->first, build->appended);
+        for (size_t i = 0; i < build->n; i++)
+            sl_id_put(index, sl_build_node(build, i));
     }
     show_nodes(build);
+    if (build->linked) settle_places(build, status == SL_OK);
     sl_version_publish(index);
     sl_publishing_unlock(index);
 }
@@ -354,6 +459,11 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
     if (is_first) publish_rows(build, status);
     sl_node_list_free(&build->replaced, &index->graph.allocator);
+    if (!build->linked) return_places(build);
+    if (build->places) SL_FREE_ARRAY(&index->graph.allocator, build->places, build->n);
+    build->places = NULL;
+    if (status == SL_OK) sl_reclaim_step(index, build->n);
+    sl_renumber_compact(index, SL_MOST_FREE);
     if (status == SL_OK) report_times(build, start, linked, params->times);
     return status;
 }

@@ -37,10 +37,18 @@ typedef struct sl_build {
     sl_progress progress;
     int replace;           /* 1: ids that are present lose their vectors when the new ones become visible */
     sl_node_list replaced; /* these vectors */
+    uint32_t *places;      /* the node of each row, if some rows get places that were free; else NULL */
+    size_t appended;       /* rows that come behind the last node */
+    int linked;            /* 1: lists may name the rows */
     int hides, hidden;     /* 1: the new nodes are to be hidden from searches; they are */
     int changed;           /* 1: the graph may have changed, and a version is reserved for it */
     int64_t numbering_ns;  /* the part of the linking time that numbered nodes */
 } sl_build;
+
+/* The node of row i. */
+static inline uint32_t sl_build_node(const sl_build *build, size_t i) {
+    return build->places ? build->places[i] : (uint32_t)(build->first + i);
+}
 
 /* Allocates all memory of the build, so that no allocation can fail once the graph is written to. The caller frees,
  * also on failure. Errors: SL_ENOMEM. */

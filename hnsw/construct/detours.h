@@ -40,6 +40,12 @@ void sl_detours_free(sl_detours *detours);
 /* Sets `watches`: from here on, lists are checked. `first`: the number of nodes before the add. */
 void sl_detours_watch(sl_detours *detours, size_t first);
 
+/* Returns whether a node belongs to this add: it lies behind the others, or has a place that was free. */
+static inline int sl_detours_is_new(const sl_detours *detours, uint32_t node) {
+    const sl_lives *lives = &detours->graph->lives;
+    return node >= detours->first || (lives->nodes && lives->nodes[node].born == SL_UNBORN);
+}
+
 /* Adds an open end: sl_reach_close must make `to` reachable from `from`. */
 void sl_detours_open(sl_detours *detours, uint32_t from, uint32_t to);
 

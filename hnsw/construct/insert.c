@@ -47,7 +47,8 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
     selection->candidate_count = 0;
     for (size_t i = 0; i < pool->size; i++) {
         uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node != self && node < layer->graph->n) selection->candidates[selection->candidate_count++] = node;
+        if (node != self && node < layer->graph->n && !sl_node_set_has(&insert->index->leaving, node))
+            selection->candidates[selection->candidate_count++] = node;
     }
 }
 
@@ -112,7 +113,8 @@ static int select_anew(sl_insert *insert, const sl_layer *layer, uint32_t node, 
     selection->candidate_count = 0;
     for (size_t i = 0; i < layer->degree; i++) {
         uint32_t old = sl_link_load(links + i);
-        if (old < layer->count && node_of(layer, old) < layer->graph->n)
+        if (old < layer->count && node_of(layer, old) < layer->graph->n &&
+            !sl_node_set_has(&insert->index->leaving, node_of(layer, old)))
             selection->candidates[selection->candidate_count++] = node_of(layer, old);
     }
     selection->candidates[selection->candidate_count++] = node_of(layer, id);
@@ -180,7 +182,7 @@ static void link_from_old(sl_insert *insert, uint32_t node, size_t count) {
     const sl_layer layer = sl_layer_at(&insert->index->graph, 0);
     for (size_t i = 0; i < count; i++) {
         const uint32_t to = insert->own[i];
-        if (to >= insert->detours.first) continue;
+        if (sl_detours_is_new(&insert->detours, to)) continue;
         sl_spin *lock = lock_of(insert, to);
         sl_spin_lock(lock);
         const int has = append_link(insert, &layer, sl_links(layer.graph, to), node);
@@ -200,8 +202,8 @@ static void write_reverse_links(sl_insert *insert, uint32_t node, uint32_t slot,
         size_t count = links ? sl_links_known(&layer, links, insert->own) : 0;
         int from_old = 0;
         for (size_t i = 0; i < count; i++)
-            from_old |=
-                sl_insert_reverse_link(insert, &layer, insert->own[i], self) && insert->own[i] < insert->detours.first;
+            from_old |= sl_insert_reverse_link(insert, &layer, insert->own[i], self) &&
+                        (level || !sl_detours_is_new(&insert->detours, insert->own[i]));
         if (level == 0 && insert->detours.watches && !from_old) link_from_old(insert, node, count);
     }
 }

@@ -34,7 +34,7 @@ static void insert_rows(sl_build *build) {
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = done; i < build->n; i++) {
         if (sl_progress_cancelled(&build->progress)) continue;
-        sl_insert_node(&build->inserts[sl_thread_number()], (uint32_t)(build->first + i));
+        sl_insert_node(&build->inserts[sl_thread_number()], sl_build_node(build, i));
         sl_progress_step(&build->progress, 1);
     }
 }
@@ -51,7 +51,8 @@ sl_status sl_build_link_rows(sl_build *build) {
 }
 
 sl_status sl_build_relink(sl_index *index, size_t first) {
-    sl_build build = {.index = index, .first = first, .n = index->graph.n - first, .threads = sl_thread_count(0)};
+    const size_t n = index->graph.n - first;
+    sl_build build = {.index = index, .first = first, .n = n, .appended = n, .threads = sl_thread_count(0)};
     sl_progress_start(&build.progress, NULL, NULL, 0);
     sl_status status = sl_build_alloc(&build);
     if (status == SL_OK) status = sl_build_link_rows(&build);

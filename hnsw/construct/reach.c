@@ -1,6 +1,7 @@
 #include "hnsw/construct/reach.h"
 
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/reserve.h"
 
 #include <string.h>
@@ -120,11 +121,16 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
             if (attach_to(reach, insert, reach->queue[i], node, replaces)) return;
 }
 
+/* Returns whether a node has left the graph, or is leaving it. */
+static int stays_out(const sl_index *index, size_t node) {
+    return sl_node_set_has(&index->leaving, node) || sl_is_out(&index->graph, node);
+}
+
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
     const sl_graph *graph = reach->graph;
     size_t attached = 0;
     for (size_t node = 0; node < graph->n && reach->tail < graph->n; node++) {
-        if (sl_reach_has(reach, (uint32_t)node)) continue;
+        if (sl_reach_has(reach, (uint32_t)node) || stays_out(insert->index, node)) continue;
         attach_near(reach, insert, (uint32_t)node);
         attached++;
         follow_links(reach);
@@ -192,14 +198,14 @@ static int walk_reaches(sl_walk *walk, uint32_t start, uint32_t node, size_t ef)
 /* Looks for a path to an open end, and appends a link to the end if there is no path. The walk starts at end.from. For
  * a new node it starts at the end of a descent, or at the entry point if that end is new, since any old node may lead
  * to a new one. A narrow walk finds most paths, so it is tried first. */
-static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
+static int close_end(sl_insert *insert, sl_open_end end, const sl_detours *detours) {
     const sl_graph *graph = &insert->index->graph;
     const size_t ef = graph->ef_construction;
     sl_walk *walk = &insert->walk;
     uint32_t start = end.from;
     sl_walk_set_query_node(walk, graph, end.to);
     if (start == SL_NONE) start = sl_walk_descend(walk, sl_entry_get(graph), 0);
-    if (end.from == SL_NONE && start >= first) start = sl_entry_get(graph).node;
+    if (end.from == SL_NONE && sl_detours_is_new(detours, start)) start = sl_entry_get(graph).node;
     if (ef > NARROW_EF && walk_reaches(walk, start, end.to, NARROW_EF)) return 1;
     return walk_reaches(walk, start, end.to, ef) || append_near(insert, end.to);
 }
@@ -207,7 +213,7 @@ static int close_end(sl_insert *insert, sl_open_end end, uint32_t first) {
 int sl_reach_close(sl_insert *insert, sl_detours *detours) {
     int closed = !detours->too_many;
     for (size_t i = 0; i < detours->open_count && closed; i++)
-        closed = close_end(insert, detours->open[i], detours->first);
+        closed = close_end(insert, detours->open[i], detours);
     detours->open_count = 0;
     return closed;
 }

@@ -4,6 +4,7 @@
 #include "hnsw/construct/reach.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
@@ -18,9 +19,11 @@
 /* All that renumbering needs, made before anything is changed. */
 typedef struct sl_order {
     sl_index *index;
-    sl_reach reach; /* its queue maps new numbers to old ones */
-    uint32_t *to;   /* old number -> new number */
-    uint32_t *of;   /* old number -> partition */
+    size_t old_n, old_slots, ordered; /* nodes and slots before; nodes that are in order afterwards */
+    size_t n;                         /* new numbers: those of all nodes, or of all but the free places */
+    sl_reach reach;                   /* its queue maps new numbers to old ones */
+    uint32_t *to;                     /* old number -> new number */
+    uint32_t *of;                     /* old number -> partition */
     sl_partitions partitions, groups;
     uint32_t *slots; /* old slot -> new slot */
     void *row;       /* room for the longest row of any array */
@@ -49,11 +52,11 @@ static void order_free(sl_order *order) {
     const sl_allocator *allocator = &index->graph.allocator;
     const size_t word = sizeof(uint32_t);
     sl_reach_free(&order->reach);
-    sl_mem_free(allocator, order->to, index->graph.n * word);
-    sl_mem_free(allocator, order->of, index->graph.n * word);
+    sl_mem_free(allocator, order->to, order->old_n * word);
+    sl_mem_free(allocator, order->of, order->old_n * word);
     sl_partitions_free(allocator, &order->partitions);
     sl_partitions_free(allocator, &order->groups);
-    sl_mem_free(allocator, order->slots, index->graph.upper.count * word);
+    sl_mem_free(allocator, order->slots, order->old_slots * word);
     sl_mem_free(allocator, order->row, longest_row(&index->graph));
     sl_mem_free(&index->layer0, order->ids, index->graph.capacity * sizeof(uint64_t));
     sl_mem_free(&index->layer0, order->dead, sl_tombstones_bytes(index->graph.capacity));
@@ -84,6 +87,8 @@ static sl_status order_alloc(sl_order *order) {
     const size_t word = sizeof(uint32_t);
     void *block;
     sl_status status = SL_OK;
+    order->n = order->old_n = order->ordered = index->graph.n;
+    order->old_slots = index->graph.upper.count;
     SL_TRY(alloc_for_readers(order));
     if (index->graph.tuned_count)
         order->tuned = sl_mem_array(allocator, index->graph.tuned_count, sizeof *order->tuned, &status);
@@ -136,14 +141,14 @@ static sl_status number_nodes(sl_order *order, size_t threads, sl_progress *prog
 static void copy_rows(sl_order *order, sl_array_kind kind) {
     const sl_array *array = &order->index->graph.arrays[kind];
     uint8_t *to = order->moved[kind];
-    for (size_t node = 0; node < order->index->graph.n; node++)
+    for (size_t node = 0; node < order->n; node++)
         memcpy(to + node * array->step, array->at + order->reach.queue[node] * array->step, array->width);
 }
 
 /* Nodes keep their lives. */
 static void copy_lives(sl_order *order) {
     const sl_lives *from = &order->index->graph.lives;
-    for (size_t node = 0; order->lives.nodes && node < order->index->graph.n; node++) {
+    for (size_t node = 0; order->lives.nodes && node < order->n; node++) {
         const sl_life *life = &from->nodes[order->reach.queue[node]];
         if (!life->born && !life->died) continue;
         order->lives.nodes[node] = *life;
@@ -242,7 +247,7 @@ static sl_status exchange_parted(const sl_order *order) {
 static void move_layer0(sl_order *order) {
     sl_index *index = order->index;
     uint64_t *ids = order->ids;
-    for (size_t node = 0; node < index->graph.n; node++) {
+    for (size_t node = 0; node < order->n; node++) {
         ids[node] = sl_id_of(&index->graph, order->reach.queue[node]);
         if (sl_is_deleted(&index->graph, order->reach.queue[node]))
             order->dead[node / 64] |= (uint64_t)1 << (node % 64);
@@ -253,9 +258,9 @@ static void move_layer0(sl_order *order) {
         else if (is_moved(&index->graph, kind) && !sl_is_parted(&index->graph, kind))
             move_rows(order, index->graph.arrays[kind].at, index->graph.arrays[kind].width);
     uint32_t *links = order->moved[SL_ARRAY_LINKS] ? order->moved[SL_ARRAY_LINKS] : (void *)sl_links(&index->graph, 0);
-    for (size_t node = 0; node < index->graph.n; node++, links += index->graph.m0)
+    for (size_t node = 0; node < order->n; node++, links += index->graph.m0)
         renumber_links(links, links, index->graph.m0, order->to);
-    if (order->is_read) memset(links, 0xff, (index->graph.capacity - index->graph.n) * index->graph.m0 * sizeof *links);
+    if (order->is_read) memset(links, 0xff, (index->graph.capacity - order->n) * index->graph.m0 * sizeof *links);
     copy_lives(order);
 }
 
@@ -264,7 +269,8 @@ static void copy_upper(sl_order *order) {
     const sl_index *index = order->index;
     const sl_upper *old = &index->graph.upper;
     sl_upper *upper = &order->upper;
-    for (size_t node = 0; node < index->graph.n; node++) {
+    if (old->count) memset(order->slots, 0xff, old->count * sizeof *order->slots);
+    for (size_t node = 0; node < order->n; node++) {
         uint32_t slot = sl_slot_of(&index->graph, order->reach.queue[node]);
         if (slot == SL_NONE) continue;
         order->slots[slot] = (uint32_t)upper->count;
@@ -274,7 +280,7 @@ static void copy_upper(sl_order *order) {
     }
     if (upper->start_capacity) upper->start[upper->count] = (uint32_t)upper->rows;
     for (size_t slot = 0; slot < old->count; slot++)
-        for (uint32_t row = old->start[slot]; row < old->start[slot + 1]; row++) {
+        for (uint32_t row = old->start[slot]; row < old->start[slot + 1] && order->slots[slot] != SL_NONE; row++) {
             size_t to = upper->start[order->slots[slot]] + (row - old->start[slot]);
             renumber_links(upper->links + to * index->graph.m, old->links + (size_t)row * index->graph.m,
                            index->graph.m, order->slots);
@@ -326,6 +332,18 @@ static void adopt_rows(sl_order *order) {
     order->dead = NULL;
 }
 
+/* Free places have no numbers any more. */
+static void adopt_count(sl_order *order) {
+    sl_index *index = order->index;
+    sl_graph *graph = &index->graph;
+    const size_t gone = graph->n - order->n;
+    index->ordered = order->ordered;
+    graph->n -= gone;
+    graph->deleted_count -= gone;
+    graph->free_count = 0;
+    sl_node_set_free(index, &index->free);
+}
+
 /* Puts the new numbers into use. The old arrays stay as long as a version has them. */
 static void adopt_order(sl_order *order) {
     sl_index *index = order->index;
@@ -338,16 +356,85 @@ static void adopt_order(sl_order *order) {
     sl_entry_set(index, entry.level, entry.level ? order->slots[entry.slot] : order->to[entry.node]);
     adopt_upper(order);
     adopt_partitions(order);
-    index->ordered = index->graph.n;
+    adopt_count(order);
     index->graph.numbering++;
     if (order->is_read) sl_version_publish(index);
     sl_publishing_unlock(index);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Without free places
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Numbers all nodes but the free places, in their order. */
+static void number_kept(sl_order *order) {
+    const sl_index *index = order->index;
+    order->n = order->ordered = 0;
+    for (size_t node = 0; node < order->old_n; node++) {
+        order->to[node] = SL_NONE;
+        if (sl_node_set_has(&index->free, node)) continue;
+        order->ordered += node < index->ordered;
+        order->reach.queue[order->n] = (uint32_t)node;
+        order->to[node] = (uint32_t)order->n++;
+    }
+}
+
+static sl_status copy_partitions(const sl_graph *graph, const sl_partitions *from, sl_partitions *out) {
+    const size_t rows = sl_codec_rows_size(&from->codec, from->count), bands = from->count * SL_PARTITION_BANDS;
+    sl_status status = SL_OK;
+    *out = *from;
+    out->rows = out->bands = NULL;
+    out->starts = sl_mem_array(&graph->allocator, from->count + 1, sizeof *out->starts, &status);
+    if (from->rows) out->rows = sl_mem_array(&graph->allocator, rows, 1, &status);
+    if (from->bands) out->bands = sl_mem_array(&graph->allocator, bands, 1, &status);
+    if (status != SL_OK) return status;
+    memcpy(out->starts, from->starts, (from->count + 1) * sizeof *out->starts);
+    if (rows) memcpy(out->rows, from->rows, rows);
+    if (from->bands) memcpy(out->bands, from->bands, bands);
+    out->codec.rows.base = out->rows;
+    return SL_OK;
+}
+
+/* Partitions keep their centroids. */
+static sl_status shift_partitions(sl_order *order) {
+    const sl_graph *graph = &order->index->graph;
+    sl_partitions *partitions = &order->partitions;
+    if (!graph->partitions.count) return SL_OK;
+    SL_TRY(copy_partitions(graph, &graph->partitions, partitions));
+    size_t kept = 0, node = 0;
+    for (size_t p = 0; p <= partitions->count; p++) {
+        for (; node < graph->partitions.starts[p]; node++)
+            kept += order->to[node] != SL_NONE;
+        partitions->starts[p] = (uint32_t)kept;
+    }
+    return graph->groups.count ? copy_partitions(graph, &graph->groups, &order->groups) : SL_OK;
+}
+
+void sl_renumber_compact(sl_index *index, size_t most) {
+    const sl_graph *graph = &index->graph;
+    if (graph->place != SL_PLACE_DRAM || graph->ranks || index->reclaim || !index->free.count ||
+        index->free.count * 16 <= graph->n * most)
+        return;
+    sl_order order = {.index = index};
+    sl_status status = order_alloc(&order);
+    if (status == SL_OK) {
+        number_kept(&order);
+        status = shift_partitions(&order);
+    }
+    if (status == SL_OK) status = sl_version_reserve(index, 1);
+    if (status == SL_OK) {
+        copy_upper(&order);
+        move_layer0(&order);
+        adopt_order(&order);
+    }
+    order_free(&order);
 }
 
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
     if (index->graph.place != SL_PLACE_DRAM || index->graph.n < SL_RENUMBER_LEAST ||
         (index->graph.n - index->ordered) * 16 <= index->graph.n * most)
         return;
+    sl_renumber_compact(index, 0);
     sl_order order = {.index = index};
     const sl_ranks *ranks = index->graph.ranks;
     if (sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&

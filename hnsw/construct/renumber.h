@@ -7,6 +7,9 @@
 /* Nodes that an index must have to be renumbered. A smaller index fits a second-level cache in any order. */
 #define SL_RENUMBER_LEAST 4096u
 
+/* Sixteenths of the places that may be free before an add leaves them out. */
+#define SL_MOST_FREE 2u
+
 /*
  * Renumbers all nodes if enough of them are new since the last numbering. The nodes of a partition get consecutive
  * numbers. Within a partition they follow a breadth-first pass from the entry point, or under IP fall in length.
@@ -23,6 +26,10 @@
  * other call on the index meanwhile.
  */
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress);
+
+/* Leaves free places out of the numbers, if more than `most` sixteenths of the places are free. All else stays in its
+ * order. If memory is lacking, nothing changes. Memory and threads: as of sl_renumber_settle. */
+void sl_renumber_compact(sl_index *index, size_t most);
 
 /* Sets *bytes to the most that sl_renumber_settle takes during the call, the new ids included. `graph` needs no
  * arrays. */

@@ -35,7 +35,8 @@ static void link_anew(sl_build *build) {
     if (upper_bytes) memset(index->graph.upper.links, 0xff, upper_bytes);
     sl_index_touch(index, index->graph.upper.links, upper_bytes);
     build->first = 0;
-    build->n = index->graph.n;
+    build->n = build->appended = index->graph.n;
+    build->places = NULL;
     build->builder = SL_BUILDER_AUTO;
     sl_progress_start(&build->progress, NULL, NULL, 0);
     (void)sl_build_link_rows(build);
@@ -49,10 +50,11 @@ static uint32_t *scratch_at(const sl_graph *graph, size_t first, size_t i) {
 void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     sl_index *index = build->index;
     uint32_t first = (uint32_t)build->first;
+    const sl_new_ids rows = {.n = build->n, .places = build->places};
     sl_publish_linked(index, 0);
     /* The removed nodes' lists have room for these numbers, since each dropped link was made for a link of theirs. A
      * damaged file may hold more. */
-    const size_t room = build->n * index->graph.m0;
+    const size_t room = build->appended * index->graph.m0;
     size_t poor = 0; /* nodes left with few links */
     for (uint32_t node = 0; node < first; node++) {
         if (!drop_links(index, sl_links(&index->graph, node), index->graph.m0, first)) continue;
@@ -65,13 +67,13 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
                          (uint32_t)index->graph.upper.count);
     index->graph.n = first;
     if (index->ordered > first) index->ordered = first;
-    sl_ids_undo(index, build->n, next_id);
+    sl_ids_undo(index, &rows, next_id);
     sl_entry_set(index, entry.level, entry.level ? entry.slot : entry.node);
     int most = poor > first / 2 || poor > room;
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK)                                                             \
     num_threads((int)build->threads) if (build->threads > 1 && !most)
     for (size_t i = 0; i < poor; i++)
         if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *scratch_at(&index->graph, first, i));
-    sl_build_clear_links(index, first, build->n);
+    sl_build_clear_links(index, first, build->appended);
     if (most) link_anew(build);
 }

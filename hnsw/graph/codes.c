@@ -3,6 +3,9 @@
 #include "base/thread.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/vectors.h"
+#include "hnsw/graph/version.h"
+
+#include <string.h>
 
 /* Codes I4 have two forms. If 4 bits an element fit a cache line, a vector has a row of 4 bits and a row of the rest.
  * Longer vectors, and integers, have rows of their type's own codes, and coarse rows. */
@@ -45,6 +48,32 @@ size_t sl_codes_bytes(const sl_graph *graph, size_t n, size_t threads) {
     return threads * scratch_bytes(graph) + sl_coarse_learn_bytes(&graph->coarse, n);
 }
 
+/* Replaces an array that searches read, by zeros. They keep the old one. */
+static sl_status renew_array(sl_index *index, sl_array_kind kind) {
+    sl_graph *graph = &index->graph;
+    const sl_allocator *allocator = sl_array_allocator(index, kind);
+    const size_t bytes = sl_array_bytes(graph, kind, graph->capacity);
+    void *old = graph->arrays[kind].at, *block;
+    SL_TRY(sl_mem_alloc(allocator, bytes, &block));
+    sl_array_put(graph, kind, block, graph->arrays[kind].width);
+    sl_version_release(index, allocator, old, bytes);
+    return SL_OK;
+}
+
+/* Gives an index that searches read other coarse rows and another projection to write. If the call fails, the old ones
+ * stay in use, but for the projection: it is copied. A file is written in place. */
+static sl_status renew_coarse(sl_index *index) {
+    sl_graph *graph = &index->graph;
+    if (index->writer || !sl_version_is_read(index)) return SL_OK;
+    const sl_array projection = graph->arrays[SL_ARRAY_PROJECTION], rows = graph->arrays[SL_ARRAY_COARSE];
+    SL_TRY(renew_array(index, SL_ARRAY_PROJECTION));
+    memcpy(graph->arrays[SL_ARRAY_PROJECTION].at, projection.at, projection.width);
+    sl_coarse_set_projection(&graph->coarse, graph->arrays[SL_ARRAY_PROJECTION].at);
+    SL_TRY(renew_array(index, SL_ARRAY_COARSE));
+    memcpy(graph->arrays[SL_ARRAY_COARSE].at, rows.at, graph->n * rows.step);
+    return SL_OK;
+}
+
 sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads) {
     const sl_allocator *allocator = &index->graph.allocator;
     sl_coarse *coarse = &index->graph.coarse;
@@ -63,6 +92,7 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
     if (is_projection_due(&index->graph, end)) {
         const sl_coarse_vectors all = {.get = decode_vector, .ctx = &index->graph, .n = end};
         const uint64_t seed = index->graph.seed ^ 0x636f61727365u;
+        SL_TRY_GOTO(renew_coarse(index), done);
         SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, &all, seed, threads, projection->at), done);
         first = 0;
         sl_index_touch(index, projection->at, projection->width);

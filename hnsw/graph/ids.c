@@ -33,10 +33,17 @@ static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     }
 }
 
+/* Returns whether a node has its id for good: it isn't deleted, or it's being added. */
+static int has_id(const sl_graph *graph, uint32_t node) {
+    return !sl_is_deleted(graph, node) || (graph->lives.nodes && graph->lives.nodes[node].born == SL_UNBORN);
+}
+
 /* The first node of a chain that has the id, isn't deleted in the graph, and lies below n. In a file that another
  * process writes, nodes may have got other ids. */
 static uint32_t first_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id, size_t n) {
-    while (node != SL_NONE && (node >= n || sl_is_deleted(graph, node) || sl_id_of(graph, node) != id))
+    const int all = n == SIZE_MAX; /* for a writer, nodes count that are being added */
+    while (node != SL_NONE &&
+           (node >= n || !(all ? has_id(graph, node) : !sl_is_deleted(graph, node)) || sl_id_of(graph, node) != id))
         node = map->next ? map->next[node] : SL_NONE;
     return node;
 }
@@ -50,7 +57,7 @@ static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint
         *entry = node;
         return SL_NONE;
     }
-    if (*entry != SL_NONE && !sl_is_deleted(graph, *entry)) return *entry;
+    if (*entry != SL_NONE && has_id(graph, *entry)) return *entry;
     *entry = node;
     return SL_NONE;
 }
@@ -349,7 +356,7 @@ static sl_status make_ids_explicit(sl_index *index) {
     SL_TRY(sl_mem_alloc(&index->layer0, index->graph.capacity * sizeof(uint64_t), &block));
     uint64_t *whole = block;
     for (size_t node = 0; node < index->graph.n; node++)
-        whole[node] = sl_id_of(&index->graph, (uint32_t)node);
+        whole[node] = sl_node_set_has(&index->free, node) ? 0 : sl_id_of(&index->graph, (uint32_t)node);
     replace_ids(index, whole, sizeof *whole);
     return SL_OK;
 }
@@ -380,33 +387,42 @@ static sl_status map_reserve(sl_index *index, size_t total) {
     return SL_OK;
 }
 
-static sl_status refuse_id(const sl_graph *graph, size_t row, uint64_t id, uint32_t other) {
-    if (other >= graph->n)
-        return sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", row,
-                       (unsigned long long)id, other - graph->n);
+/* The node of row i. */
+static uint32_t node_of(const sl_graph *graph, const sl_new_ids *rows, size_t i) {
+    return rows->places ? rows->places[i] : (uint32_t)(graph->n + i);
+}
+
+/* Refuses the id of a row that another node has, which may be that of an earlier row. */
+static sl_status refuse_id(const sl_graph *graph, const sl_new_ids *rows, size_t row, uint32_t other) {
+    const uint64_t id = rows->ids[row];
+    for (size_t i = 0; i < row; i++)
+        if (node_of(graph, rows, i) == other)
+            return sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", row,
+                           (unsigned long long)id, i);
     return sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", row, (unsigned long long)id);
 }
 
-/* Takes the ids of nodes [first, first + count) out of the map. */
-static void unput_ids(sl_index *index, size_t first, size_t count) {
+/* Takes the ids of the first `count` rows out of the map. */
+static void unput_ids(sl_index *index, const sl_new_ids *rows, size_t count) {
     if (!index->id_map.entries) return;
     for (size_t i = count; i-- > 0;)
-        map_remove(&index->graph, &index->id_map, (uint32_t)(first + i));
+        map_remove(&index->graph, &index->id_map, node_of(&index->graph, rows, i));
 }
 
-/* Writes ids from `next` on, or the given ones, and puts them into the map. */
-static sl_status put_ids(sl_index *index, const uint64_t *ids, size_t n, uint64_t *next, int map, int replace) {
+/* Writes the rows' ids, and puts them into the map if there is one. */
+static sl_status put_ids(sl_index *index, const sl_new_ids *rows, uint64_t *next, int map) {
     const sl_graph *graph = &index->graph;
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t id = ids ? ids[i] : graph->next_id + i;
+    for (size_t i = 0; i < rows->n; i++) {
+        const uint64_t id = rows->ids ? rows->ids[i] : graph->next_id + i;
+        const uint32_t node = node_of(graph, rows, i);
         sl_status status = SL_OK;
         uint32_t other = SL_NONE;
         if (id == SL_NO_ID) status = sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i);
-        if (status == SL_OK) *sl_id_at(graph, graph->n + i) = id;
-        if (map && status == SL_OK) other = map_put(graph, &index->id_map, id, (uint32_t)(graph->n + i));
-        if (other != SL_NONE && !replace) status = refuse_id(graph, i, id, other);
+        if (status == SL_OK) *sl_id_at(graph, node) = id;
+        if (map && status == SL_OK) other = map_put(graph, &index->id_map, id, node);
+        if (other != SL_NONE && !rows->replace) status = refuse_id(graph, rows, i, other);
         if (status != SL_OK) {
-            if (map) unput_ids(index, graph->n, i);
+            if (map) unput_ids(index, rows, i);
             return status;
         }
         if (id >= *next) *next = id + 1;
@@ -414,23 +430,24 @@ static sl_status put_ids(sl_index *index, const uint64_t *ids, size_t n, uint64_
     return SL_OK;
 }
 
-sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n, int replace) {
+sl_status sl_ids_append(sl_index *index, const sl_new_ids *rows) {
     sl_graph *graph = &index->graph;
-    if (!ids && graph->next_id > UINT64_MAX - n)
+    const size_t n = rows->n;
+    if (!rows->ids && graph->next_id > UINT64_MAX - n)
         return sl_fail(SL_ELIMIT, "no ids are left after %llu; give ids", (unsigned long long)graph->next_id - 1);
-    if (sl_ids_are_numbers(graph, ids, n)) {
+    if (!rows->places && sl_ids_are_numbers(graph, rows->ids, n)) {
         graph->next_id = graph->n + n;
         return SL_OK;
     }
     SL_TRY(make_ids_explicit(index));
     /* Ids above the largest differ from all others, so no map is needed. Nor are ids looked up that may have several
      * vectors. */
-    const int map = index->id_map.entries || (ids && !graph->multi);
+    const int map = index->id_map.entries || (rows->ids && !graph->multi);
     uint64_t next = graph->next_id;
     sl_status status = map ? map_reserve(index, graph->n + n) : SL_OK;
     if (status == SL_OK) {
         sl_publishing_lock(index);
-        status = put_ids(index, ids, n, &next, map, replace);
+        status = put_ids(index, rows, &next, map);
         sl_publishing_unlock(index);
     }
     if (status == SL_OK)
@@ -440,15 +457,18 @@ sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n, int repl
     return status;
 }
 
-void sl_ids_put(sl_index *index, size_t first, size_t n) {
-    if (!index->id_map.entries || index->graph.multi) return;
-    for (size_t node = first; node < first + n; node++)
-        (void)map_put(&index->graph, &index->id_map, sl_id_of(&index->graph, (uint32_t)node), (uint32_t)node);
+void sl_id_put(sl_index *index, uint32_t node) {
+    if (index->id_map.entries && !index->graph.multi)
+        (void)map_put(&index->graph, &index->id_map, sl_id_of(&index->graph, node), node);
 }
 
-void sl_ids_undo(sl_index *index, size_t n, uint64_t next_id) {
+void sl_id_remove(sl_index *index, uint32_t node) {
+    if (index->id_map.entries) map_remove(&index->graph, &index->id_map, node);
+}
+
+void sl_ids_undo(sl_index *index, const sl_new_ids *rows, uint64_t next_id) {
     sl_publishing_lock(index);
-    if (sl_has(&index->graph, SL_ARRAY_IDS)) unput_ids(index, index->graph.n, n);
+    if (sl_has(&index->graph, SL_ARRAY_IDS)) unput_ids(index, rows, rows->n);
     sl_publishing_unlock(index);
     index->graph.next_id = next_id;
     make_ids_implicit(index);

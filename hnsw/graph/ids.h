@@ -56,16 +56,24 @@ int sl_ids_are_numbers(const sl_graph *graph, const uint64_t *ids, size_t n);
 /* Bytes that appending n ids to an empty index allocates, for ids and map. The index has room for n nodes. */
 size_t sl_ids_bytes(const sl_graph *graph, size_t n);
 
-/* Gives ids to the n nodes behind the last one. An id is free if no undeleted node has it. If ids may have several
- * vectors, every id is free.
- * Parameters: `ids`: n ids; NULL: numbers from next_id on. `replace`: 1: an id may be that of a node, which the map
- * goes on to name; then all n ids differ. Errors: SL_EEXIST names the row; SL_EINVAL, SL_ELIMIT, SL_ENOMEM. A failure
- * changes nothing. */
-sl_status sl_ids_append(sl_index *index, const uint64_t *ids, size_t n, int replace);
-/* Makes the map name nodes [first, first + n) that replace deleted ones. The caller holds the lock. */
-void sl_ids_put(sl_index *index, size_t first, size_t n);
-/* Undoes an append of n ids, whose nodes no longer count. Parameters: `next_id`: as it was before the append. */
-void sl_ids_undo(sl_index *index, size_t n, uint64_t next_id);
+/* The ids of new nodes. */
+typedef struct sl_new_ids {
+    const uint64_t *ids; /* NULL: numbers from next_id on */
+    size_t n;
+    const uint32_t *places; /* the nodes; NULL: those behind the last one */
+    int replace; /* 1: an id may be that of a node, which the map goes on to name; then all ids differ, or ids may have
+                    several vectors */
+} sl_new_ids;
+
+/* Gives ids to new nodes. An id is free if no undeleted node has it. If ids may have several vectors, every id is free.
+ * Errors: SL_EEXIST names the row; SL_EINVAL, SL_ELIMIT, SL_ENOMEM. A failure changes nothing. */
+sl_status sl_ids_append(sl_index *index, const sl_new_ids *rows);
+/* Takes a node out of the map. The caller holds the lock. */
+void sl_id_remove(sl_index *index, uint32_t node);
+/* Makes the map name a node in place of a deleted one. The caller holds the lock. */
+void sl_id_put(sl_index *index, uint32_t node);
+/* Undoes an append, of nodes that no longer count. Parameters: `next_id`: as it was before the append. */
+void sl_ids_undo(sl_index *index, const sl_new_ids *rows, uint64_t next_id);
 
 /* Frees the map after nodes or ids have moved. The next look-up makes it again. */
 void sl_ids_forget(sl_index *index);

@@ -59,6 +59,7 @@ typedef struct sl_dram_copy sl_dram_copy;         /* place/dram_copy.h */
 typedef struct sl_dram_filler sl_dram_filler;     /* place/dram_copy.h */
 typedef struct sl_published sl_published;         /* publish.h */
 typedef struct sl_versions sl_versions;           /* version.h */
+typedef struct sl_reclaim sl_reclaim;             /* construct/reclaim.h */
 
 /* Partitions of nodes; or groups, which are partitions of partitions and hold partition numbers. The arrays may lie in
  * an untrusted file: see sl_partition_nodes.
@@ -103,6 +104,12 @@ typedef struct sl_record {
     size_t size[SL_ARRAY_KINDS]; /* bytes of the part; 0: the record has no such part */
 } sl_record;
 
+/* A set of nodes, one bit each. */
+typedef struct sl_node_set {
+    uint64_t *bits; /* NULL: the set is empty */
+    size_t capacity, count;
+} sl_node_set;
+
 /* The graph: all that a reader needs of an index. Writers change the handle's own. Readers read a version, a copy that
  * never changes: see version.h. */
 typedef struct sl_graph {
@@ -144,6 +151,7 @@ typedef struct sl_graph {
     size_t n;             /* nodes */
     uint64_t entry;       /* the entry point: see entry.h. Atomic while an add runs */
     size_t deleted_count; /* tombstones that are set */
+    size_t free_count;    /* those of places without a vector: see free_nodes.h */
     uint64_t next_id;     /* one above the largest id */
     uint64_t numbering;   /* how often nodes were renumbered */
     int bytes_are_coarse; /* 1: builds compare floats, because bytes don't tell these vectors apart */
@@ -178,10 +186,18 @@ struct sl_index {
     size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
 
     /* The writer's fields. */
+    sl_node_set free;    /* places without a vector, which no list names: the next adds use them */
+    sl_node_set leaving; /* deleted nodes that are being taken out of the graph: no list gets a link to them */
+    sl_reclaim *reclaim; /* the work on these; NULL: there is none */
+    int keeps_deleted;   /* 1: deleted nodes stay in the graph; set by tests of searches among them */
     sl_writable *writer; /* of a file that is written in place: its touched ranges and its log; else NULL */
     size_t ordered;      /* nodes at the last renumbering */
     size_t threads;      /* the threads parameter of the last add */
 };
+
+static inline int sl_node_set_has(const sl_node_set *set, size_t node) {
+    return set->bits && node < set->capacity && (set->bits[node / 64] >> (node % 64) & 1);
+}
 
 /* The codec of the rows that walks score. */
 static inline const sl_codec *sl_codec_of_walks(const sl_graph *graph) {

@@ -74,3 +74,10 @@ void sl_links_copy(uint32_t *to, const uint32_t *from, size_t count) {
     for (size_t i = 0; i < count; i++)
         to[i] = sl_link_load(from + i);
 }
+
+void sl_links_store(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
+    if (!links) return;
+    for (size_t i = 0; i < degree; i++)
+        sl_link_store(links + i, i < count ? ids[i] : SL_NONE);
+    sl_index_touch(index, links, degree * sizeof *links);
+}

@@ -18,6 +18,9 @@ void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree);
  * does. */
 void sl_links_clear(sl_graph *graph, size_t first, size_t n);
 
+/* Writes a list: `count` links, and SL_NONE behind them. Readers may see a mixture of the old list and the new one. */
+void sl_links_store(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
+
 /* Copies words of lists that other threads may be changing. */
 void sl_links_copy(uint32_t *to, const uint32_t *from, size_t count);
 

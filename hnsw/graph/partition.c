@@ -38,6 +38,15 @@ void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtyp
     out->bias_scale = graph->codec.metric == SL_METRIC_IP ? sqrtf(norm2) : 1;
 }
 
+size_t sl_partition_of(const sl_partitions *partitions, size_t node) {
+    size_t first = 0, end = partitions->count;
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        *(partitions->starts[middle] <= node ? &first : &end) = middle;
+    }
+    return first;
+}
+
 static int bands_fall(const sl_partitions *partitions, size_t p) {
     const uint8_t *bands = partitions->bands + p * SL_PARTITION_BANDS;
     for (size_t b = 1; partitions->bands && b < SL_PARTITION_BANDS; b++)

@@ -73,4 +73,7 @@ sl_status sl_partitions_load(sl_index *index, sl_progress *progress);
 /* Checks that partitions and groups are as sl_partitions says. Errors: SL_ECORRUPT. */
 sl_status sl_partitions_check(const sl_graph *graph);
 
+/* Returns the partition that holds a node; the node must have one. */
+size_t sl_partition_of(const sl_partitions *partitions, size_t node);
+
 #endif

@@ -6,6 +6,7 @@
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
@@ -145,14 +146,23 @@ static void check_upper(sl_check *check) {
     if (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] < entry.level) report->bad_upper++;
 }
 
+/* Counts the nodes that weren't reached. Those that have left the graph, or are leaving it, need not be. */
+static size_t count_missing(const sl_check *check, const sl_reach *reach) {
+    size_t missing = 0;
+    for (size_t node = 0; node < check->graph->n; node++)
+        missing += !sl_reach_has(reach, (uint32_t)node) && !sl_is_out(check->graph, node) &&
+                   !sl_node_set_has(&check->index->leaving, node);
+    return missing;
+}
+
 static sl_status check_reach(sl_check *check) {
     const sl_graph *graph = check->graph;
     sl_reach reach;
     SL_TRY(sl_reach_init(&reach, graph, graph->n, 0));
-    check->report.unreachable = graph->n - sl_reach_from_entry(&reach);
+    sl_reach_from_entry(&reach);
+    check->report.unreachable = count_missing(check, &reach);
     /* The second pass reuses the bits, for nodes that some list names. */
     memset(reach.reached, 0, (graph->n / 64 + 1) * sizeof(uint64_t));
-    size_t named = 0;
     uint32_t entry = sl_entry_get(graph).node;
     for (size_t node = 0; node < graph->n; node++)
         for (size_t i = 0; i < graph->m0; i++) {
@@ -160,9 +170,9 @@ static sl_status check_reach(sl_check *check) {
             if (to == SL_NONE) break;
             if (to >= graph->n || to == entry || sl_reach_has(&reach, to)) continue;
             reach.reached[to / 64] |= (uint64_t)1 << (to % 64);
-            named++;
         }
-    check->report.no_in_link = graph->n - named - (entry < graph->n);
+    if (entry < graph->n) reach.reached[entry / 64] |= (uint64_t)1 << (entry % 64);
+    check->report.no_in_link = count_missing(check, &reach);
     sl_reach_free(&reach);
     return SL_OK;
 }
@@ -339,7 +349,7 @@ static sl_status run_check(sl_check *check) {
     const sl_graph *graph = check->graph;
     const sl_index *index = check->index;
     check->report.n = sl_undeleted_count(graph);
-    check->report.deleted = graph->deleted_count;
+    check->report.deleted = graph->deleted_count - graph->free_count;
     check->report.sampled_recall = (double)NAN;
     sl_progress_start(&check->progress, check->params.progress, check->params.progress_ctx,
                       graph->n *

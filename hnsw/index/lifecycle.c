@@ -1,8 +1,10 @@
 #include "hnsw/index/lifecycle.h"
 
 #include "base/params.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/codes.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
@@ -138,6 +140,8 @@ void sl_index_free(sl_index *index) {
         index->log(index->log_ctx, SL_LOG_WARN, sl_last_error());
     sl_dram_copy_free(index);
     sl_searcher_pool_free(index);
+    sl_reclaim_stop(index);
+    sl_node_set_free(index, &index->free);
     sl_ids_forget(index);
     sl_versions_free(index);
     sl_lives_free(&index->graph.lives);

@@ -198,6 +198,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
     SL_TRY(verify_source(index, &progress));
+    sl_renumber_compact(index, 1);
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
     sl_reading reading;

@@ -63,7 +63,7 @@ int sl_accepts_id(const sl_search_params *params, uint64_t id);
  * unknown with a filter, and mostly with many tombstones: see sl_widen_beam. */
 static inline int sl_may_stop_early(const sl_graph *graph, const sl_search_params *params) {
     return !sl_is_filtered(params) && !params->group_size && !sl_ids_repeat(graph) &&
-           graph->deleted_count <= graph->n / 64;
+           graph->deleted_count - graph->free_count <= graph->n / 64;
 }
 
 /* Refuses a call that gives accept_bits_count without a bitmap. Errors: SL_EINVAL. */

@@ -81,20 +81,10 @@ static double max_missed(const sl_filtered_search *search) {
     return (share < MOST_MISSED ? share : MOST_MISSED) * (double)search->k;
 }
 
-/* Returns the partition that holds a node; the node must have one. */
-static size_t partition_of_node(const sl_partitions *partitions, size_t node) {
-    size_t first = 0, end = partitions->count;
-    while (end - first > 1) {
-        size_t middle = first + (end - first) / 2;
-        *(partitions->starts[middle] <= node ? &first : &end) = middle;
-    }
-    return first;
-}
-
 /* Returns the allowed share of the longest vectors around the walk's start. */
 static double share_of_longest(const sl_filtered_search *search, const search_plan *plan) {
     const sl_partitions *partitions = &search->walk->graph->partitions;
-    const size_t at = partition_of_node(partitions, plan->start.first);
+    const size_t at = sl_partition_of(partitions, plan->start.first);
     size_t longest_count = 0, passing = 0;
     for (size_t p = at > BESIDE ? at - BESIDE : 0; p <= at + BESIDE && p < partitions->count; p++) {
         sl_range longest = sl_partition_nodes(partitions, p, plan->allowed.n);
@@ -122,6 +112,10 @@ static void measure_share(const sl_filtered_search *search, search_plan *plan) {
     } else {
         plan->share = (double)allowed->count / (double)(allowed->n ? allowed->n : 1);
     }
+    /* No walk meets a free place. */
+    const sl_graph *graph = search->walk->graph;
+    if (graph->free_count) plan->share *= (double)graph->n / (double)(graph->n - graph->free_count);
+    if (plan->share > 1) plan->share = 1;
 }
 
 static sl_filter_strategy choose_strategy(const sl_filtered_search *search, search_plan *plan) {

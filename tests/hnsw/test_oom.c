@@ -255,6 +255,7 @@ START_TEST(searching_what_is_left) {
     sl_searcher *searcher;
     uint64_t wanted[K], got[K], nearest[N / 4];
     indexes_search(idx, (vector_rows){x + N * DIM, SL_F32, 1}, N / 4, N, nearest, NULL);
+    idx->keeps_deleted = 1;
     ck_ok(sl_index_delete(idx, nearest, N / 4));
     indexes_search(idx, (vector_rows){x + N * DIM, SL_F32, 1}, K, N, wanted, NULL);
     for (int short_of = 1; short_of >= 0; short_of--) {

@@ -201,6 +201,7 @@ START_TEST(more_groups_where_some_are_deleted) {
     ck_assert_ptr_nonnull(ids);
     for (size_t i = 0; i < GONE; i++)
         ids[i] = i;
+    idx->keeps_deleted = 1;
     ck_ok(sl_index_delete(idx, ids, GONE));
     ck_assert_uint_eq(sl_scan_groups(&idx->graph, &params), 5);
     params.groups = idx->graph.groups.count - 1;

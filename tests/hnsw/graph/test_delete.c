@@ -49,7 +49,9 @@ static sl_index *make(sl_metric metric, sl_codes codes, sl_refine refine) {
     indexes_params(&params, DIM, metric);
     params.codes = codes;
     params.refine = refine;
-    return indexes_make(&params, x, SL_F32, N, ids, 1);
+    sl_index *index = indexes_make(&params, x, SL_F32, N, ids, 1);
+    index->keeps_deleted = 1;
+    return index;
 }
 
 static sl_index *make_any(void) {
@@ -518,7 +520,8 @@ START_TEST(churn) {
             ck_assert_double_ge(indexes_recall(nearest, exact, 1, K), round ? 0.99 : 0.8);
         }
     }
-    ck_assert_uint_eq(indexes_sound(index).deleted, (ROUNDS - 1) * STOCK);
+    ck_assert_uint_le(indexes_sound(index).deleted, STOCK / 10);
+    ck_assert_uint_le(index->graph.n, STOCK + STOCK / 4);
     sl_index_free(index);
 }
 END_TEST

@@ -81,6 +81,7 @@ static sl_index *part(const sl_index_params *params, const struct kind *kind, si
     add.keys = params->keys ? ids : NULL;
     ck_ok(sl_index_create(params, &index));
     ck_ok(sl_index_add(index, rows, kind->dtype, n, 0, ids, &add));
+    index->keeps_deleted = 1;
     ck_ok(sl_index_delete(index, gone, count));
     free(rows);
     return index;

@@ -1,4 +1,5 @@
 /* Saving and opening whole indexes: what was found before is found after, from any place and over any file. */
+#include "hnsw/graph/index.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -251,6 +252,7 @@ START_TEST(deleted_ones_stay_away) {
     ck_ok(sl_index_save(index, place.path, NULL));
     size_t whole = size_of_file(place.path);
     for (size_t round = 1; round <= 2; round++) {
+        index->keeps_deleted = 1;
         ck_ok(sl_index_delete(index, gone + (round - 1) * N / 4, N / 4));
         answers wanted = ask(index, x + N * DIM, SL_F32);
         ck_ok(sl_index_save(index, place.path, NULL));

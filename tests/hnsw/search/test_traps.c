@@ -1,5 +1,6 @@
 /* Traps that broke searches of other vector libraries, numbered as docs/internals/filters.md lists them. */
 #include "base/visited.h"
+#include "hnsw/graph/index.h"
 #include "tests/hnsw/search/allowed_rows.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
@@ -148,6 +149,7 @@ START_TEST(trap_32_a_filter_of_99_percent) {
     ck_assert_double_gt(indexes_recall(found, wanted, Q, K), 0.97);
     for (size_t row = 0; row < N; row++)
         if (!is_allowed(id_of(row))) refused[deleted++] = id_of(row);
+    index->keeps_deleted = 1;
     ck_ok(sl_index_delete(index, refused, deleted));
     stats = ask(index, NULL);
     ck_assert_uint_eq(stats.results, Q * K);

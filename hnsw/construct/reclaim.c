@@ -1,0 +1,430 @@
+#include "hnsw/construct/reclaim.h"
+
+#include "hnsw/construct/reach.h"
+#include "hnsw/graph/arrays.h"
+#include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/links.h"
+#include "hnsw/graph/lives.h"
+#include "hnsw/graph/tombstones.h"
+
+#include <string.h>
+
+/* Nodes leave once more than one in SHARE is deleted, and LEAST. */
+enum { SHARE = 64, LEAST = 16 };
+/* Each changed node pays for so many times its share of the lists. */
+enum { PACE = 3 };
+/* Candidates that are tried for the place of a dropped link. */
+enum { TRIED = 32, ADDED = 4 };
+/* Leaving nodes that are looked through for what a list must go on to reach. */
+enum { BEHIND = 32 };
+/* Nodes that are freed while the lock is held once. */
+enum { AT_ONCE = 64 };
+
+typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, WAIT, FREE } sl_reclaim_phase;
+
+struct sl_reclaim {
+    sl_index *index;
+    sl_reclaim_phase phase;
+    size_t at;       /* the next node, slot, or place in `nodes` */
+    uint32_t *nodes; /* the leaving nodes */
+    size_t count;
+    uint64_t numbering; /* of the nodes' numbers */
+    uint64_t epoch;     /* in which no list of the graph named a leaving node any more */
+    sl_build_locks *locks;
+    sl_insert insert; /* scratch */
+};
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Choosing
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static size_t deleted_in_graph(const sl_index *index) {
+    return index->graph.deleted_count - index->free.count;
+}
+
+static int is_due(const sl_index *index) {
+    const size_t n = index->graph.n - index->free.count;
+    return deleted_in_graph(index) >= LEAST && deleted_in_graph(index) > n / SHARE;
+}
+
+static void reclaim_free(sl_reclaim *reclaim) {
+    sl_index *index = reclaim->index;
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_insert_free(&reclaim->insert);
+    SL_FREE(allocator, reclaim->locks);
+    SL_FREE_ARRAY(allocator, reclaim->nodes, reclaim->count);
+    SL_FREE(allocator, reclaim);
+}
+
+/* A node that can be the entry point in place of one that leaves: one on the highest level there is. Deleted nodes come
+ * last. SL_NONE: there is none. */
+static uint32_t other_entry(const sl_graph *graph, uint32_t *level, uint32_t *slot) {
+    uint32_t best = SL_NONE;
+    *level = 0;
+    for (size_t s = 0; s < graph->upper.count; s++) {
+        const uint32_t levels = graph->upper.start[s + 1] - graph->upper.start[s], node = graph->upper.nodes[s];
+        if (levels <= *level || sl_is_deleted(graph, node)) continue;
+        best = node;
+        *level = levels;
+        *slot = (uint32_t)s;
+    }
+    if (best != SL_NONE) return best;
+    const size_t node = sl_next_undeleted(graph, 0);
+    return node < graph->n ? (uint32_t)node : SL_NONE;
+}
+
+/* Makes another node the entry point, if the present one is deleted. */
+static void move_entry(sl_index *index) {
+    uint32_t level, slot = 0;
+    if (!sl_is_deleted(&index->graph, sl_entry_get(&index->graph).node)) return;
+    const uint32_t node = other_entry(&index->graph, &level, &slot);
+    if (node != SL_NONE) sl_entry_set(index, level, level ? slot : node);
+}
+
+/* Lists all deleted nodes that are in the graph, but the entry point. */
+static void list_leaving(sl_reclaim *reclaim, size_t room) {
+    sl_index *index = reclaim->index;
+    const sl_graph *graph = &index->graph;
+    const uint32_t entry = sl_entry_get(graph).node;
+    for (size_t node = 0; node < graph->n && reclaim->count < room; node++) {
+        if (!sl_is_deleted(graph, node) || sl_node_set_has(&index->free, node) || node == entry) continue;
+        reclaim->nodes[reclaim->count++] = (uint32_t)node;
+        sl_node_set_add(&index->leaving, node);
+    }
+}
+
+static sl_status reclaim_begin(sl_index *index) {
+    const sl_allocator *allocator = &index->graph.allocator;
+    const size_t room = deleted_in_graph(index);
+    sl_status status = SL_OK;
+    SL_TRY(sl_lives_reserve(index));
+    SL_TRY(sl_node_set_reserve(index, &index->free));
+    SL_TRY(sl_node_set_reserve(index, &index->leaving));
+    sl_reclaim *reclaim = sl_mem_array(allocator, 1, sizeof *reclaim, &status);
+    SL_TRY(status);
+    reclaim->index = index;
+    reclaim->numbering = index->graph.numbering;
+    reclaim->nodes = sl_mem_array(allocator, room, sizeof *reclaim->nodes, &status);
+    reclaim->locks = sl_mem_array(allocator, 1, sizeof *reclaim->locks, &status);
+    if (status == SL_OK) status = sl_insert_init(&reclaim->insert, index, reclaim->locks);
+    if (status != SL_OK) {
+        reclaim->count = room;
+        reclaim_free(reclaim);
+        return status;
+    }
+    move_entry(index);
+    list_leaving(reclaim, room);
+    /* Fewer nodes than room may have been listed. */
+    for (size_t i = reclaim->count; i < room; i++)
+        reclaim->nodes[i] = SL_NONE;
+    reclaim->count = room;
+    sl_detours_watch(&reclaim->insert.detours, index->graph.n);
+    index->reclaim = reclaim;
+    return SL_OK;
+}
+
+void sl_reclaim_stop(sl_index *index) {
+    if (index->reclaim) reclaim_free(index->reclaim);
+    index->reclaim = NULL;
+    sl_node_set_free(index, &index->leaving);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Sweeping
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int is_leaving(const sl_reclaim *reclaim, uint32_t node) {
+    return sl_node_set_has(&reclaim->index->leaving, node);
+}
+
+static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id) return 1;
+    return 0;
+}
+
+/* Leaving nodes behind one another. */
+typedef struct behind {
+    uint32_t nodes[BEHIND];
+    size_t count;
+} behind;
+
+/* A list without its links to leaving nodes. */
+typedef struct swept_list {
+    uint32_t keep[2 * SL_MAX_M], gone[2 * SL_MAX_M];
+    size_t kept, left;
+} swept_list;
+
+static void split_list(const sl_reclaim *reclaim, const sl_layer *layer, const uint32_t *links, swept_list *out) {
+    const sl_upper *upper = layer->upper;
+    out->kept = out->left = 0;
+    for (size_t i = 0; i < layer->degree; i++) {
+        const uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        const uint32_t node = layer->level && id < upper->count ? upper->nodes[id] : id;
+        if (is_leaving(reclaim, node))
+            out->gone[out->left++] = id;
+        else
+            out->keep[out->kept++] = id;
+    }
+}
+
+static int is_candidate(const sl_selection *selection, uint32_t node) {
+    return is_among(selection->candidates, selection->candidate_count, node);
+}
+
+/* Makes the undeleted neighbours of a leaving node the candidates for a list, but those that the list has. */
+static void list_candidates(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list) {
+    const sl_graph *graph = &reclaim->index->graph;
+    sl_selection *selection = &reclaim->insert.selection;
+    const uint32_t *links = sl_links(graph, leaving);
+    selection->candidate_count = 0;
+    for (size_t i = 0; i < graph->m0; i++) {
+        const uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        if (id != node && id < graph->n && !sl_is_deleted(graph, id) && !is_among(list->keep, list->kept, id))
+            selection->candidates[selection->candidate_count++] = id;
+    }
+}
+
+/* Adds to the candidates what one leaving node leads to. Other leaving nodes go to `behind`. Returns 0 if there are too
+ * many. */
+static int add_ends(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list, behind *behind) {
+    const sl_graph *graph = &reclaim->index->graph;
+    sl_selection *selection = &reclaim->insert.selection;
+    const uint32_t *links = sl_links(graph, leaving);
+    for (size_t i = 0; i < graph->m0; i++) {
+        const uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        if (id == node || id >= graph->n || is_among(list->keep, list->kept, id) || is_candidate(selection, id))
+            continue;
+        if (!is_leaving(reclaim, id)) {
+            if (selection->candidate_count == selection->most) return 0;
+            selection->candidates[selection->candidate_count++] = id;
+        } else if (!is_among(behind->nodes, behind->count, id)) {
+            if (behind->count == BEHIND) return 0;
+            behind->nodes[behind->count++] = id;
+        }
+    }
+    return 1;
+}
+
+/* Makes the candidates of all that a leaving node leads to, also over others that leave. Returns 0 if there are too
+ * many. */
+static int list_ends(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list) {
+    behind behind = {.nodes = {leaving}, .count = 1};
+    reclaim->insert.selection.candidate_count = 0;
+    for (size_t i = 0; i < behind.count; i++)
+        if (!add_ends(reclaim, node, behind.nodes[i], list, &behind)) return 0;
+    return 1;
+}
+
+/* Moves the candidate that is nearest to the base, among those from place `from` on, to that place. */
+static void move_nearest(sl_selection *selection, size_t from) {
+    size_t best = from;
+    for (size_t i = from + 1; i < selection->candidate_count; i++)
+        if (selection->scores[i] > selection->scores[best]) best = i;
+    const uint32_t node = selection->candidates[best];
+    const float score = selection->scores[best];
+    selection->candidates[best] = selection->candidates[from];
+    selection->scores[best] = selection->scores[from];
+    selection->candidates[from] = node;
+    selection->scores[from] = score;
+}
+
+/* Returns whether a candidate is nearer to a node of the list than to the list's own node, by angle under IP. */
+static int is_covered(sl_reclaim *reclaim, uint32_t node, uint32_t candidate, const swept_list *list) {
+    const sl_graph *graph = &reclaim->index->graph;
+    sl_similarity *similarity = &reclaim->insert.selection.similarity;
+    float scores[2 * SL_MAX_M], own;
+    sl_similarity_set(similarity, candidate);
+    sl_similarity_many(similarity, &node, 1, &own);
+    sl_similarity_many(similarity, list->keep, list->kept, scores);
+    own *= sl_similarity_unit(graph, node);
+    for (size_t i = 0; i < list->kept; i++)
+        if (scores[i] * sl_similarity_unit(graph, list->keep[i]) > own) return 1;
+    return 0;
+}
+
+/* Adds to a node's list what takes the place of a link to a leaving node: the nearest of that node's neighbours that no
+ * other link covers, at most ADDED of them, or else the nearest. */
+static void replace_link(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, swept_list *list, size_t degree) {
+    sl_selection *selection = &reclaim->insert.selection;
+    list_candidates(reclaim, node, leaving, list);
+    if (!selection->candidate_count) return;
+    sl_similarity_set(&selection->similarity, node);
+    sl_similarity_many(&selection->similarity, selection->candidates, selection->candidate_count, selection->scores);
+    size_t added = 0;
+    for (size_t i = 0; i < selection->candidate_count && i < TRIED && added < ADDED && list->kept < degree; i++) {
+        move_nearest(selection, i);
+        if (is_covered(reclaim, node, selection->candidates[i], list)) continue;
+        list->keep[list->kept++] = selection->candidates[i];
+        added++;
+    }
+    if (!added && list->kept < degree) list->keep[list->kept++] = selection->candidates[0];
+}
+
+/* Links what a leaving node leads to, and what no other short path from this list reaches. If that is too much to look
+ * at, the whole graph is proved once the sweep ends. */
+static void keep_reachable(sl_reclaim *reclaim, const sl_layer *layer, uint32_t node, uint32_t leaving,
+                           swept_list *list) {
+    sl_detours *detours = &reclaim->insert.detours;
+    const sl_selection *selection = &reclaim->insert.selection;
+    if (!list_ends(reclaim, node, leaving, list)) {
+        reclaim->index->unverified++;
+        return;
+    }
+    for (size_t first = 0, some; first < selection->candidate_count; first += some) {
+        const size_t rest = selection->candidate_count - first, before = list->kept;
+        some = rest < layer->degree ? rest : layer->degree;
+        detours->dropped_count = some;
+        memcpy(detours->dropped, selection->candidates + first, some * sizeof *detours->dropped);
+        sl_detours_check(detours, node);
+        for (size_t i = 0; i < detours->dropped_count; i++)
+            if (list->kept < layer->degree)
+                list->keep[list->kept++] = detours->dropped[i];
+            else
+                sl_detours_open(detours, node, detours->dropped[i]);
+        if (list->kept > before)
+            sl_links_store(reclaim->index, sl_links(layer->graph, node), layer->degree, list->keep, list->kept);
+    }
+}
+
+static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
+    sl_index *index = reclaim->index;
+    const sl_layer layer = sl_layer_at(&index->graph, 0);
+    uint32_t *links = sl_links(&index->graph, node);
+    swept_list list;
+    split_list(reclaim, &layer, links, &list);
+    if (!list.left) return;
+    for (size_t i = 0; i < list.left; i++)
+        replace_link(reclaim, node, list.gone[i], &list, layer.degree);
+    sl_links_store(index, links, layer.degree, list.keep, list.kept);
+    for (size_t i = 0; i < list.left; i++)
+        keep_reachable(reclaim, &layer, node, list.gone[i], &list);
+}
+
+/* Upper layers only speed a descent up, and later inserts fill their lists again. */
+static void sweep_slot(sl_reclaim *reclaim, size_t slot) {
+    sl_index *index = reclaim->index;
+    const sl_upper *upper = &index->graph.upper;
+    for (uint32_t row = upper->start[slot]; row < upper->start[slot + 1]; row++) {
+        const sl_layer layer = sl_layer_at(&index->graph, row - upper->start[slot] + 1);
+        uint32_t *links = sl_layer_links(&layer, (uint32_t)slot);
+        swept_list list;
+        split_list(reclaim, &layer, links, &list);
+        if (list.left) sl_links_store(index, links, layer.degree, list.keep, list.kept);
+    }
+}
+
+/* Links the ends that lists had no place for. */
+static void close_ends(sl_reclaim *reclaim) {
+    sl_index *index = reclaim->index;
+    sl_insert *insert = &reclaim->insert;
+    if (!insert->detours.open_count && !insert->detours.too_many) return;
+    if (sl_visited_cover(&insert->walk.visited, &index->graph.allocator, index->graph.n) != SL_OK ||
+        !sl_reach_close(insert, &insert->detours))
+        index->unverified++;
+    insert->detours.open_count = 0;
+    insert->detours.too_many = 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Freeing
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void free_node(sl_index *index, uint32_t node) {
+    sl_life *life = &index->graph.lives.nodes[node];
+    sl_id_remove(index, node);
+    __atomic_store_n(&life->born, SL_UNBORN, __ATOMIC_RELEASE);
+    sl_node_wipe(index, node);
+    sl_node_set_add(&index->free, node);
+}
+
+static void free_some(sl_reclaim *reclaim) {
+    sl_index *index = reclaim->index;
+    const size_t end = reclaim->at + AT_ONCE < reclaim->count ? reclaim->at + AT_ONCE : reclaim->count;
+    sl_publishing_lock(index);
+    for (; reclaim->at < end; reclaim->at++)
+        if (reclaim->nodes[reclaim->at] != SL_NONE) free_node(index, reclaim->nodes[reclaim->at]);
+    index->graph.free_count = index->free.count;
+    if (reclaim->at == reclaim->count) sl_version_publish(index);
+    sl_publishing_unlock(index);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+ * Steps
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static void next_phase(sl_reclaim *reclaim, sl_reclaim_phase phase) {
+    reclaim->phase = phase;
+    reclaim->at = 0;
+}
+
+/* From the epoch on that begins here, no search meets a leaving node, unless it began before. */
+static void begin_waiting(sl_reclaim *reclaim) {
+    sl_index *index = reclaim->index;
+    if (index->unverified && sl_reach_settle(index) != SL_OK) return;
+    if (sl_version_reserve(index, 1) != SL_OK) return;
+    sl_version_publish_now(index);
+    reclaim->epoch = sl_epochs_now(&index->versions->epochs);
+    next_phase(reclaim, WAIT);
+}
+
+/* Does up to `lists` lists' work. Returns 0 if it has to wait for searches, or for memory. */
+static int go_on(sl_reclaim *reclaim, size_t lists) {
+    sl_index *index = reclaim->index;
+    switch (reclaim->phase) {
+    case SWEEP:
+        for (; lists && reclaim->at < index->graph.n; reclaim->at++, lists--)
+            if (!is_leaving(reclaim, (uint32_t)reclaim->at)) sweep_list(reclaim, (uint32_t)reclaim->at);
+        close_ends(reclaim);
+        if (reclaim->at >= index->graph.n) next_phase(reclaim, SWEEP_UPPER);
+        return 1;
+    case SWEEP_UPPER:
+        for (; lists && reclaim->at < index->graph.upper.count; reclaim->at++, lists--)
+            sweep_slot(reclaim, reclaim->at);
+        if (reclaim->at >= index->graph.upper.count) begin_waiting(reclaim);
+        return 1;
+    case WAIT:
+        if (sl_epochs_oldest(&index->versions->epochs) < reclaim->epoch) return 0;
+        next_phase(reclaim, FREE);
+        return 1;
+    case FREE:
+        /* Another change may have taken the version that was reserved. */
+        if (sl_version_reserve(index, 1) != SL_OK) return 0;
+        free_some(reclaim);
+        if (reclaim->at >= reclaim->count) sl_reclaim_stop(index);
+        return 1;
+    }
+    return 0;
+}
+
+/* Returns whether there is work that can go on. */
+static int may_go_on(sl_index *index) {
+    if (index->keeps_deleted || index->writer || index->graph.place != SL_PLACE_DRAM || index->graph.ranks) return 0;
+    if (index->reclaim && index->reclaim->numbering != index->graph.numbering) sl_reclaim_stop(index);
+    return 1;
+}
+
+void sl_reclaim_step(sl_index *index, size_t changed) {
+    if (!may_go_on(index)) return;
+    if (!index->reclaim && (!is_due(index) || reclaim_begin(index) != SL_OK)) return;
+    const size_t share = index->graph.n / (index->reclaim->count + 1) + 1;
+    for (size_t lists = PACE * share * changed, some; lists && index->reclaim; lists -= some) {
+        some = lists < AT_ONCE ? lists : AT_ONCE;
+        if (!go_on(index->reclaim, some)) return;
+    }
+}
+
+int sl_reclaim_run(sl_index *index) {
+    if (!may_go_on(index)) return 0;
+    while (index->reclaim || deleted_in_graph(index) > 1) {
+        if (!index->reclaim && reclaim_begin(index) != SL_OK) return 0;
+        while (index->reclaim)
+            if (!go_on(index->reclaim, AT_ONCE)) return 0;
+    }
+    return 1;
+}

@@ -1,0 +1,24 @@
+/* Takes deleted nodes out of the graph, so that adds can use their places again. The work goes on in small steps, as
+ * part of later adds and deletes:
+ *
+ *   choose:  enough nodes are deleted: they leave. From here on no list gets a link to them
+ *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
+ *   wait:    until no search is left that began before the sweep ended
+ *   free:    rows, ids and links are wiped; the places are free
+ *
+ * A link that leads to a leaving node is dropped like one that a full list gives up: what the node leads to must stay
+ * reachable by another path (detours.h). So all others stay reachable at every step. */
+#ifndef SL_HNSW_CONSTRUCT_RECLAIM_H
+#define SL_HNSW_CONSTRUCT_RECLAIM_H
+
+#include "hnsw/graph/index.h"
+
+/* Goes on by about as much as `changed` added or deleted nodes owe. Does nothing if memory is short, or in a file that
+ * is written in place. Threads: the caller has the index for a change; searches go on. */
+void sl_reclaim_step(sl_index *index, size_t changed);
+/* Goes on until no deleted node is left in the graph, or until searches hold the work up. Returns whether it ended. */
+int sl_reclaim_run(sl_index *index);
+/* Ends the work where it stands. The graph is sound at every step. */
+void sl_reclaim_stop(sl_index *index);
+
+#endif

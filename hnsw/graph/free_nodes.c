@@ -1,0 +1,66 @@
+#include "hnsw/graph/free_nodes.h"
+
+#include "hnsw/graph/arrays.h"
+#include "hnsw/graph/links.h"
+#include "hnsw/graph/upper.h"
+
+#include <string.h>
+
+static size_t words_of(size_t capacity) {
+    return capacity / 64 + 1;
+}
+
+sl_status sl_node_set_reserve(const sl_index *index, sl_node_set *set) {
+    const sl_allocator *allocator = &index->graph.allocator;
+    sl_status status = SL_OK;
+    if (set->bits && set->capacity >= index->graph.capacity) return SL_OK;
+    uint64_t *bits = sl_mem_array(allocator, words_of(index->graph.capacity), sizeof *bits, &status);
+    SL_TRY(status);
+    if (set->bits) memcpy(bits, set->bits, words_of(set->capacity) * sizeof *bits);
+    if (set->bits) SL_FREE_ARRAY(allocator, set->bits, words_of(set->capacity));
+    set->bits = bits;
+    set->capacity = index->graph.capacity;
+    return SL_OK;
+}
+
+void sl_node_set_free(const sl_index *index, sl_node_set *set) {
+    if (set->bits) SL_FREE_ARRAY(&index->graph.allocator, set->bits, words_of(set->capacity));
+    *set = (sl_node_set){0};
+}
+
+void sl_node_set_add(sl_node_set *set, size_t node) {
+    set->count += !sl_node_set_has(set, node);
+    set->bits[node / 64] |= (uint64_t)1 << (node % 64);
+}
+
+void sl_node_set_remove(sl_node_set *set, size_t node) {
+    set->count -= (size_t)sl_node_set_has(set, node);
+    set->bits[node / 64] &= ~((uint64_t)1 << (node % 64));
+}
+
+size_t sl_node_set_next(const sl_node_set *set, sl_range range) {
+    const size_t end = range.end < set->capacity ? range.end : set->capacity;
+    for (size_t node = range.first; set->count && node < end; node = (node / 64 + 1) * 64) {
+        const uint64_t rest = set->bits[node / 64] >> (node % 64);
+        if (rest) node += (size_t)__builtin_ctzll(rest);
+        if (rest) return node < end ? node : range.end;
+    }
+    return range.end;
+}
+
+void sl_node_wipe(sl_index *index, uint32_t node) {
+    const sl_graph *graph = &index->graph;
+    uint32_t slot, levels = sl_level_and_slot(graph, node, &slot);
+    for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++) {
+        const sl_array *array = &graph->arrays[kind];
+        if (!array->at || !(sl_array_lines[kind].flags & SL_ARRAY_MOVED) || kind == SL_ARRAY_LINKS) continue;
+        memset(sl_array_row(graph, kind, node), 0, array->size);
+        sl_index_touch(index, sl_array_row(graph, kind, node), array->size);
+    }
+    if (sl_has(graph, SL_ARRAY_IDS)) *sl_id_at(graph, node) = 0;
+    sl_links_store(index, sl_links(graph, node), graph->m0, NULL, 0);
+    for (uint32_t level = 1; level <= levels; level++) {
+        const sl_layer layer = sl_layer_at(graph, level);
+        sl_links_store(index, sl_layer_links(&layer, slot), graph->m, NULL, 0);
+    }
+}

@@ -1,0 +1,333 @@
+/* Places of deleted vectors that are used again: what leaves the graph, what stays reachable, what searches see. */
+#include "base/random.h"
+#include "hnsw/construct/reclaim.h"
+#include "hnsw/graph/free_nodes.h"
+#include "hnsw/graph/ids.h"
+#include "hnsw/graph/partition.h"
+#include "hnsw/graph/version.h"
+#include "tests/support/check_main.h"
+#include "tests/support/clusters.h"
+#include "tests/support/faults.h"
+#include "tests/support/indexes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 3000, ALL = 12 * N, DIM = 16, Q = 100, K = 10, EF = 80 };
+
+static float *x; /* ALL rows, and then Q queries */
+static sl_index *idx;
+static size_t live[N]; /* the rows that are in the index; a row's id is its number */
+
+static sl_index *make(size_t first, size_t n, sl_metric metric) {
+    sl_index_params params;
+    static uint64_t ids[ALL];
+    indexes_params(&params, DIM, metric);
+    params.tags = 1;
+    for (size_t i = 0; i < n; i++)
+        ids[i] = first + i;
+    return indexes_make(&params, x + first * DIM, SL_F32, n, ids, 1);
+}
+
+static void set_up(void) {
+    x = clusters_make(ALL + Q, DIM, 0.3, 11);
+    idx = make(0, N, SL_METRIC_COSINE);
+    for (size_t i = 0; i < N; i++)
+        live[i] = i;
+}
+
+static void tear_down(void) {
+    sl_index_free(idx);
+    free(x);
+}
+
+static void add_row(size_t row) {
+    const uint64_t id = row;
+    ck_ok(sl_index_add(idx, x + row * DIM, SL_F32, 1, 0, &id, NULL));
+}
+
+static void delete_row(size_t row) {
+    const uint64_t id = row;
+    ck_ok(sl_index_delete(idx, &id, 1));
+}
+
+/* Replaces `count` vectors, chosen by chance, by rows from `next` on. */
+static void turn_over(size_t count, size_t next) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = sl_random_at(next, i) % N;
+        delete_row(live[at]);
+        live[at] = next + i;
+        add_row(live[at]);
+    }
+}
+
+/* The recall of searches for the queries, against exact search. */
+static double recall_of(sl_index *index) {
+    static float rows[N * DIM];
+    static uint64_t exact[Q * K], found[Q * K];
+    for (size_t i = 0; i < N; i++)
+        memcpy(rows + i * DIM, x + live[i] * DIM, DIM * sizeof *rows);
+    const vector_rows queries = {x + (size_t)ALL * DIM, SL_F32, Q};
+    indexes_exact(SL_METRIC_COSINE, DIM, (vector_rows){rows, SL_F32, N}, queries, K, exact);
+    for (size_t i = 0; i < Q * K; i++)
+        exact[i] = live[exact[i]];
+    indexes_search(index, queries, K, EF, found, NULL);
+    return indexes_recall(found, exact, Q, K);
+}
+
+/* Asserts that free places hold nothing and that no list names one. */
+static void ck_free_places(const sl_index *index) {
+    static const uint8_t zeros[DIM * 8];
+    const sl_graph *graph = &index->graph;
+    for (size_t node = 0; node < graph->n; node++) {
+        for (size_t i = 0; i < graph->m0; i++) {
+            const uint32_t to = sl_links(graph, node)[i];
+            ck_assert(to == SL_NONE || !sl_node_set_has(&index->free, to));
+        }
+        if (!sl_node_set_has(&index->free, node)) continue;
+        ck_assert_mem_eq(sl_row(graph, (uint32_t)node), zeros, DIM);
+        ck_assert_uint_eq(sl_tag_of(graph, (uint32_t)node), 0);
+        if (sl_has(graph, SL_ARRAY_IDS)) ck_assert_uint_eq(sl_id_of(graph, (uint32_t)node), 0);
+        ck_assert_uint_eq(sl_links(graph, node)[0], SL_NONE);
+        ck_assert(sl_is_deleted(graph, node));
+    }
+    for (size_t slot = 0; slot < graph->upper.count; slot++)
+        for (uint32_t row = graph->upper.start[slot]; row < graph->upper.start[slot + 1]; row++)
+            for (size_t i = 0; i < graph->m; i++) {
+                const uint32_t to = graph->upper.links[row * graph->m + i];
+                ck_assert(to == SL_NONE || !sl_node_set_has(&index->free, graph->upper.nodes[to]));
+            }
+}
+
+/* Ten times as much comes and goes as is there: the index stays as large, as good and whole. */
+START_TEST(ten_times_turnover) {
+    const double before = recall_of(idx);
+    for (size_t round = 0; round < 10; round++) {
+        turn_over(N, N + round * N);
+        ck_assert_uint_eq(sl_index_size(idx), N);
+        ck_assert_uint_le(idx->graph.n, N + N / 8);
+        const sl_check_report report = indexes_sound(idx);
+        ck_assert_uint_eq(report.unreachable, 0);
+        ck_assert_uint_le(report.deleted, N / 16);
+        ck_free_places(idx);
+        ck_assert_double_ge(recall_of(idx), before - 0.02);
+    }
+}
+END_TEST
+
+START_TEST(freed_places_keep_nothing) {
+    const uint64_t id = 17, tags = 5;
+    ck_ok(sl_index_set_tags(idx, &id, 1, &tags));
+    for (size_t row = 0; row < 200; row++)
+        delete_row(row);
+    ck_assert(sl_reclaim_run(idx));
+    ck_assert_uint_ge(idx->free.count, 199);
+    ck_assert_uint_eq(indexes_stats(idx).reusable, idx->free.count);
+    ck_assert_uint_le(indexes_stats(idx).deleted, 1);
+    ck_free_places(idx);
+    indexes_sound(idx);
+    ck_fails(sl_index_undelete(idx, &id, 1), SL_ENOTFOUND, "its memory is used again");
+    const size_t places = idx->graph.n;
+    for (size_t row = N; row < N + 100; row++)
+        add_row(row);
+    ck_assert_uint_eq(idx->graph.n, places);
+    ck_free_places(idx);
+    uint64_t found;
+    for (size_t row = N; row < N + 100; row++) {
+        ck_ok(sl_index_search(idx, x + row * DIM, SL_F32, 1, 0, 1, NULL, &found, NULL, NULL));
+        ck_assert_uint_eq(found, row);
+        ck_ok(sl_index_get_tags(idx, &found, 1, &found));
+        ck_assert_uint_eq(found, 0);
+    }
+}
+END_TEST
+
+/* A search that began before a delete goes on with the vector. Its place is not used again before the search ends. */
+START_TEST(searches_hold_places) {
+    sl_reading reading;
+    const sl_graph *graph = sl_reading_begin(idx, &reading);
+    uint8_t rows[200][DIM];
+    uint32_t nodes[200];
+    for (size_t row = 0; row < 200; row++) {
+        ck_ok(sl_id_lookup(idx, graph, row, &nodes[row]));
+        memcpy(rows[row], sl_row(graph, nodes[row]), DIM);
+    }
+    for (size_t row = 0; row < 200; row++)
+        delete_row(row);
+    ck_assert(!sl_reclaim_run(idx));
+    for (size_t row = N; row < N + 200; row++)
+        add_row(row);
+    ck_assert_uint_eq(idx->free.count, 0);
+    for (size_t row = 0; row < 200; row++) {
+        ck_assert(!sl_is_deleted(graph, nodes[row]));
+        ck_assert_mem_eq(sl_row(graph, nodes[row]), rows[row], DIM);
+    }
+    sl_reading_end(&reading);
+    ck_assert(sl_reclaim_run(idx));
+    ck_assert_uint_ge(idx->free.count, 199);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* The entry point is deleted again and again. */
+START_TEST(entry_points_leave) {
+    for (size_t i = 0; i < 300; i++) {
+        sl_reading reading;
+        const sl_graph *graph = sl_reading_begin(idx, &reading);
+        const uint32_t top = graph->upper.nodes[(uint32_t)graph->entry];
+        const uint64_t id = sl_id_of(graph, top);
+        const int gone = sl_is_deleted(graph, top);
+        sl_reading_end(&reading);
+        if (!gone) delete_row(id);
+        add_row(N + i);
+        if (i % 20 == 0) ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);
+    }
+}
+END_TEST
+
+START_TEST(all_go_and_others_come) {
+    static uint64_t ids[N];
+    for (size_t i = 0; i < N; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(idx, ids, N));
+    uint64_t found;
+    ck_ok(sl_index_search(idx, x, SL_F32, 1, 0, 1, NULL, &found, NULL, NULL));
+    ck_assert_uint_eq(found, SL_NO_ID);
+    for (size_t i = 0; i < N; i++) {
+        live[i] = N + i;
+        add_row(live[i]);
+    }
+    ck_assert_uint_eq(sl_index_size(idx), N);
+    ck_assert_uint_le(idx->graph.n, N + N / 8 + 2);
+    ck_assert_double_ge(recall_of(idx), 0.95);
+    indexes_sound(idx);
+}
+END_TEST
+
+/* Filters, made before a place is used again, don't take the new vector for the old one. */
+START_TEST(filters_know_the_old_vector) {
+    sl_filter_params filter_params;
+    sl_filter *filter;
+    sl_filter_params_init(&filter_params);
+    static uint64_t ids[200], found[K];
+    for (size_t i = 0; i < 200; i++)
+        ids[i] = i;
+    filter_params.allow = ids;
+    filter_params.allow_count = 200;
+    ck_ok(sl_filter_create(idx, &filter_params, &filter));
+    ck_ok(sl_index_delete(idx, ids, 199));
+    ck_assert(sl_reclaim_run(idx));
+    for (size_t row = N; row < N + 150; row++)
+        add_row(row);
+    ck_assert_uint_le(idx->graph.n, N);
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.filter = filter;
+    for (size_t row = N; row < N + 150; row++) {
+        ck_ok(sl_index_search(idx, x + row * DIM, SL_F32, 1, 0, K, &params, found, NULL, NULL));
+        ck_assert_uint_eq(found[0], 199);
+        ck_assert_uint_eq(found[1], SL_NO_ID);
+    }
+    sl_filter_free(filter);
+}
+END_TEST
+
+/* An index with partitions: a vector gets a place of its nearest partition, so scans find it. Where no place fits, it
+ * comes last, and the index is compacted once too many places are free. */
+START_TEST(places_fit_partitions) {
+    sl_index *index = make(0, 2 * N, SL_METRIC_L2);
+    ck_assert_uint_gt(index->graph.partitions.count, 0);
+    static uint64_t ids[N];
+    for (size_t i = 0; i < N; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(index, ids, 300));
+    ck_assert(sl_reclaim_run(index));
+    const size_t free_before = index->free.count;
+    for (size_t row = 2 * N; row < 2 * N + 300; row++) {
+        const uint64_t id = row;
+        ck_ok(sl_index_add(index, x + row * DIM, SL_F32, 1, 0, &id, NULL));
+    }
+    ck_assert_uint_lt(index->free.count, free_before);
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.probes = 1;
+    size_t found_count = 0;
+    for (size_t row = 2 * N; row < 2 * N + 300; row++) {
+        uint64_t found;
+        ck_ok(sl_index_search(index, x + row * DIM, SL_F32, 1, 0, 1, &params, &found, NULL, NULL));
+        found_count += found == row;
+    }
+    ck_assert_uint_ge(found_count, 280);
+    indexes_sound(index);
+    ck_ok(sl_index_delete(index, ids + 300, N - 300));
+    const uint64_t more = 2 * N + 300;
+    ck_ok(sl_index_add(index, x + more * DIM, SL_F32, 1, 0, &more, NULL));
+    ck_assert_uint_lt(index->graph.n, N + N / 4);
+    ck_ok(sl_partitions_check(&index->graph));
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Crowds of copies come and go, and harm nobody else (trap 19). */
+START_TEST(copies_come_and_go) {
+    static uint64_t ids[400];
+    static float copies[400 * DIM];
+    for (size_t i = 0; i < 400; i++)
+        memcpy(copies + i * DIM, x, DIM * sizeof *copies);
+    for (size_t round = 0; round < 5; round++) {
+        for (size_t i = 0; i < 400; i++)
+            ids[i] = ALL + round * 400 + i;
+        ck_ok(sl_index_add(idx, copies, SL_F32, 400, 0, ids, NULL));
+        ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);
+        ck_ok(sl_index_delete(idx, ids, 400));
+        ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);
+    }
+    ck_assert_double_ge(recall_of(idx), 0.97);
+    ck_assert_uint_le(idx->graph.n, N + 800);
+}
+END_TEST
+
+static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx;
+    return done >= total;
+}
+
+/* A cancelled add into free places leaves nothing that a search finds, and the places serve again. */
+START_TEST(cancelled_adds_give_places_back) {
+    static uint64_t ids[100];
+    for (size_t row = 0; row < 200; row++)
+        delete_row(row);
+    ck_assert(sl_reclaim_run(idx));
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.progress = cancel_late;
+    for (size_t i = 0; i < 100; i++)
+        ids[i] = N + i;
+    ck_assert_int_eq(sl_index_add(idx, x + (size_t)N * DIM, SL_F32, 100, 0, ids, &params), SL_ECANCELED);
+    ck_assert_uint_eq(sl_index_size(idx), N - 200);
+    int found;
+    ck_ok(sl_index_contains(idx, N, &found));
+    ck_assert(!found);
+    indexes_sound(idx);
+    ck_ok(sl_index_add(idx, x + (size_t)N * DIM, SL_F32, 100, 0, ids, NULL));
+    ck_assert_uint_eq(sl_index_size(idx), N - 100);
+    ck_assert(sl_reclaim_run(idx));
+    indexes_sound(idx);
+}
+END_TEST
+
+int main(void) {
+    TCase *tests = tcase_create("reclaim");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, ten_times_turnover);
+    tcase_add_test(tests, freed_places_keep_nothing);
+    tcase_add_test(tests, searches_hold_places);
+    tcase_add_test(tests, entry_points_leave);
+    tcase_add_test(tests, all_go_and_others_come);
+    tcase_add_test(tests, filters_know_the_old_vector);
+    tcase_add_test(tests, places_fit_partitions);
+    tcase_add_test(tests, copies_come_and_go);
+    tcase_add_test(tests, cancelled_adds_give_places_back);
+    return check_main("reclaim", &tests, 1);
+}
