@@ -38,6 +38,11 @@ class Changing(CommandTest):
             del self.rows[i]
         return told
 
+    def tombstones(self, count):
+        """How many of `count` deleted vectors are left. An index that is read into memory wipes them and leaves them out,
+        unless they are few."""
+        return count if self.built_with else 0
+
     def expect(self, k=10, ef=150):
         """The index holds these rows and finds no others."""
         self.run_ok("search", "x.sl", "queries.fbin", "-k", k, "--ef", ef, "-o", "found.npy")
@@ -83,12 +88,12 @@ class Records(Changing):
 
 class Delete(Changing):
     def test_deleted_are_not_found(self):
-        told = self.delete(range(0, N, 2))
-        self.assertEqual((told["n"], told["deleted"], told["removed"]), (N // 2, N // 2, N // 2))
+        told, left = self.delete(range(0, N, 2)), self.tombstones(N // 2)
+        self.assertEqual((told["n"], told["deleted"], told["removed"]), (N // 2, left, N // 2))
         self.expect()
         told = self.delete([1, 3])
-        self.assertEqual((told["n"], told["deleted"], told["removed"]), (N // 2 - 2, N // 2 + 2, 2))
-        self.assertEqual(self.expect()["deleted"], N // 2 + 2)
+        self.assertEqual((told["n"], told["deleted"], told["removed"]), (N // 2 - 2, left + 2, 2))
+        self.assertEqual(self.expect()["deleted"], left + 2)
 
     def test_ids_of_other_files(self):
         self.vectors("gone.ibin", [[5], [7]])
@@ -149,7 +154,7 @@ class Add(Changing):
         ids = list(range(0, 3 * MORE, 3))
         self.delete(ids)
         told = self.run_json("add", "x.sl", "more.fbin", "--ids", self.ids(ids))
-        self.assertEqual((told["n"], told["deleted"]), (N, MORE))
+        self.assertEqual((told["n"], told["deleted"]), (N, self.tombstones(MORE)))
         self.rows.update(zip(ids, ADDED))
         self.expect()
 
@@ -157,7 +162,8 @@ class Add(Changing):
         """Ids that are there and ids that are not; then the same again."""
         ids = self.ids(range(N - 40, N - 40 + MORE))
         told = self.run_json("add", "x.sl", "more.fbin", "--ids", ids, "--replace")
-        self.assertEqual((told["n"], told["added"], told["replaced"], told["deleted"]), (N + MORE - 40, MORE, 40, 40))
+        self.assertEqual((told["n"], told["added"], told["replaced"], told["deleted"]),
+                         (N + MORE - 40, MORE, 40, self.tombstones(40)))
         self.rows.update((N - 40 + i, row) for i, row in enumerate(ADDED))
         self.expect()
         self.assertIn(f"{MORE} added", told := self.run_ok("add", "x.sl", "more.fbin", "--ids", ids, "--replace"))

@@ -238,7 +238,8 @@ def test_rebuild(room, ready, q, tmp_path):
     before = reader.search(q, k=10)
     fresh = shortlist.merge([reader], threads=1)
     report = shortlist.rebuild(path, threads=1)
-    assert (report.n, report.deleted, report.room) == (1500, 500, room)
+    # A save of an index in memory has left out the places of deleted vectors.
+    assert (report.n, report.deleted, report.room) == (1500, 500 if room else 0, room)
     assert (report.layout, report.linked_from) == ("arrays", "i8") and report.bytes_after < report.bytes_before
     for got, expected in zip(reader.search(q, k=10), before):
         np.testing.assert_array_equal(got, expected)

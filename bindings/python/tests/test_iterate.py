@@ -64,6 +64,8 @@ def test_changes(x, q):
     ix.delete(gone)
     rest = np.concatenate([ids for ids, _ in pages])
     assert sorted(np.concatenate([first, rest])) == sorted(np.setdiff1d(np.arange(500), gone))
+    ix = shortlist.Index(dim=x.shape[1])
+    ix.add(x[:500])
     there = ix.ids()
     pages = ix.iterate(q[0], page=50)
     first = next(pages)[0]

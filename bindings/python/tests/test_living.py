@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -204,7 +205,12 @@ def test_a_filtered_search_waits_for_one_refresh(living):
         armed.append(True)
         return made
 
-    held, others = filter_of(hold), [filter_of(lambda number: True) for _ in range(8)]
+    def turn(number):
+        if number == 0:
+            time.sleep(0.02)
+        return True
+
+    held, others = filter_of(hold), [filter_of(turn) for _ in range(8)]
 
     def refresh(one):
         one.refresh()

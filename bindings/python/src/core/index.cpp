@@ -454,6 +454,7 @@ nb::dict Index::stats() {
     out["isa"] = stats.isa;
     out["tuned"] = stats.tuned;
     out["deleted"] = stats.deleted;
+    out["reusable"] = stats.reusable;
     out["room"] = stats.room;
     out["layout"] = sl_layout_name(stats.layout);
     return out;

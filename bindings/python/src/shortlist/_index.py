@@ -55,7 +55,8 @@ _CLASHES = {"refuse": 0, "later": 1}
 class IndexStats(TypedDict):
     """Result of ``Index.stats``. Bytes are those of the saved file.
 
-    n leaves out deleted vectors; the bytes count them.
+    n leaves out deleted vectors; the bytes count them. reusable: places of deleted vectors that the next adds use, not
+    in deleted.
     """
 
     n: int
@@ -91,6 +92,7 @@ class IndexStats(TypedDict):
     isa: str
     tuned: int
     deleted: int
+    reusable: int
     room: int
     layout: str
 
@@ -464,8 +466,9 @@ class Index:
         """Deletes all vectors of these ids: one, or (n,) of them. No later search returns them, and the ids may be
         added again.
 
-        A deleted vector is marked: the vector keeps its memory and its place in the graph. ``stats()["deleted"]``
-        counts deleted vectors. Searches take longer the more vectors are deleted. Searches find k vectors as long as k
+        A deleted vector is marked. In memory, later adds and deletes take it out of the graph, and adds use its memory
+        again; in a file that is written in place it stays until a rebuild. ``stats()["deleted"]`` counts deleted vectors
+        in the graph. Searches take longer the more vectors are deleted. Searches find k vectors as long as k
         are left.
 
         All or nothing. Raises KeyError if an id is not in the index, was deleted before, or comes twice. The error
@@ -619,8 +622,9 @@ class Index:
 
         With multi=True each id comes once, by its best vector.
 
-        Vectors that are added, replaced or deleted meanwhile do not come. From some thousand vectors on, an add, a save
-        or a tuning by this index may renumber the vectors. The next page then raises ValueError: iterate anew.
+        Vectors that are added, replaced or deleted meanwhile do not come. An add, a save or a tuning by this index may
+        renumber the vectors: from some thousand vectors on, or after many deletes. The next page then raises
+        ValueError: iterate anew.
 
             for ids, scores in ix.iterate(q):
                 chosen += [i for i in ids if is_wanted(i)]
