@@ -362,6 +362,20 @@ SL_API SL_MUST_USE sl_status sl_index_delete(sl_index *index, const uint64_t *id
    present, or given twice). */
 SL_API SL_MUST_USE sl_status sl_index_undelete(sl_index *index, const uint64_t *ids, size_t n);
 
+typedef struct sl_compact_params {
+    size_t struct_size;
+    sl_progress_fn progress; /* counts deleted vectors. Cancelled, the index stays sound; a later call goes on */
+    void *progress_ctx;
+} sl_compact_params;
+
+SL_API void sl_compact_params_init_sized(sl_compact_params *params, size_t struct_size);
+#define sl_compact_params_init(params) sl_compact_params_init_sized((params), sizeof *(params))
+
+/* Gives the memory of deleted vectors back, in short steps between searches and other changes. The last step moves what
+   is left together. Waits for searches that began before it. Errors: those of a change, SL_EUNSUPPORTED (a file
+   written in place). */
+SL_API SL_MUST_USE sl_status sl_index_compact(sl_index *index, const sl_compact_params *params);
+
 /* Replaces the tag words, or keys, of all vectors of n ids. An id given twice gets its last word. The next sync makes
    words durable; in persistent memory written directly each is durable at once. Errors: those of a change,
    SL_ENOTFOUND. */

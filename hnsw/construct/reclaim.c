@@ -419,6 +419,24 @@ void sl_reclaim_step(sl_index *index, size_t changed) {
     }
 }
 
+size_t sl_reclaim_left(const sl_index *index) {
+    const size_t deleted = deleted_in_graph(index);
+    const int entry_stays = deleted && sl_is_deleted(&index->graph, sl_entry_get(&index->graph).node) &&
+                            deleted == index->graph.n - index->free.count;
+    return deleted - (size_t)entry_stays;
+}
+
+sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits) {
+    *waits = 0;
+    if (!may_go_on(index) || (!index->reclaim && !sl_reclaim_left(index))) return SL_OK;
+    if (!index->reclaim) SL_TRY(reclaim_begin(index));
+    for (size_t some; lists && index->reclaim && !*waits; lists -= some) {
+        some = lists < AT_ONCE ? lists : AT_ONCE;
+        *waits = !go_on(index->reclaim, some);
+    }
+    return SL_OK;
+}
+
 int sl_reclaim_run(sl_index *index) {
     if (!may_go_on(index)) return 0;
     while (index->reclaim || deleted_in_graph(index) > 1) {

@@ -18,6 +18,11 @@
 void sl_reclaim_step(sl_index *index, size_t changed);
 /* Goes on until no deleted node is left in the graph, or until searches hold the work up. Returns whether it ended. */
 int sl_reclaim_run(sl_index *index);
+/* Goes on by up to `lists` lists, and begins if anything is deleted. *waits: 1: it waits for searches.
+ * Errors: SL_ENOMEM. */
+sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits);
+/* Returns how many deleted nodes are still in the graph, but for one that has to stay as the entry point. */
+size_t sl_reclaim_left(const sl_index *index);
 /* Ends the work where it stands. The graph is sound at every step. */
 void sl_reclaim_stop(sl_index *index);
 

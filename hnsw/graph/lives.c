@@ -29,8 +29,9 @@ sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out) {
     *out = (sl_lives){.nodes = block, .capacity = capacity};
     out->changed = (uint64_t *)(void *)(out->nodes + capacity);
     if (!from->nodes) return SL_OK;
-    copy_touched(out->nodes, from->nodes, from->capacity * sizeof *from->nodes);
-    copy_touched(out->changed, from->changed, words_of(from->capacity) * sizeof *from->changed);
+    const size_t both = from->capacity < capacity ? from->capacity : capacity;
+    copy_touched(out->nodes, from->nodes, both * sizeof *from->nodes);
+    copy_touched(out->changed, from->changed, words_of(both) * sizeof *from->changed);
     return SL_OK;
 }
 

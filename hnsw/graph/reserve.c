@@ -56,7 +56,8 @@ static void adopt_arrays(sl_index *index, void *const *to, const sl_lives *lives
     sl_publishing_unlock(index);
 }
 
-static sl_status grow_arrays(sl_index *index, size_t capacity) {
+/* Moves all arrays to new memory for `capacity` nodes. Errors: SL_ENOMEM; then none was moved. */
+static sl_status resize_arrays(sl_index *index, size_t capacity) {
     void *to[SL_ARRAY_KINDS] = {NULL};
     sl_lives lives = {0};
     sl_status status = SL_OK;
@@ -78,6 +79,12 @@ fail:
     return status;
 }
 
+sl_status sl_capacity_trim(sl_index *index) {
+    const size_t n = index->graph.n ? index->graph.n : 1;
+    if (index->graph.capacity <= n + n / 8) return SL_OK;
+    return sl_spill_explain(index->spill, resize_arrays(index, n));
+}
+
 sl_status sl_capacity_reserve(sl_index *index, size_t n) {
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
     if (n > index->graph.capacity && index->writer)
@@ -85,7 +92,7 @@ sl_status sl_capacity_reserve(sl_index *index, size_t n) {
             SL_ELIMIT,
             "%s has room for %zu vectors, not for %zu; make more with 'shortlist rebuild --room' or sl_index_rebuild",
             index->store->path, index->graph.capacity, n);
-    return n > index->graph.capacity ? sl_spill_explain(index->spill, grow_arrays(index, n)) : SL_OK;
+    return n > index->graph.capacity ? sl_spill_explain(index->spill, resize_arrays(index, n)) : SL_OK;
 }
 
 sl_status sl_index_reserve(sl_index *index, size_t n) {

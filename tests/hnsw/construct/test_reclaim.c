@@ -289,6 +289,64 @@ START_TEST(copies_come_and_go) {
 }
 END_TEST
 
+START_TEST(compacts) {
+    fault_allocator memory;
+    fault_allocator_init(&memory, 0);
+    sl_index_params params;
+    sl_index *index;
+    static uint64_t ids[2 * N];
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.allocator = &memory.allocator;
+    ck_ok(sl_index_create(&params, &index));
+    ck_ok(sl_index_add(index, x, SL_F32, 2 * N, 0, NULL, NULL));
+    const size_t before = memory.live_bytes;
+    for (size_t i = 0; i < 2 * N; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
+    ck_ok(sl_index_compact(index, NULL));
+    ck_assert_uint_eq(index->graph.n, N / 2);
+    ck_assert_uint_eq(indexes_stats(index).deleted + indexes_stats(index).reusable, 0);
+    ck_assert_uint_lt(memory.live_bytes, before / 3);
+    indexes_sound(index);
+    for (size_t row = 2 * N - N / 2; row < 2 * N; row++) {
+        uint64_t found;
+        ck_ok(sl_index_search(index, x + row * DIM, SL_F32, 1, 0, 1, NULL, &found, NULL, NULL));
+        ck_assert_uint_eq(found, row);
+    }
+    ck_ok(sl_index_delete(index, ids + 2 * N - N / 2, N / 2));
+    ck_ok(sl_index_compact(index, NULL));
+    ck_assert_uint_eq(sl_index_size(index), 0);
+    ck_ok(sl_index_add(index, x, SL_F32, 10, 0, ids, NULL));
+    indexes_sound(index);
+    sl_index_free(index);
+    ck_assert_uint_eq(memory.live_blocks, 0);
+}
+END_TEST
+
+static int cancel_at_once(void *ctx, uint64_t done, uint64_t total) {
+    (void)ctx, (void)done, (void)total;
+    return 1;
+}
+
+START_TEST(compacting_is_cancelled) {
+    sl_compact_params params;
+    static uint64_t ids[N];
+    sl_compact_params_init(&params);
+    params.progress = cancel_at_once;
+    for (size_t i = 0; i < N; i++)
+        ids[i] = i;
+    sl_reading reading; /* the work can't end while this search goes on */
+    (void)sl_reading_begin(idx, &reading);
+    ck_ok(sl_index_delete(idx, ids, N / 2));
+    ck_fails(sl_index_compact(idx, &params), SL_ECANCELED, "cancelled");
+    sl_reading_end(&reading);
+    indexes_sound(idx);
+    ck_ok(sl_index_compact(idx, NULL));
+    ck_assert_uint_eq(idx->graph.n, N / 2);
+    indexes_sound(idx);
+}
+END_TEST
+
 static int cancel_late(void *ctx, uint64_t done, uint64_t total) {
     (void)ctx;
     return done >= total;
@@ -329,6 +387,8 @@ int main(void) {
     tcase_add_test(tests, filters_know_the_old_vector);
     tcase_add_test(tests, places_fit_partitions);
     tcase_add_test(tests, copies_come_and_go);
+    tcase_add_test(tests, compacts);
+    tcase_add_test(tests, compacting_is_cancelled);
     tcase_add_test(tests, cancelled_adds_give_places_back);
     return check_main("reclaim", &tests, 1);
 }
