@@ -57,7 +57,9 @@ void sl_node_wipe(sl_index *index, uint32_t node) {
         memset(sl_array_row(graph, kind, node), 0, array->size);
         sl_index_touch(index, sl_array_row(graph, kind, node), array->size);
     }
-    if (sl_has(graph, SL_ARRAY_IDS)) *sl_id_at(graph, node) = 0;
+    /* Ids from a file may have 4 bytes. */
+    if (sl_has(graph, SL_ARRAY_IDS))
+        memset(sl_array_row(graph, SL_ARRAY_IDS, node), 0, graph->arrays[SL_ARRAY_IDS].size);
     sl_links_store(index, sl_links(graph, node), graph->m0, NULL, 0);
     for (uint32_t level = 1; level <= levels; level++) {
         const sl_layer layer = sl_layer_at(graph, level);

@@ -95,6 +95,17 @@ class Delete(Changing):
         self.assertEqual((told["n"], told["deleted"], told["removed"]), (N // 2 - 2, left + 2, 2))
         self.assertEqual(self.expect()["deleted"], left + 2)
 
+    def test_compacts(self):
+        self.delete(range(5))
+        self.assertEqual(self.run_json("info", "x.sl")["deleted"], 5)
+        if "--room" in self.built_with:
+            self.run_bad(1, "compact", "x.sl", says=["x.sl", "shortlist rebuild"])
+        else:
+            told = self.run_json("compact", "x.sl")
+            self.assertEqual((told["n"], told["deleted"], told["taken_out"]), (N - 5, 0, 5))
+            self.assertIn("0 deleted vectors taken out", self.run_ok("compact", "x.sl"))
+        self.expect()
+
     def test_ids_of_other_files(self):
         self.vectors("gone.ibin", [[5], [7]])
         self.run_ok("delete", "x.sl", "--ids", "gone.ibin")

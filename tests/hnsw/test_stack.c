@@ -147,7 +147,9 @@ static void change(sl_index *index) {
     STACK_OK(sl_index_undelete(index, gone, 2));
     STACK_OK(sl_index_delete(index, gone, 2));
     STACK_OK(sl_index_get_stats(index, &stats));
-    if (!stats.room) STACK_OK(sl_index_compact(index, NULL));
+    sl_compact_params compacts;
+    INIT(compact, &compacts);
+    if (!stats.room) STACK_OK(sl_index_compact(index, &compacts));
     next_gone += 2;
     STACK_OK(sl_index_add(index, x, SL_F32, MORE, 0, NULL, &add));
     STACK_OK(sl_index_get_stats(index, &stats));

@@ -10,6 +10,7 @@
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +324,36 @@ START_TEST(compacts) {
 }
 END_TEST
 
+/* An index opened from a file keeps ids of 4 bytes. */
+START_TEST(ids_of_a_file_stay) {
+    scratch place;
+    scratch_open(&place);
+    sl_index *made = make(7, N, SL_METRIC_COSINE), *index = NULL;
+    ck_ok(indexes_save(made, place.path));
+    sl_index_free(made);
+    index = indexes_open(place.path, SL_PLACE_DRAM);
+    ck_assert_uint_eq(index->graph.arrays[SL_ARRAY_IDS].width, sizeof(uint32_t));
+    static uint64_t ids[N], left[N];
+    for (size_t i = 0; i < N; i++)
+        ids[i] = 7 + i;
+    ck_ok(sl_index_delete(index, ids, N / 3));
+    ck_assert(sl_reclaim_run(index));
+    size_t count;
+    ck_ok(sl_index_ids(index, left, N, &count));
+    ck_assert_uint_eq(count, N - N / 3);
+    for (size_t i = 0; i < count; i++)
+        ck_assert(left[i] >= 7 + N / 3 && left[i] < 7 + N);
+    ck_ok(sl_index_save(index, place.path, NULL));
+    indexes_sound(index);
+    sl_index_free(index);
+    index = indexes_open(place.path, SL_PLACE_MAP);
+    ck_assert_uint_eq(sl_index_size(index), N - N / 3);
+    indexes_sound(index);
+    sl_index_free(index);
+    scratch_close(&place);
+}
+END_TEST
+
 static int cancel_at_once(void *ctx, uint64_t done, uint64_t total) {
     (void)ctx, (void)done, (void)total;
     return 1;
@@ -388,6 +419,7 @@ int main(void) {
     tcase_add_test(tests, places_fit_partitions);
     tcase_add_test(tests, copies_come_and_go);
     tcase_add_test(tests, compacts);
+    tcase_add_test(tests, ids_of_a_file_stay);
     tcase_add_test(tests, compacting_is_cancelled);
     tcase_add_test(tests, cancelled_adds_give_places_back);
     return check_main("reclaim", &tests, 1);

@@ -169,6 +169,14 @@ void Index::remove(nb::handle ids, size_t n) {
     ::check(use(Access::changing, [&] { return Outcome(sl_index_delete(handle_.get(), labels.data(), n)); }));
 }
 
+void Index::compact(nb::handle function) {
+    Progress progress(function);
+    sl_compact_params params;
+    sl_compact_params_init(&params);
+    progress.attach(params);
+    progress.check(use(Access::changing, [&] { return Outcome(sl_index_compact(handle_.get(), &params)); }));
+}
+
 void Index::undelete(nb::handle ids, size_t n) {
     Flat<const uint64_t> labels(ids, n);
     ::check(use(Access::changing, [&] { return Outcome(sl_index_undelete(handle_.get(), labels.data(), n)); }));

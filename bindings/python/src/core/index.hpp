@@ -29,6 +29,7 @@ class Index {
     void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);
     void remove(nb::handle ids, size_t n);
     void undelete(nb::handle ids, size_t n);
+    void compact(nb::handle function);
     // Fills ids_out and scores_out, (nq, k) each. options: the fields of sl_search_params by name; filter is a Filter,
     // a list with a Filter or None for each query, or None; threshold is a number or None. recall above 0: searches by
     // the settings tuned for it, and ignores ef, rerank, stop, probes and groups.

@@ -90,6 +90,7 @@ NB_MODULE(_core, m) {
              nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("undelete", &Index::undelete, nb::arg("ids"), nb::arg("n"))
+        .def("compact", &Index::compact, nb::arg("progress").none())
         .def("search", &Index::search, nb::arg("rows"), nb::arg("dtype"), nb::arg("k"), nb::arg("options"),
              nb::arg("ids_out"), nb::arg("scores_out"))
         .def("search_ids", &Index::search_ids, nb::arg("ids"), nb::arg("n"), nb::arg("k"), nb::arg("options"),

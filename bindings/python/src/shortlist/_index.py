@@ -492,6 +492,19 @@ class Index:
         labels = one_or_many(ids)
         self._core.undelete(labels, labels.size)
 
+    def compact(self, progress: Progress = False) -> None:
+        """Gives the memory of deleted vectors back. Searches and other calls go on meanwhile.
+
+        progress: True shows a bar. A function is called with (done, total) deleted vectors and cancels by returning
+            True. The index then stays sound, and a later call goes on.
+
+        Filters need a refresh afterwards, and iterators end. Waits for searches that began before it. Raises
+        shortlist.Error for a file that is written in place: ``rebuild`` makes it anew.
+        """
+        self._refuse_where_read_only("compact")
+        with shown(progress, "compacting", "vectors") as tell:
+            self._core.compact(tell)
+
     def set_tags(self, ids: npt.ArrayLike, tags: npt.ArrayLike) -> None:
         """Replaces the tag words of all vectors of these ids: one, or (n,) of them.
 
