@@ -11,8 +11,8 @@
      - fork(): a child may search, on one thread if its parent's batch calls used several, and change an index in
        memory. SL_EBUSY refuses changing what a thread of the parent was changing, and changing, saving or checking a
        writable handle, or saving an exclusive one over its file.
-     - Numbering: from some thousand vectors on, add, save and tune may renumber the vectors in memory. Ids stay the
-       same. Filters need a refresh, iterators end.
+     - Numbering: add, save, compact and tune may renumber the vectors in memory. Ids stay the same. Filters need a
+       refresh, iterators end.
      - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it. Refresh it
        to let later vectors pass.
      - Deletes: later adds use the memory of deleted vectors again; in a file written in place only a rebuild frees it.
@@ -674,6 +674,31 @@ typedef struct sl_check_report {
    and sampled_lost yourself. SL_ECORRUPT: the message has the first fault. *report is filled in both cases. SL_EBUSY: a
    child of fork(). */
 SL_API SL_MUST_USE sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_check_report *report);
+
+typedef struct sl_recall_params {
+    size_t struct_size;
+    size_t sample;  /* vectors drawn; default 200 */
+    size_t k, ef;   /* of the searches; default 10 and 64 */
+    double seconds; /* draws no more after this time; 0: no limit */
+    uint64_t seed;  /* equal seeds draw equal vectors of an index that did not change */
+    sl_progress_fn progress;
+    void *progress_ctx;
+} sl_recall_params;
+
+SL_API void sl_recall_params_init_sized(sl_recall_params *params, size_t struct_size);
+#define sl_recall_params_init(params) sl_recall_params_init_sized((params), sizeof *(params))
+
+typedef struct sl_recall_report {
+    size_t struct_size;
+    size_t sampled;
+    double recall, standard_error; /* of the k nearest by the codes, the vector itself aside */
+    size_t lost;                   /* vectors of whose k nearest a search found less than half */
+} sl_recall_report;
+
+/* Measures what searches for stored vectors find, against a comparison with all vectors: one pass over the index per
+   drawn vector, on the calling thread. Changes go on beside it. */
+SL_API SL_MUST_USE sl_status sl_index_recall(const sl_index *index, const sl_recall_params *params,
+                                             sl_recall_report *report);
 
 typedef struct sl_save_params {
     size_t struct_size;

@@ -227,6 +227,13 @@ static void show_nodes(sl_build *build) {
     build->hidden = 0;
 }
 
+static void take_back_nodes(sl_build *build) {
+    sl_publishing_lock(build->index);
+    if (build->hidden) sl_nodes_take_back(build->index, build->first, build->appended);
+    build->hidden = 0;
+    sl_publishing_unlock(build->index);
+}
+
 /* Shows the rows that got free places, or leaves them deleted: lists may name them, so they have to leave the graph
  * like others. */
 static void settle_places(const sl_build *build, int shows) {
@@ -275,7 +282,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_progress_end(&build->progress);
     if (status != SL_OK) {
         stop_watching(build);
-        show_nodes(build);
+        take_back_nodes(build);
         sl_build_undo(build, entry, next_id);
         index->graph.quant_error = error;
         sl_publish_nodes(index);
@@ -406,7 +413,7 @@ static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = grow_capacity(index, build->n);
     build->hides = sl_version_is_read(index) && !sl_index_is_direct(index);
     if (status == SL_OK) status = sl_version_reserve(index, build->hides ? 2 : 1);
-    if (status == SL_OK && build->hides) status = sl_tombstones_reserve(index);
+    if (status == SL_OK && build->hides) status = sl_lives_reserve(index);
     if (status == SL_OK) status = sl_build_alloc(build);
     if (status == SL_OK) status = list_replaced(build, ids);
     status = sl_ranks_agree(index->graph.ranks, status);

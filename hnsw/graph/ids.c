@@ -409,10 +409,10 @@ static void unput_ids(sl_index *index, const sl_new_ids *rows, size_t count) {
         map_remove(&index->graph, &index->id_map, node_of(&index->graph, rows, i));
 }
 
-/* Writes the rows' ids, and puts them into the map if there is one. */
-static sl_status put_ids(sl_index *index, const sl_new_ids *rows, uint64_t *next, int map) {
+/* Writes the ids of some rows, and puts them into the map if there is one. The caller holds the lock. */
+static sl_status put_ids(sl_index *index, const sl_new_ids *rows, sl_range some, uint64_t *next, int map) {
     const sl_graph *graph = &index->graph;
-    for (size_t i = 0; i < rows->n; i++) {
+    for (size_t i = some.first; i < some.end; i++) {
         const uint64_t id = rows->ids ? rows->ids[i] : graph->next_id + i;
         const uint32_t node = node_of(graph, rows, i);
         sl_status status = SL_OK;
@@ -445,9 +445,10 @@ sl_status sl_ids_append(sl_index *index, const sl_new_ids *rows) {
     const int map = index->id_map.entries || (rows->ids && !graph->multi);
     uint64_t next = graph->next_id;
     sl_status status = map ? map_reserve(index, graph->n + n) : SL_OK;
-    if (status == SL_OK) {
+    for (size_t first = 0, end; first < n && status == SL_OK; first = end) {
+        end = n - first < SL_IDS_AT_ONCE ? n : first + SL_IDS_AT_ONCE;
         sl_publishing_lock(index);
-        status = put_ids(index, rows, &next, map);
+        status = put_ids(index, rows, (sl_range){first, end}, &next, map);
         sl_publishing_unlock(index);
     }
     if (status == SL_OK)

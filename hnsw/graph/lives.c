@@ -74,3 +74,8 @@ void sl_life_end(const sl_graph *graph, size_t node, uint64_t epoch) {
     store(&graph->lives.nodes[node].died, epoch);
     store(&graph->lives.changed[node / 64], epoch);
 }
+
+void sl_life_unborn(const sl_graph *graph, size_t node, uint64_t epoch) {
+    store(&graph->lives.nodes[node].born, SL_UNBORN);
+    store(&graph->lives.changed[node / 64], epoch);
+}

@@ -13,5 +13,7 @@ void sl_lives_free(sl_lives *lives);
 /* Notes that a node is added or deleted in an epoch that has not begun. The tombstone changes after this. */
 void sl_life_begin(const sl_graph *graph, size_t node, uint64_t epoch);
 void sl_life_end(const sl_graph *graph, size_t node, uint64_t epoch);
+/* Notes in an epoch that has not begun that a node was never added. */
+void sl_life_unborn(const sl_graph *graph, size_t node, uint64_t epoch);
 
 #endif

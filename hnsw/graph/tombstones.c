@@ -69,7 +69,14 @@ static void flip_range(sl_index *index, size_t first, size_t n) {
     }
 }
 
+/* An add that was taken back may have left lives at these numbers. */
+static void clear_lives(const sl_lives *lives, size_t first, size_t n) {
+    for (size_t node = first; lives->nodes && node < first + n; node++)
+        if (lives->nodes[node].born || lives->nodes[node].died) lives->nodes[node] = (sl_life){0};
+}
+
 void sl_nodes_hide(sl_index *index, size_t first, size_t n) {
+    clear_lives(&index->graph.lives, first, n);
     flip_range(index, first, n);
     index->graph.deleted_count += n;
 }
@@ -77,6 +84,13 @@ void sl_nodes_hide(sl_index *index, size_t first, size_t n) {
 void sl_nodes_show(sl_index *index, size_t first, size_t n) {
     flip_range(index, first, n);
     index->graph.deleted_count -= n;
+}
+
+void sl_nodes_take_back(sl_index *index, size_t first, size_t n) {
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    for (size_t node = first; node < first + n; node++)
+        sl_life_unborn(&index->graph, node, epoch);
+    sl_nodes_show(index, first, n);
 }
 
 void sl_nodes_delete(sl_index *index, const sl_node_list *nodes) {

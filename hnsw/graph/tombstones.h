@@ -23,6 +23,8 @@ sl_status sl_lives_reserve(sl_index *index);
  * and publishes. */
 void sl_nodes_hide(sl_index *index, size_t first, size_t n);
 void sl_nodes_show(sl_index *index, size_t first, size_t n);
+/* Takes hidden nodes back, the last ones, which searches that go on must not find. The index must have lives. */
+void sl_nodes_take_back(sl_index *index, size_t first, size_t n);
 
 /* Flips a node's mark. The index must have marks. The caller changes deleted_count. */
 void sl_tombstone_flip(sl_index *index, uint32_t node);

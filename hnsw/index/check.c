@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "base/params.h"
-#include "base/random.h"
 #include "hnsw/construct/reach.h"
 #include "hnsw/graph/checksums.h"
 #include "hnsw/graph/codes.h"
@@ -13,9 +12,7 @@
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/version.h"
 #include "hnsw/graph/view.h"
-#include "hnsw/search/scan_allowed.h"
-#include "hnsw/search/topk.h"
-#include "hnsw/search/widen_beam.h"
+#include "hnsw/index/recall.h"
 #include "storage/heal.h"
 
 #include <math.h>
@@ -177,71 +174,20 @@ static sl_status check_reach(sl_check *check) {
     return SL_OK;
 }
 
-/* The score of the k-th nearest node to the walk's query, not counting the query's own node and deleted nodes. */
-static double exact_kth(sl_walk *walk, uint32_t self, sl_top *top) {
-    const sl_pool *pool = &walk->pool;
-    top->size = 0;
-    const sl_allowed all = sl_allowed_all(walk->graph);
-    sl_scan_all_allowed(walk, &(sl_search_params){0}, &all, top->k + 1);
-    for (size_t i = 0; i < pool->size; i++)
-        if (sl_pool_id(pool->keys[i]) != self)
-            sl_top_push(top, (double)sl_pool_score(pool->keys[i]), sl_pool_id(pool->keys[i]));
-    return top->size ? top->entries[0].score : 0;
-}
-
-/* The share of the k nearest nodes that a walk finds. A walk that finds less than half counts as lost. Nodes that score
- * as well as the k-th count too, so copies of a vector are no misses. */
-static double sample_recall(const sl_check *check, sl_walk *walk, sl_top *top, size_t i, size_t *lost) {
-    const sl_graph *graph = check->graph;
-    size_t drawn = sl_next_undeleted(graph, sl_random_at(graph->seed ^ 0x636865636bu, i) % graph->n);
-    if (drawn >= graph->n) drawn = sl_next_undeleted(graph, 0);
-    if (drawn >= graph->n) return 1;
-    uint32_t self = (uint32_t)drawn;
-    sl_walk_set_query_node(walk, graph, self);
-    double kth = exact_kth(walk, self, top);
-    if (top->size == 0) return 1;
-    walk->pool.size = 0;
-    const sl_allowed all = sl_allowed_all(graph);
-    const sl_search_params params = {.ef = walk->max_ef};
-    const double share = (double)all.count / (double)graph->n;
-    sl_widen_beam(walk, &(sl_beam_params){.search = &params,
-                                          .allowed = &all,
-                                          .k = top->k + 1,
-                                          .rerank = walk->max_ef,
-                                          .max_ef = SL_MAX_EF,
-                                          .share = share});
-    sl_pool_sort(&walk->pool);
-    size_t hits = 0, seen = 0;
-    for (size_t j = 0; j < walk->pool.size && seen < top->size; j++) {
-        if (sl_pool_id(walk->pool.keys[j]) == self) continue;
-        hits += (double)sl_pool_score(walk->pool.keys[j]) >= kth;
-        seen++;
-    }
-    *lost += 2 * hits < top->size;
-    return (double)hits / (double)top->size;
-}
-
 static sl_status check_recall(sl_check *check) {
-    const sl_graph *graph = check->graph;
-    check->report.sampled_recall = (double)NAN;
-    if (check->params.sample == 0 || sl_undeleted_count(graph) < 2) return SL_OK;
-    size_t k = check->params.k, ef = (check->params.ef > k ? check->params.ef : k) + 1;
-    sl_walk walk;
-    sl_top top = {.k = k};
-    void *entries;
-    SL_TRY(sl_walk_init(&walk, graph, ef));
-    sl_status status = sl_mem_alloc(&graph->allocator, k * sizeof *top.entries, &entries);
-    if (status == SL_OK) {
-        double sum = 0;
-        top.entries = entries;
-        for (size_t i = 0; i < check->params.sample && !sl_progress_cancelled(&check->progress); i++) {
-            sum += sample_recall(check, &walk, &top, i, &check->report.sampled_lost);
-            sl_progress_step(&check->progress, graph->n);
-        }
-        check->report.sampled_recall = sum / (double)check->params.sample;
+    const sl_check_params *params = &check->params;
+    const size_t n = check->graph->n, ef = (params->ef > params->k ? params->ef : params->k) + 1;
+    sl_recall_sampler sampler;
+    if (params->sample == 0 || sl_undeleted_count(check->graph) < 2) return SL_OK;
+    sl_status status = sl_recall_sampler_init(&sampler, check->graph, params->k, ef);
+    if (status != SL_OK) return status;
+    for (size_t i = 0; i < params->sample && status == SL_OK && !sl_progress_cancelled(&check->progress); i++) {
+        status = sl_recall_sampler_take(&sampler, check->graph, i);
+        sl_progress_step(&check->progress, n);
     }
-    sl_mem_free(&graph->allocator, entries, k * sizeof *top.entries);
-    sl_walk_free(&walk);
+    check->report.sampled_recall = sampler.sum / (double)params->sample;
+    check->report.sampled_lost = sampler.lost;
+    sl_recall_sampler_free(&sampler);
     return status;
 }
 

@@ -150,6 +150,11 @@ static void change(sl_index *index) {
     sl_compact_params compacts;
     INIT(compact, &compacts);
     if (!stats.room) STACK_OK(sl_index_compact(index, &compacts));
+    sl_recall_params recalls;
+    sl_recall_report recall = {.struct_size = sizeof recall};
+    INIT(recall, &recalls);
+    recalls.sample = 2;
+    STACK_OK(sl_index_recall(index, &recalls, &recall));
     next_gone += 2;
     STACK_OK(sl_index_add(index, x, SL_F32, MORE, 0, NULL, &add));
     STACK_OK(sl_index_get_stats(index, &stats));

@@ -45,6 +45,7 @@ static sl_index *made(const live_kind *kind, const void *rows, int multi) {
     add.tags = add.keys = ids;
     ck_ok(sl_index_create(&params, &index));
     ck_ok(sl_index_add(index, rows, kind->dtype, N, 0, ids, &add));
+    index->keeps_deleted = 1;
     ck_ok(sl_index_delete(index, gone, GONE));
     return index;
 }
