@@ -322,3 +322,32 @@ def test_len_after_the_end(living):
     assert len(living) == LIVE + STILL
     with pytest.raises(ValueError, match="closed"):
         living.undelete(5)
+
+
+def test_compacted(living):
+    gone = list(range(0, LIVE, 2))
+    living.delete(gone)
+    deleted = living.stats()["deleted"] + living.stats()["reusable"]
+    assert deleted == len(gone)
+    with pytest.raises(shortlist.Error, match="cancel"):
+        living.compact(progress=lambda done, total: True)
+    living.compact()
+    stats = living.stats()
+    assert stats["deleted"] == stats["reusable"] == 0 and len(living) == LIVE + STILL - len(gone)
+    assert living.search(vector(1, 0), k=1)[0][0] == 1
+    living.check()
+
+
+def test_recall_measured(living):
+    report = living.recall(sample=50, k=5, ef=64)
+    assert report.sampled == 50 and report.recall >= 0.95 and report.lost == 0
+    assert 0 <= report.standard_error < 0.05
+    assert living.recall(sample=50, k=5, ef=64) == report
+    assert living.recall(sample=50, k=5, ef=1).recall <= report.recall
+    assert living.recall(sample=10**6, seconds=0.05).sampled < 10**6
+    with pytest.raises(ValueError, match="sample is 0"):
+        living.recall(sample=0)
+    with pytest.raises(ValueError, match="seconds is -1"):
+        living.recall(seconds=-1)
+    with pytest.raises(shortlist.Error, match="cancel"):
+        living.recall(progress=lambda done, total: True)

@@ -374,6 +374,27 @@ nb::tuple Index::resolution(size_t threads) {
     return nb::make_tuple(found.sampled, found.unresolved);
 }
 
+nb::dict Index::recall(size_t sample, size_t k, size_t ef, double seconds, uint64_t seed, nb::handle function) {
+    Progress progress(function);
+    sl_recall_params params;
+    sl_recall_params_init(&params);
+    params.sample = sample;
+    params.k = k;
+    params.ef = ef;
+    params.seconds = seconds;
+    params.seed = seed;
+    progress.attach(params);
+    sl_recall_report report{};
+    report.struct_size = sizeof report;
+    progress.check(use(Access::shared, [&] { return Outcome(sl_index_recall(handle_.get(), &params, &report)); }));
+    nb::dict found;
+    found["sampled"] = report.sampled;
+    found["recall"] = report.recall;
+    found["standard_error"] = report.standard_error;
+    found["lost"] = report.lost;
+    return found;
+}
+
 nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle function) {
     Progress progress(function);
     sl_check_params params;

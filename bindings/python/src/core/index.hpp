@@ -66,6 +66,7 @@ class Index {
     nb::dict check(size_t sample, size_t k, size_t ef, size_t threads, bool scrub, nb::handle progress);
     // Vectors of a sample, and those of them whose nearest the codes do not tell apart.
     nb::tuple resolution(size_t threads);
+    nb::dict recall(size_t sample, size_t k, size_t ef, double seconds, uint64_t seed, nb::handle function);
     nb::dict stats();
     // The memory nodes of layer 0.
     nb::dict numa();

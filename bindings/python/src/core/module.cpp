@@ -116,6 +116,8 @@ NB_MODULE(_core, m) {
         .def("sync", &Index::sync)
         .def("check", &Index::check, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("threads"),
              nb::arg("scrub"), nb::arg("progress").none())
+        .def("recall", &Index::recall, nb::arg("sample"), nb::arg("k"), nb::arg("ef"), nb::arg("seconds"),
+             nb::arg("seed"), nb::arg("progress").none())
         .def("resolution", &Index::resolution, nb::arg("threads"))
         .def("stats", &Index::stats)
         .def("numa", &Index::numa)

@@ -54,7 +54,7 @@ from ._ranker import (
     Trial,
 )
 from ._recommend import Recommendations, Recommender, recommend
-from ._reports import CheckReport, ItemsCheckReport, RankerCheckReport
+from ._reports import CheckReport, ItemsCheckReport, RankerCheckReport, RecallReport
 from ._system import SystemInfo, cpu
 
 __version__: str = _core.version()
@@ -83,6 +83,7 @@ __all__ = [
     "RankerCheckReport",
     "RankerInfo",
     "RebuildReport",
+    "RecallReport",
     "Recommendations",
     "Recommender",
     "SystemInfo",

@@ -35,7 +35,7 @@ from ._errors import Error, checked
 from ._filter import AnyFilter, AnyFilters, handle_of, handles_of
 from ._paths import StrPath
 from ._progress import Progress, shown
-from ._reports import CheckReport
+from ._reports import CheckReport, RecallReport
 
 Metric = Literal["ip", "cosine", "l2"]
 Codes = Literal["i8", "i16", "f32", "i4"]
@@ -916,6 +916,27 @@ class Index:
             )
         report: CheckReport = checked(found, CheckReport)
         return report
+
+    def recall(
+        self,
+        sample: int = 200,
+        k: int = 10,
+        ef: int = 64,
+        seconds: float = 0,
+        seed: int = 0,
+        progress: Progress = False,
+    ) -> RecallReport:
+        """Measures what searches for stored vectors find, while other threads search and change the index.
+
+        sample: number of vectors drawn. Each is compared with all vectors, which takes one pass over the index.
+        seconds: draws no more after this time; 0 sets no limit.
+        seed: equal seeds draw equal vectors of an index that did not change.
+        """
+        with shown(progress, "measuring recall", "vectors") as tell:
+            found = self._core.recall(
+                count("sample", sample), count("k", k), count("ef", ef), float(seconds), count("seed", seed, 2**64), tell
+            )
+        return RecallReport(**found)
 
     def stats(self) -> IndexStats:
         """Sizes, settings and the error of the codes."""

@@ -1,4 +1,4 @@
-"""Reports of checks of files."""
+"""Reports of checks and samples."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ class CheckReport:
     pages_checked: int
     bad_pages: int
     unverified: bool
+
+
+@dataclass(frozen=True)
+class RecallReport:
+    """Result of ``Index.recall``.
+
+    sampled: vectors drawn.
+    recall: share of their k nearest that searches found, by the codes; the vector itself does not count.
+    standard_error: of recall.
+    lost: vectors of whose k nearest a search found less than half.
+    """
+
+    sampled: int
+    recall: float
+    standard_error: float
+    lost: int
 
 
 @dataclass(frozen=True)
