@@ -43,7 +43,7 @@ sl_epoch_reader *sl_epochs_join(sl_epochs *epochs);
 /* Gives back an announcement that announces nothing. NULL is allowed. */
 void sl_epochs_leave(sl_epoch_reader *reader);
 
-/* Announces the current epoch. What a pointer leads to that the reader loads after this stays until sl_epoch_exit.
+/* Announces the current epoch. The reader loads a pointer after this call. Its target then stays until sl_epoch_exit.
  * Load the pointer in sequentially consistent order. Threads: lock-free, without allocation. */
 void sl_epoch_enter(sl_epochs *epochs, sl_epoch_reader *reader);
 void sl_epoch_exit(sl_epochs *epochs, sl_epoch_reader *reader);

@@ -98,9 +98,9 @@ typedef struct sl_deleted_ids {
  * Threads: no thread may change the catalog meanwhile. Errors: SL_ENOMEM. */
 sl_status sl_catalog_deleted(const sl_catalog *catalog, sl_deleted_ids *out);
 void sl_deleted_ids_free(const sl_allocator *allocator, sl_deleted_ids *deleted);
-/* Takes the tombstones of another catalog over, before this one has ids of its own. Of more than twice as many as
- * sl_catalog_deleted lists, takes those that it lists. So memory stays in proportion to the items, however many ids
- * come and go. Errors: SL_ENOMEM. */
+/* Takes the tombstones of another catalog over, before this one has ids of its own. If
+ * they are more than twice as many as sl_catalog_deleted lists, takes only those that it lists. So memory stays in
+ * proportion to the items, however many ids come and go. Errors: SL_ENOMEM. */
 sl_status sl_catalog_copy_tombstones(sl_catalog *catalog, const sl_catalog *from);
 
 /* Finds the first of n ids that comes a second time: *at is its number, or n. Errors: SL_ENOMEM. */

@@ -49,11 +49,12 @@ static sl_status list_nodes(sl_index *index, const uint64_t *ids, size_t n, sl_n
     return check_ids_differ(&index->graph.allocator, ids, n);
 }
 
-/* Sets the tombstones of all nodes at once for readers. */
-static void mark_nodes(sl_index *index, const sl_node_list *nodes) {
+/* Changes all nodes at once for readers. */
+static void publish_nodes(sl_index *index, const sl_node_list *nodes,
+                          void (*change)(sl_index *index, const sl_node_list *nodes)) {
     sl_publish_deleting(index);
     sl_publishing_lock(index);
-    sl_nodes_delete(index, nodes);
+    change(index, nodes);
     sl_version_publish(index);
     sl_publishing_unlock(index);
     sl_publish_deleted(index);
@@ -69,7 +70,7 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (status == SL_OK) status = sl_lives_reserve(index);
     if (status == SL_OK) status = list_nodes(index, ids, n, &nodes);
     if (status == SL_OK) {
-        mark_nodes(index, &nodes);
+        publish_nodes(index, &nodes, sl_nodes_delete);
         sl_reclaim_step(index, nodes.count);
     }
     sl_change_end(index);
@@ -142,9 +143,7 @@ static sl_status find_deleted(sl_index *index, const uint64_t *ids, size_t n, sl
     return status;
 }
 
-static void unmark_nodes(sl_index *index, const sl_node_list *nodes) {
-    sl_publish_deleting(index);
-    sl_publishing_lock(index);
+static void undelete_nodes(sl_index *index, const sl_node_list *nodes) {
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     for (size_t i = 0; i < nodes->count; i++) {
         sl_life_begin(&index->graph, nodes->nodes[i], epoch);
@@ -154,9 +153,6 @@ static void unmark_nodes(sl_index *index, const sl_node_list *nodes) {
     index->graph.deleted_count -= nodes->count;
     /* A chain of an id may lack its deleted vectors. */
     if (index->graph.multi) sl_ids_forget_now(index);
-    sl_version_publish(index);
-    sl_publishing_unlock(index);
-    sl_publish_deleted(index);
 }
 
 sl_status sl_index_undelete(sl_index *index, const uint64_t *ids, size_t n) {
@@ -168,7 +164,7 @@ sl_status sl_index_undelete(sl_index *index, const uint64_t *ids, size_t n) {
     sl_status status = sl_version_reserve(index, 1);
     if (status == SL_OK) status = find_deleted(index, ids, n, &nodes);
     if (status == SL_OK) {
-        unmark_nodes(index, &nodes);
+        publish_nodes(index, &nodes, undelete_nodes);
         /* Lists may have lost their links to a deleted vector. */
         index->unverified += nodes.count;
         if (sl_reach_settle(index) != SL_OK && index->log)

@@ -41,8 +41,8 @@ sl_status sl_searcher_scratch(sl_searcher *searcher, size_t size, uint8_t **out)
 /* Makes room for sl_start_nodes and filtered searches: the index may have new partitions. Errors: SL_ENOMEM. */
 sl_status sl_searcher_reserve_start(sl_searcher *searcher);
 
-/* Begins a use of the current version, or of the pinned graph. Of a handle that follows a file, the counts come from
- * the file. End the use by sl_searcher_exit, once the results are read. */
+/* Begins a use of the current version, or of the pinned graph. A handle that follows a file takes the counts
+ * from the file. End the use by sl_searcher_exit, once the results are read. */
 void sl_searcher_enter(sl_searcher *searcher);
 void sl_searcher_exit(sl_searcher *searcher);
 /* Makes all searches read a graph that the caller protects. NULL: the current version again. */

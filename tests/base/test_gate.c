@@ -10,7 +10,7 @@
 
 static sl_gate gate;
 
-/* What threads note, in turn. */
+/* Threads note here, in turn. */
 static char notes[64];
 static size_t noted; /* atomic */
 static void note(char what) {

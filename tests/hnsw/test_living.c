@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "hnsw/graph/index.h"
+#include "hnsw/graph/version.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
 #include "tests/support/sanitized.h"
@@ -374,6 +375,48 @@ START_TEST(replaces_all_or_nothing) {
 }
 END_TEST
 
+/* Keeps the newest version that a call meets on its way. */
+static int read_meanwhile(void *ctx, uint64_t done, uint64_t total) {
+    sl_reading *reading = ctx;
+    (void)done, (void)total;
+    if (reading->graph) sl_reading_end(reading);
+    sl_reading_begin(idx, reading);
+    return 0;
+}
+
+/* The node of an id's only vector in a version. */
+static uint32_t only_node(const sl_graph *graph, uint64_t id) {
+    uint32_t found = SL_NONE;
+    for (uint32_t node = 0; node < graph->n; node++) {
+        if (sl_id_of(graph, node) != id || sl_is_deleted(graph, node)) continue;
+        ck_assert_uint_eq(found, SL_NONE);
+        found = node;
+    }
+    ck_assert_uint_ne(found, SL_NONE);
+    return found;
+}
+
+/* A search that begins while a replacement runs finds the old vector, also after the replacement's end. */
+START_TEST(replacements_leave_running_searches) {
+    float row[DIM];
+    const uint64_t id = 5;
+    const uint32_t old = only_node(&idx->graph, id);
+    sl_reading reading = {0}, after;
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = 1;
+    params.progress = read_meanwhile;
+    params.progress_ctx = &reading;
+    vector_of(id, 2, row);
+    ck_ok(sl_index_add(idx, row, SL_F32, 1, 0, &id, &params));
+    ck_assert_uint_eq(reading.graph->n, IDS + STILL + 1);
+    ck_assert_uint_eq(only_node(reading.graph, id), old);
+    ck_assert_uint_eq(only_node(sl_reading_begin(idx, &after), id), IDS + STILL);
+    sl_reading_end(&after);
+    sl_reading_end(&reading);
+}
+END_TEST
+
 /* With several vectors an id, all of an id go. */
 START_TEST(replaces_all_vectors_of_an_id) {
     sl_index_params params;
@@ -461,6 +504,7 @@ int main(void) {
     tcase_add_checked_fixture(alone, set_up, tear_down);
     tcase_add_test(alone, replaces);
     tcase_add_test(alone, replaces_all_or_nothing);
+    tcase_add_test(alone, replacements_leave_running_searches);
     tcase_add_test(alone, replaces_all_vectors_of_an_id);
     tcase_add_test(alone, undeletes);
     tcase_add_test(alone, recall_is_measured);

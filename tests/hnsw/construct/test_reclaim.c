@@ -234,8 +234,8 @@ START_TEST(filters_know_the_old_vector) {
 }
 END_TEST
 
-/* An index with partitions: a vector gets a place of its nearest partition, so scans find it. Where no place fits, it
- * comes last, and the index is compacted once too many places are free. */
+/* An index with partitions: a vector gets a place of its nearest partition, so scans find it. If no place fits,
+ * the vector comes last. The index is compacted once too many places are free. */
 START_TEST(places_fit_partitions) {
     sl_index *index = make(0, 2 * N, SL_METRIC_L2);
     ck_assert_uint_gt(index->graph.partitions.count, 0);
