@@ -348,11 +348,6 @@ START_TEST(replaces) {
 }
 END_TEST
 
-static int cancel(void *ctx, uint64_t done, uint64_t total) {
-    (void)ctx, (void)done, (void)total;
-    return 1;
-}
-
 /* A replacement that is cancelled or refused leaves the vectors as they were. */
 START_TEST(replaces_all_or_nothing) {
     float x[2][DIM];
@@ -360,7 +355,7 @@ START_TEST(replaces_all_or_nothing) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.replace = 1;
-    params.progress = cancel;
+    params.progress = indexes_cancel;
     vector_of(5, 2, x[0]);
     vector_of(6, 2, x[1]);
     ck_assert_int_eq(sl_index_add(idx, x, SL_F32, 2, 0, ids, &params), SL_ECANCELED);

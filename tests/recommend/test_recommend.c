@@ -655,11 +655,6 @@ END_TEST
  * Many users
  * ------------------------------------------------------------------------------------------------------------- */
 
-static int stop(void *ctx, uint64_t done, uint64_t total) {
-    (void)ctx, (void)done, (void)total;
-    return 1;
-}
-
 START_TEST(a_query_batch_is_its_requests) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_ALL, 1, NULL);
     sl_items *items = funnel_items(&f, NULL);
@@ -694,7 +689,7 @@ START_TEST(a_query_batch_is_its_requests) {
     requests[7].user_row = FUNNEL_USERS;
     ck_fails(sl_recommend(recommender, requests, FUNNEL_USERS, &params, ids[0], NULL, NULL, NULL), SL_EINVAL,
              "request 7: user_row is");
-    params.progress = stop;
+    params.progress = indexes_cancel;
     ck_fails(sl_recommend(recommender, requests, 3, &params, ids[0], NULL, NULL, NULL), SL_ECANCELED, "");
     ck_ok(sl_recommend(recommender, NULL, 0, NULL, NULL, NULL, NULL, &stats));
     ck_assert_uint_eq(stats.requests, 0);

@@ -354,16 +354,11 @@ START_TEST(ids_of_a_file_stay) {
 }
 END_TEST
 
-static int cancel_at_once(void *ctx, uint64_t done, uint64_t total) {
-    (void)ctx, (void)done, (void)total;
-    return 1;
-}
-
 START_TEST(compacting_is_cancelled) {
     sl_compact_params params;
     static uint64_t ids[N];
     sl_compact_params_init(&params);
-    params.progress = cancel_at_once;
+    params.progress = indexes_cancel;
     for (size_t i = 0; i < N; i++)
         ids[i] = i;
     sl_reading reading; /* the work can't end while this search goes on */
