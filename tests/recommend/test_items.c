@@ -3,7 +3,6 @@
 #include "recommend/items.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
-#include "tests/support/hostile.h"
 #include "tests/support/indexes.h"
 #include "tests/support/item_rows.h"
 #include "tests/support/scratch.h"
@@ -13,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static scratch place;
 
