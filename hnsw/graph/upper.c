@@ -51,7 +51,8 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     SL_TRY(grow_array(index, &upper->start, &upper->start_capacity, count + 1, 1));
     SL_TRY(grow_array(index, &upper->links, &upper->rows_capacity, rows, index->graph.m));
     SL_TRY(sl_publish_reserve_upper(index, count - old_count, rows - old_rows));
-    memset(upper->links + upper->rows * index->graph.m, 0xff, (rows - upper->rows) * index->graph.m * sizeof(uint32_t));
+    if (more.rows > 0)
+        memset(upper->links + old_rows * index->graph.m, 0xff, more.rows * index->graph.m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {
         uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
         if (level == 0) continue;
