@@ -17,9 +17,10 @@
 /* The announcement of one reader, in a cache line of its own. */
 typedef struct sl_epoch_reader {
     uint64_t since;               /* atomic: the epoch in which the reader began; 0: it reads nothing */
+    uint64_t thread;              /* atomic: the thread that announced it last, as of sl_thread_self */
     size_t taken;                 /* atomic: 1 while somebody has this announcement */
     struct sl_epoch_reader *next; /* fixed once the announcement is in the list */
-    char rest[SL_CACHE_LINE - 2 * sizeof(uint64_t) - sizeof(void *)];
+    char rest[SL_CACHE_LINE - 3 * sizeof(uint64_t) - sizeof(void *)];
 } sl_epoch_reader;
 
 /* Announcements that need no memory of their own. */
@@ -55,5 +56,9 @@ uint64_t sl_epochs_advance(sl_epochs *epochs);
 /* Returns the oldest epoch that a reader has announced; the current one if nobody reads. No reader can hold what was
  * replaced before the epoch began that this returns. */
 uint64_t sl_epochs_oldest(const sl_epochs *epochs);
+
+/* Lists the readers that announce an epoch at this moment, oldest first. A reader without memory for an announcement
+ * has epoch 0 and thread 0. Returns their number; `out` gets the first `room`. Threads: any, at any time. */
+size_t sl_epochs_holders(const sl_epochs *epochs, sl_epoch_holder *out, size_t room);
 
 #endif

@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -59,6 +61,23 @@ size_t sl_thread_number(void) {
 #else
     return 0;
 #endif
+}
+
+static _Thread_local uint64_t thread_self; /* 0: not known yet */
+
+static void forget_self(void) {
+    thread_self = 0;
+}
+
+static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, forget_self);
+}
+
+uint64_t sl_thread_self(void) {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    if (thread_self) return thread_self;
+    (void)pthread_once(&watched, watch_forks);
+    return thread_self = (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid);
 }
 
 /* Its address tells threads apart, in any parallel region. */

@@ -14,6 +14,10 @@ size_t sl_thread_most(void);
 /* Returns the number of the calling thread in a parallel region, from 0. */
 size_t sl_thread_number(void);
 
+/* Returns the calling thread: its process id in the upper 32 bits, its thread id in the lower ones. A thread's first
+ * call asks the system. In a forked child the ids are the child's. */
+uint64_t sl_thread_self(void);
+
 /* Progress of a batch call. All threads count; the calling thread reports. A NULL callback reports nothing. */
 typedef struct sl_progress {
     sl_progress_fn report;

@@ -610,11 +610,26 @@ typedef struct sl_index_stats {
     double clip_share;
     int tags, keys;
     uint64_t bytes_tags, bytes_keys;
-    int multi;       /* n counts vectors */
-    size_t reusable; /* places of deleted vectors that the next adds use; not in `deleted` */
+    int multi;        /* n counts vectors */
+    size_t reusable;  /* places of deleted vectors that the next adds use; not in `deleted` */
+    size_t in_repair; /* those of `deleted` that are becoming reusable */
+    uint64_t epoch;   /* count of changes that this handle's calls see */
+    uint64_t oldest_epoch;
+    size_t versions_held; /* replaced versions that the oldest call may read */
+    uint64_t bytes_held;
 } sl_index_stats;
 
 SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out);
+
+/* A running call that reads the index. */
+typedef struct sl_epoch_holder {
+    uint64_t epoch; /* in which it began; 0: unknown */
+    int pid, tid;   /* tid 0: unknown */
+} sl_epoch_holder;
+
+/* Lists them, oldest first. *count is their number; `holders` gets the first `room`, or is NULL. */
+SL_API SL_MUST_USE sl_status sl_index_holders(const sl_index *index, sl_epoch_holder *holders, size_t room,
+                                              size_t *count);
 
 /* Vectors, without deleted ones. */
 SL_API size_t sl_index_size(const sl_index *index);

@@ -65,6 +65,8 @@ static void json_index_info(const char *path, const sl_index *index, const index
     json_begin(&json, stdout);
     json_text(&json, "index", path);
     json_index(&json, stats);
+    json_count(&json, "reusable", stats->reusable);
+    json_count(&json, "in_repair", stats->in_repair);
     json_count(&json, "max_level", stats->max_level);
     for (size_t i = 0; i < PARTS; i++)
         json_count(&json, part_keys[i], bytes[i]);

@@ -10,6 +10,11 @@ static size_t words_of(size_t capacity) {
     return capacity / 64 + 1;
 }
 
+/* Threads that read statistics may read the count meanwhile. */
+static void put_count(sl_node_set *set, size_t count) {
+    __atomic_store_n(&set->count, count, __ATOMIC_RELAXED);
+}
+
 sl_status sl_node_set_reserve(const sl_index *index, sl_node_set *set) {
     const sl_allocator *allocator = &index->graph.allocator;
     sl_status status = SL_OK;
@@ -25,16 +30,18 @@ sl_status sl_node_set_reserve(const sl_index *index, sl_node_set *set) {
 
 void sl_node_set_free(const sl_index *index, sl_node_set *set) {
     if (set->bits) SL_FREE_ARRAY(&index->graph.allocator, set->bits, words_of(set->capacity));
-    *set = (sl_node_set){0};
+    set->bits = NULL;
+    set->capacity = 0;
+    put_count(set, 0);
 }
 
 void sl_node_set_add(sl_node_set *set, size_t node) {
-    set->count += !sl_node_set_has(set, node);
+    put_count(set, set->count + !sl_node_set_has(set, node));
     set->bits[node / 64] |= (uint64_t)1 << (node % 64);
 }
 
 void sl_node_set_remove(sl_node_set *set, size_t node) {
-    set->count -= (size_t)sl_node_set_has(set, node);
+    put_count(set, set->count - (size_t)sl_node_set_has(set, node));
     set->bits[node / 64] &= ~((uint64_t)1 << (node % 64));
 }
 

@@ -12,6 +12,10 @@ void sl_node_set_free(const sl_index *index, sl_node_set *set);
 /* The set must have room for the node. */
 void sl_node_set_add(sl_node_set *set, size_t node);
 void sl_node_set_remove(sl_node_set *set, size_t node);
+/* Returns the number of nodes. Threads: any, beside a writer. */
+static inline size_t sl_node_set_count(const sl_node_set *set) {
+    return __atomic_load_n(&set->count, __ATOMIC_RELAXED);
+}
 /* Returns the first node of a set in a range; range.end: there is none. */
 size_t sl_node_set_next(const sl_node_set *set, sl_range range);
 

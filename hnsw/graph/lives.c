@@ -35,8 +35,12 @@ sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out) {
     return SL_OK;
 }
 
+size_t sl_lives_bytes(const sl_lives *lives) {
+    return lives->nodes ? block_bytes(lives->capacity) : 0;
+}
+
 void sl_lives_free(sl_lives *lives) {
-    sl_mem_free(&sl_sparse_allocator, lives->nodes, block_bytes(lives->capacity));
+    sl_mem_free(&sl_sparse_allocator, lives->nodes, sl_lives_bytes(lives));
     *lives = (sl_lives){0};
 }
 

@@ -9,6 +9,8 @@
  * lives stay: the caller frees them once no reader has them. Errors: SL_ENOMEM. */
 sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out);
 void sl_lives_free(sl_lives *lives);
+/* Bytes of the lives, untouched ones too. */
+size_t sl_lives_bytes(const sl_lives *lives);
 
 /* Notes that a node is added or deleted in an epoch that has not begun. The tombstone changes after this. */
 void sl_life_begin(const sl_graph *graph, size_t node, uint64_t epoch);

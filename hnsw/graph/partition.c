@@ -6,6 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+size_t sl_partitions_size(const sl_partitions *partitions) {
+    const size_t count = partitions->count;
+    if (!partitions->starts) return 0;
+    return (count + 1) * sizeof *partitions->starts + sl_codec_rows_size(&partitions->codec, count) +
+           (partitions->bands ? count * SL_PARTITION_BANDS : 0);
+}
+
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions) {
     size_t count = partitions->count;
     SL_FREE_ARRAY(allocator, partitions->starts, count + 1);

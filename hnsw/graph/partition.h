@@ -64,6 +64,8 @@ void sl_partition_encode_query(const sl_graph *graph, const void *query, sl_dtyp
 
 /* Frees partitions that the index owns, not those in a mapping. */
 void sl_partitions_free(const sl_allocator *allocator, sl_partitions *partitions);
+/* Bytes of the partitions' arrays. */
+size_t sl_partitions_size(const sl_partitions *partitions);
 
 /* Loads partitions and groups from the index's file, if it has them. An index in memory copies them; a mapped one
  * points into the mapping. Checks their number, but not their content.

@@ -11,6 +11,7 @@ struct sl_graph_version {
     sl_graph graph; /* first: readers have its address */
     sl_graph_version *next;
     uint64_t retired;  /* the epoch that began when another version took its place */
+    size_t bytes;      /* of the version, and of what is freed with it */
     unsigned replaced; /* a bit for each kind of array that the next version has elsewhere */
     int upper_nodes_replaced, upper_start_replaced, upper_links_replaced, partitions_replaced, groups_replaced,
         tuned_replaced, lives_replaced;
@@ -80,29 +81,55 @@ static void note_replaced(sl_graph_version *old, const sl_graph *now) {
     old->lives_replaced = was->lives.nodes != now->lives.nodes;
 }
 
-static void free_upper(sl_graph_version *version) {
+/* Frees a block, or only counts it. Returns its bytes. */
+static size_t release(const sl_allocator *allocator, void *block, size_t size, int frees) {
+    if (frees) sl_mem_free(allocator, block, size);
+    return block ? size : 0;
+}
+
+static size_t release_upper(sl_graph_version *version, int frees) {
     const sl_allocator *allocator = &version->graph.allocator;
     const sl_upper *upper = &version->graph.upper;
     const size_t word = sizeof(uint32_t);
-    if (version->upper_nodes_replaced) sl_mem_free(allocator, upper->nodes, upper->nodes_capacity * word);
-    if (version->upper_start_replaced) sl_mem_free(allocator, upper->start, upper->start_capacity * word);
+    size_t bytes = 0;
+    if (version->upper_nodes_replaced) bytes += release(allocator, upper->nodes, upper->nodes_capacity * word, frees);
+    if (version->upper_start_replaced) bytes += release(allocator, upper->start, upper->start_capacity * word, frees);
     if (version->upper_links_replaced)
-        sl_mem_free(allocator, upper->links, upper->rows_capacity * version->graph.m * word);
+        bytes += release(allocator, upper->links, upper->rows_capacity * version->graph.m * word, frees);
+    return bytes;
 }
 
-/* Frees what the version has alone. */
-static void free_replaced(const sl_index *index, sl_graph_version *version) {
+static size_t release_partitions(const sl_allocator *allocator, sl_partitions *partitions, int frees) {
+    const size_t bytes = sl_partitions_size(partitions);
+    if (frees) sl_partitions_free(allocator, partitions);
+    return bytes;
+}
+
+/* Frees what the version has alone, or only counts it. Returns its bytes. */
+static size_t release_replaced(const sl_index *index, sl_graph_version *version, int frees) {
     sl_graph *graph = &version->graph;
-    if (version->tuned_replaced) SL_FREE_ARRAY(&graph->allocator, graph->tuned, graph->tuned_count);
-    if (version->lives_replaced) sl_lives_free(&graph->lives);
-    if (!owns_arrays(graph)) return;
+    const sl_allocator *allocator = &graph->allocator;
+    size_t bytes = 0;
+    if (version->tuned_replaced)
+        bytes += release(allocator, graph->tuned, graph->tuned_count * sizeof *graph->tuned, frees);
+    if (version->lives_replaced) {
+        bytes += sl_lives_bytes(&graph->lives);
+        if (frees) sl_lives_free(&graph->lives);
+    }
+    if (!owns_arrays(graph)) return bytes;
     for (sl_array_kind kind = 0; kind < SL_ARRAY_KINDS; kind++)
         if (version->replaced >> kind & 1 && !(sl_array_lines[kind].flags & SL_ARRAY_FILED))
-            sl_mem_free(sl_array_allocator(index, kind), graph->arrays[kind].at,
-                        sl_array_bytes(graph, kind, graph->capacity));
-    free_upper(version);
-    if (version->partitions_replaced) sl_partitions_free(&graph->allocator, &graph->partitions);
-    if (version->groups_replaced) sl_partitions_free(&graph->allocator, &graph->groups);
+            bytes += release(sl_array_allocator(index, kind), graph->arrays[kind].at,
+                             sl_array_bytes(graph, kind, graph->capacity), frees);
+    bytes += release_upper(version, frees);
+    if (version->partitions_replaced) bytes += release_partitions(allocator, &graph->partitions, frees);
+    if (version->groups_replaced) bytes += release_partitions(allocator, &graph->groups, frees);
+    return bytes;
+}
+
+static void version_free(const sl_index *index, sl_graph_version *version) {
+    (void)release_replaced(index, version, 1);
+    SL_FREE(&index->graph.allocator, version);
 }
 
 /* Frees the retired versions that no reader can hold. */
@@ -113,8 +140,9 @@ static void collect(sl_index *index) {
         sl_graph_version *version = versions->retired;
         versions->retired = version->next;
         if (!versions->retired) versions->retired_end = &versions->retired;
-        free_replaced(index, version);
-        SL_FREE(&index->graph.allocator, version);
+        versions->retired_count--;
+        versions->retired_bytes -= version->bytes;
+        version_free(index, version);
     }
 }
 
@@ -136,8 +164,11 @@ void sl_version_publish(sl_index *index) {
     __atomic_store_n(&versions->current, &now->graph, __ATOMIC_SEQ_CST);
     old->retired = sl_epochs_advance(&versions->epochs);
     old->next = NULL;
+    old->bytes = sizeof *old + release_replaced(index, old, 0);
     *versions->retired_end = old;
     versions->retired_end = &old->next;
+    versions->retired_count++;
+    versions->retired_bytes += old->bytes;
     collect(index);
 }
 
@@ -177,13 +208,11 @@ void sl_versions_free(sl_index *index) {
     if (!versions) return;
     if (versions->current) {
         note_replaced(current_of(versions), &index->graph);
-        free_replaced(index, current_of(versions));
-        SL_FREE(allocator, current_of(versions));
+        version_free(index, current_of(versions));
     }
     for (sl_graph_version *version = versions->retired, *next; version; version = next) {
         next = version->next;
-        free_replaced(index, version);
-        SL_FREE(allocator, version);
+        version_free(index, version);
     }
     for (sl_graph_version *version = versions->spare, *next; version; version = next) {
         next = version->next;
@@ -193,6 +222,17 @@ void sl_versions_free(sl_index *index) {
     sl_gate_free(&versions->gate);
     SL_FREE(allocator, versions);
     index->versions = NULL;
+}
+
+sl_versions_held sl_versions_get_held(const sl_index *index) {
+    const sl_versions *versions = index->versions;
+    sl_publishing_lock(index);
+    const sl_versions_held held = {.epoch = sl_epochs_now(&versions->epochs),
+                                   .oldest = sl_epochs_oldest(&versions->epochs),
+                                   .versions = versions->retired_count,
+                                   .bytes = versions->retired_bytes};
+    sl_publishing_unlock(index);
+    return held;
 }
 
 /* Returns whether the current version has a block. */

@@ -25,6 +25,7 @@ struct sl_versions {
     sl_spin publishing; /* held while a version is published, and while the map of ids is read or changes */
     /* Under `publishing`. */
     sl_graph_version *retired, **retired_end; /* replaced versions, oldest first */
+    size_t retired_count, retired_bytes;      /* of these; the bytes with the arrays that are freed with them */
     sl_graph_version *spare;                  /* versions to be filled */
     size_t spares;
 };
@@ -36,6 +37,14 @@ void sl_versions_free(sl_index *index);
 
 /* Bytes of a version, without its arrays. */
 size_t sl_version_bytes(void);
+
+/* Retired versions that readers may still read, and the epochs that hold them. */
+typedef struct sl_versions_held {
+    uint64_t epoch, oldest; /* the current one; the oldest that a reader announces, as of sl_epochs_oldest */
+    size_t versions, bytes;
+} sl_versions_held;
+/* Threads: any, at any time. The caller reads no version. */
+sl_versions_held sl_versions_get_held(const sl_index *index);
 
 /* Returns whether the current version has nodes, which searches may be reading. */
 int sl_version_is_read(const sl_index *index);

@@ -1,6 +1,7 @@
 #include "base/params.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
@@ -23,6 +24,17 @@ static void count_records(const sl_graph *graph, sl_section_source records, sl_i
         records.size -= size;
     }
     stats->bytes_codes += records.size;
+}
+
+/* Fills in what writers and readers hold back. The caller reads no version, or it would count itself. */
+static void count_held(const sl_index *index, sl_index_stats *stats) {
+    const sl_versions_held held = sl_versions_get_held(index);
+    const size_t leaving = sl_node_set_count(&index->leaving);
+    stats->in_repair = leaving < stats->deleted ? leaving : stats->deleted;
+    stats->epoch = held.epoch;
+    stats->oldest_epoch = held.oldest;
+    stats->versions_held = held.versions;
+    stats->bytes_held = held.bytes;
 }
 
 sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
@@ -65,6 +77,13 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
     mine.bytes_total = sl_store_file_size(file.sections, file.count);
     if (graph->quant_error.count) mine.quant_error_mean = graph->quant_error.sum / (double)graph->quant_error.count;
     sl_reading_end(&reading);
+    count_held(index, &mine);
     sl_params_out(out, &mine, sizeof mine);
+    return SL_OK;
+}
+
+sl_status sl_index_holders(const sl_index *index, sl_epoch_holder *holders, size_t room, size_t *count) {
+    if (!index || !count || (room && !holders)) return sl_fail(SL_EINVAL, "index, holders or count is NULL");
+    *count = sl_epochs_holders(&index->versions->epochs, holders, room);
     return SL_OK;
 }

@@ -1,10 +1,15 @@
 /* Epochs: what was there when a reader began stays until it ends; what nobody can hold is freed. */
+#define _GNU_SOURCE
 #include "base/epochs.h"
+#include "base/thread.h"
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static fault_allocator memory;
 static sl_epochs epochs;
@@ -79,6 +84,71 @@ START_TEST(readers_without_memory) {
     ck_assert_uint_eq(sl_epochs_oldest(&epochs), 0);
     sl_epoch_exit(&epochs, NULL);
     ck_assert_uint_eq(sl_epochs_oldest(&epochs), sl_epochs_now(&epochs));
+}
+END_TEST
+
+/* Holders come oldest first, whatever the order and the number of announcements, and however few are asked for. */
+START_TEST(holders_are_listed_oldest_first) {
+    enum { ALL = SL_EPOCH_READERS + 2 };
+    static const size_t order[ALL] = {3, 0, 5, 1, 4, 2};
+    sl_epoch_reader *readers[ALL];
+    sl_epoch_holder holders[ALL + 2];
+    ck_assert_uint_eq(sl_epochs_holders(&epochs, holders, ALL), 0);
+    for (size_t i = 0; i < ALL; i++)
+        readers[i] = sl_epochs_join(&epochs);
+    for (size_t i = 0; i < ALL; i++) {
+        sl_epoch_enter(&epochs, readers[order[i]]);
+        (void)sl_epochs_advance(&epochs);
+    }
+    for (size_t room = 0; room <= ALL; room++) {
+        ck_assert_uint_eq(sl_epochs_holders(&epochs, room ? holders : NULL, room), ALL);
+        for (size_t i = 0; i < room; i++) {
+            ck_assert_uint_eq(holders[i].epoch, i + 1);
+            ck_assert_int_eq(holders[i].pid, getpid());
+            ck_assert_int_eq(holders[i].tid, (int)syscall(SYS_gettid));
+        }
+    }
+    sl_epoch_exit(&epochs, readers[order[0]]);
+    sl_epoch_enter(&epochs, NULL);
+    ck_assert_uint_eq(sl_epochs_holders(&epochs, holders, ALL + 2), ALL);
+    ck_assert_uint_eq(holders[0].epoch, 0);
+    ck_assert_int_eq(holders[0].pid, getpid());
+    ck_assert_int_eq(holders[0].tid, 0);
+    ck_assert_uint_eq(holders[1].epoch, 2);
+    sl_epoch_exit(&epochs, NULL);
+}
+END_TEST
+
+static void *enter_here(void *reader) {
+    sl_epoch_enter(&epochs, reader);
+    return (void *)(uintptr_t)sl_thread_self();
+}
+
+/* A holder is the thread that entered, not the one that joined. In a child that is the child. */
+START_TEST(holders_are_those_that_entered) {
+    sl_epoch_holder holder[2];
+    pthread_t thread;
+    void *self;
+    sl_epoch_reader *reader = sl_epochs_join(&epochs);
+    ck_assert_int_eq(pthread_create(&thread, NULL, enter_here, reader), 0);
+    pthread_join(thread, &self);
+    ck_assert_uint_eq(sl_epochs_holders(&epochs, holder, 1), 1);
+    ck_assert_int_eq(holder->pid, getpid());
+    ck_assert_int_ne(holder->tid, getpid());
+    ck_assert_uint_eq((uint64_t)(uintptr_t)self, (uint64_t)holder->pid << 32 | (uint32_t)holder->tid);
+    (void)sl_thread_self();
+    const pid_t parent = getpid(), child = fork();
+    if (child == 0) {
+        (void)sl_epochs_advance(&epochs);
+        sl_epoch_enter(&epochs, sl_epochs_join(&epochs));
+        const int two = sl_epochs_holders(&epochs, holder, 2) == 2;
+        const int left = holder[0].pid == parent && holder[0].tid != parent;
+        _exit(!(two && left && holder[1].pid == getpid() && holder[1].tid == getpid()));
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    sl_epoch_exit(&epochs, reader);
 }
 END_TEST
 
@@ -218,6 +288,8 @@ int main(void) {
     tcase_add_test(tests, the_oldest_reader_counts);
     tcase_add_test(tests, announcements_are_used_again);
     tcase_add_test(tests, readers_without_memory);
+    tcase_add_test(tests, holders_are_listed_oldest_first);
+    tcase_add_test(tests, holders_are_those_that_entered);
     tcase_add_test(tests, readers_meet_nothing_freed);
     tcase_add_test(tests, no_announcement_is_overlooked);
     return check_main("epochs", &tests, 1);

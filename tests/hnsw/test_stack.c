@@ -155,6 +155,9 @@ static void change(sl_index *index) {
     INIT(recall, &recalls);
     recalls.sample = 2;
     STACK_OK(sl_index_recall(index, &recalls, &recall));
+    sl_epoch_holder holder;
+    size_t holders;
+    STACK_OK(sl_index_holders(index, &holder, 1, &holders));
     next_gone += 2;
     STACK_OK(sl_index_add(index, x, SL_F32, MORE, 0, NULL, &add));
     STACK_OK(sl_index_get_stats(index, &stats));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -351,3 +352,33 @@ def test_recall_measured(living):
         living.recall(seconds=-1)
     with pytest.raises(shortlist.Error, match="cancel"):
         living.recall(progress=lambda done, total: True)
+
+
+def test_stats_tell_who_holds_old_versions(living):
+    """A search that waits in its callback holds the epoch in which it began."""
+    seen, begun = {}, living.stats()["epoch"]
+    assert living.stats()["holders"] == []
+
+    def accept(id):
+        if not seen:
+            living.delete(1)
+            living.delete(2)
+            seen.update(living.stats())
+        return True
+
+    thread = threading.Thread(target=lambda: living.search(vector(5, 0)[None], k=3, filter=accept))
+    thread.start()
+    thread.join()
+    assert seen["epoch"] == begun + 2 and seen["oldest_epoch"] == begun
+    assert seen["versions_held"] == 2 and seen["bytes_held"] > 0
+    (holder,) = seen["holders"]
+    assert holder == {"epoch": begun, "pid": os.getpid(), "tid": thread.native_id}
+    living.delete(3)
+    stats = living.stats()
+    assert stats["versions_held"] == stats["bytes_held"] == 0 and stats["oldest_epoch"] == stats["epoch"]
+    assert stats["in_repair"] == 0
+    for number in range(4, 100):
+        living.delete(number)
+    stats = living.stats()
+    assert stats["in_repair"] + stats["reusable"] > 0
+    assert stats["deleted"] + stats["reusable"] == 99

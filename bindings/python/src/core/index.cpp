@@ -448,7 +448,17 @@ nb::dict Index::check(size_t sample, size_t k, size_t ef, size_t threads, bool s
 nb::dict Index::stats() {
     sl_index_stats stats{};
     stats.struct_size = sizeof stats;
-    ::check(use(Access::shared, [&] { return Outcome(sl_index_get_stats(handle_.get(), &stats)); }));
+    std::vector<sl_epoch_holder> holders(64);
+    ::check(use(Access::shared, [&] {
+        Outcome outcome(sl_index_get_stats(handle_.get(), &stats));
+        // Calls may begin between two lists.
+        for (size_t count = SIZE_MAX; outcome.status == SL_OK && count > holders.size();) {
+            if (count != SIZE_MAX) holders.resize(2 * count);
+            outcome = Outcome(sl_index_holders(handle_.get(), holders.data(), holders.size(), &count));
+            if (count <= holders.size()) holders.resize(count);
+        }
+        return outcome;
+    }));
     nb::dict out;
     out["n"] = stats.n;
     out["dim"] = stats.dim;
@@ -484,6 +494,20 @@ nb::dict Index::stats() {
     out["tuned"] = stats.tuned;
     out["deleted"] = stats.deleted;
     out["reusable"] = stats.reusable;
+    out["in_repair"] = stats.in_repair;
+    out["epoch"] = stats.epoch;
+    out["oldest_epoch"] = stats.oldest_epoch;
+    out["versions_held"] = stats.versions_held;
+    out["bytes_held"] = stats.bytes_held;
+    nb::list held;
+    for (const sl_epoch_holder &holder : holders) {
+        nb::dict one;
+        one["epoch"] = holder.epoch;
+        one["pid"] = holder.pid;
+        one["tid"] = holder.tid;
+        held.append(one);
+    }
+    out["holders"] = held;
     out["room"] = stats.room;
     out["layout"] = sl_layout_name(stats.layout);
     return out;

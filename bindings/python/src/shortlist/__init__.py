@@ -27,6 +27,7 @@ from ._filter import Filter
 from ._index import (
     BuildPlan,
     Index,
+    EpochHolder,
     IndexStats,
     NumaPages,
     RebuildReport,
@@ -70,6 +71,7 @@ __all__ = [
     "Feature",
     "Filter",
     "Index",
+    "EpochHolder",
     "IndexStats",
     "Items",
     "ItemsCheckReport",

@@ -52,11 +52,29 @@ _JUDGED_FROM = 1000
 _CLASHES = {"refuse": 0, "later": 1}
 
 
+class EpochHolder(TypedDict):
+    """A call that reads an index at this moment, such as a search.
+
+    epoch: the epoch in which it began; 0 is not known, for lack of memory.
+    pid, tid: its process and thread, as the system numbers them (``threading.get_native_id``); tid 0 is not known.
+    """
+
+    epoch: int
+    pid: int
+    tid: int
+
+
 class IndexStats(TypedDict):
     """Result of ``Index.stats``. Bytes are those of the saved file.
 
-    n leaves out deleted vectors; the bytes count them. reusable: places of deleted vectors that the next adds use, not
-    in deleted.
+    n leaves out deleted vectors; the bytes count them.
+    reusable: places of deleted vectors that the next adds use, not in deleted.
+    in_repair: those of deleted that links lead around by now; they become reusable.
+    epoch: an epoch begins with each change that searches see.
+    oldest_epoch: the oldest that a call reads; epoch if none does; 0 if not known.
+    versions_held: replaced versions that calls may still read, or that the next change frees.
+    bytes_held: bytes of these, with their arrays.
+    holders: the calls, the oldest epoch first.
     """
 
     n: int
@@ -93,6 +111,12 @@ class IndexStats(TypedDict):
     tuned: int
     deleted: int
     reusable: int
+    in_repair: int
+    epoch: int
+    oldest_epoch: int
+    versions_held: int
+    bytes_held: int
+    holders: list[EpochHolder]
     room: int
     layout: str
 
