@@ -341,6 +341,7 @@ static void free_node(sl_index *index, uint32_t node) {
     __atomic_store_n(&life->born, SL_UNBORN, __ATOMIC_RELEASE);
     sl_node_wipe(index, node);
     sl_node_set_add(&index->free, node);
+    sl_node_set_remove(&index->leaving, node); /* an add may take the place before all are free */
 }
 
 static void free_some(sl_reclaim *reclaim) {

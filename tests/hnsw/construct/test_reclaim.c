@@ -171,6 +171,31 @@ START_TEST(searches_hold_places) {
 }
 END_TEST
 
+/* Adds take places while others of the same round are not free yet. Their vectors are linked and can be undeleted. */
+START_TEST(places_are_taken_before_all_are_free) {
+    enum { GONE = 400, TAKEN = 60 };
+    uint64_t ids[TAKEN];
+    int waits = 0;
+    sl_reading reading;
+    sl_reading_begin(idx, &reading);
+    for (size_t row = GONE; row-- > 0;)
+        delete_row(row);
+    sl_reading_end(&reading);
+    while (!waits && idx->free.count < GONE / 2)
+        ck_ok(sl_reclaim_some(idx, 1, &waits));
+    ck_assert_ptr_nonnull(idx->reclaim);
+    const size_t places = idx->graph.n;
+    for (size_t i = 0; i < TAKEN; i++)
+        ids[i] = N + i;
+    ck_ok(sl_index_add(idx, x + N * DIM, SL_F32, TAKEN, 0, ids, NULL));
+    ck_assert_uint_eq(idx->graph.n, places);
+    ck_ok(sl_index_delete(idx, ids, TAKEN));
+    ck_ok(sl_index_undelete(idx, ids, TAKEN));
+    ck_assert(sl_reclaim_run(idx));
+    indexes_sound(idx);
+}
+END_TEST
+
 /* The entry point is deleted again and again. */
 START_TEST(entry_points_leave) {
     for (size_t i = 0; i < 300; i++) {
@@ -408,6 +433,7 @@ int main(void) {
     tcase_add_test(tests, ten_times_turnover);
     tcase_add_test(tests, freed_places_keep_nothing);
     tcase_add_test(tests, searches_hold_places);
+    tcase_add_test(tests, places_are_taken_before_all_are_free);
     tcase_add_test(tests, entry_points_leave);
     tcase_add_test(tests, all_go_and_others_come);
     tcase_add_test(tests, filters_know_the_old_vector);
