@@ -9,6 +9,8 @@
 #include "cli/index/storage.h"
 #include "cli/index/tuned_settings.h"
 #include "cli/inspect/commands.h"
+#include "cli/inspect/index_metrics.h"
+#include "cli/inspect/index_parts.h"
 #include "cli/ranker/ranking_inputs.h"
 
 #include <stdio.h>
@@ -16,7 +18,7 @@
 #include <sys/stat.h>
 
 typedef struct info_options {
-    int json, spec, plan;
+    int json, prometheus, spec, plan;
     int place; /* -1: not given */
     int tier;  /* none by default: the facts need no copies */
     size_t sample;
@@ -33,34 +35,11 @@ static int read_numa(const sl_index *index, const char *path, const info_options
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
 }
 
-/* The facts of an index that the command prints. */
-typedef struct index_facts {
-    sl_index_stats stats;
-    sl_index_storage storage;
-    sl_index_numa numa;
-    int has_numa;
-    sl_check_report report; /* with --sample */
-} index_facts;
-
-#define PARTS 8
-
-/* Names and JSON keys of an index's parts. */
-static const char *const part_titles[PARTS] = {"codes",  "links", "ids",  "upper layers",
-                                               "refine", "tags",  "keys", "partitions"};
-static const char *const part_keys[PARTS] = {"bytes_codes",  "bytes_links", "bytes_ids",  "bytes_upper",
-                                             "bytes_refine", "bytes_tags",  "bytes_keys", "bytes_partitions"};
-
-static void list_parts(const sl_index_stats *stats, uint64_t *bytes) {
-    const uint64_t parts[PARTS] = {stats->bytes_codes,  stats->bytes_links, stats->bytes_ids,  stats->bytes_upper,
-                                   stats->bytes_refine, stats->bytes_tags,  stats->bytes_keys, stats->bytes_partitions};
-    memcpy(bytes, parts, sizeof parts);
-}
-
 static void json_index_info(const char *path, const sl_index *index, const index_facts *facts,
                             const info_options *options) {
     const sl_index_stats *stats = &facts->stats;
-    uint64_t bytes[PARTS];
-    list_parts(stats, bytes);
+    index_part parts[INDEX_PARTS];
+    list_index_parts(stats, parts);
     json json;
     json_begin(&json, stdout);
     json_text(&json, "index", path);
@@ -68,8 +47,8 @@ static void json_index_info(const char *path, const sl_index *index, const index
     json_count(&json, "reusable", stats->reusable);
     json_count(&json, "in_repair", stats->in_repair);
     json_count(&json, "max_level", stats->max_level);
-    for (size_t i = 0; i < PARTS; i++)
-        json_count(&json, part_keys[i], bytes[i]);
+    for (size_t i = 0; i < INDEX_PARTS; i++)
+        json_count(&json, parts[i].key, parts[i].bytes);
     json_flag(&json, "tags", stats->tags);
     json_flag(&json, "keys", stats->keys);
     json_flag(&json, "multi", stats->multi);
@@ -87,14 +66,16 @@ static void json_index_info(const char *path, const sl_index *index, const index
 static void print_index_info(const char *path, const sl_index *index, const index_facts *facts,
                              const info_options *options) {
     const sl_index_stats *stats = &facts->stats;
-    uint64_t bytes[PARTS];
-    list_parts(stats, bytes);
+    index_part parts[INDEX_PARTS];
+    list_index_parts(stats, parts);
     printf("%s: ", path);
     print_index(stats);
-    for (size_t i = 0; i < PARTS; i++)
-        if (bytes[i])
-            printf("  %-12s %12s  %8.1f bytes a vector\n", part_titles[i], text_of_size(bytes[i]).text,
-                   stats->n ? (double)bytes[i] / (double)stats->n : 0);
+    for (size_t i = 0; i < INDEX_PARTS; i++)
+        if (parts[i].bytes)
+            printf("  %-12s %12s  %8.1f bytes a vector\n", parts[i].title, text_of_size(parts[i].bytes).text,
+                   stats->n ? (double)parts[i].bytes / (double)stats->n : 0);
+    if (stats->reusable) printf("%zu places of deleted vectors are free for the next adds\n", stats->reusable);
+    if (stats->in_repair) printf("%zu of the deleted vectors are in repair\n", stats->in_repair);
     if (stats->multi) puts("an id may have several vectors");
     if (stats->partitions) {
         printf("%zu partitions", stats->partitions);
@@ -123,7 +104,9 @@ static sl_status check_sample(sl_index *index, const info_options *options, inde
 }
 
 static int print_index_facts(const char *path, sl_index *index, const info_options *options) {
-    index_facts facts = {.stats = {.struct_size = sizeof facts.stats},
+    index_facts facts = {.path = path,
+                         .sample = options->sample,
+                         .stats = {.struct_size = sizeof facts.stats},
                          .storage = {.struct_size = sizeof facts.storage}};
     sl_status status = sl_index_get_stats(index, &facts.stats);
     if (status != SL_OK) return report_status(path, status);
@@ -132,7 +115,9 @@ static int print_index_facts(const char *path, sl_index *index, const info_optio
     status = check_sample(index, options, &facts);
     if (status == SL_OK) status = sl_index_get_storage(index, &facts.storage);
     if (status != SL_OK) return report_status(path, status);
-    if (options->json)
+    if (options->prometheus)
+        return print_index_metrics(&facts);
+    else if (options->json)
         json_index_info(path, index, &facts, options);
     else
         print_index_info(path, index, &facts, options);
@@ -310,6 +295,8 @@ static int print_info(const char *path, const info_options *options) {
     sl_file_kind kind;
     sl_status status = sl_file_kind_of(path, &kind);
     if (status != SL_OK) return report_status(path, status);
+    if (options->prometheus && kind != SL_FILE_INDEX)
+        return report_usage("--prometheus is of an index; '%s' is none", path);
     if (kind == SL_FILE_RANKER) return info_of_model(path, options);
     return kind == SL_FILE_ITEMS ? info_of_items(path, options) : info_of_index(path, options);
 }
@@ -327,6 +314,8 @@ static int run_info(const command *self, int argc, char **argv) {
     const char *path = NULL;
     OPTIONS_PARSE(self, argc, argv, &options, &path);
     if (!path && !options.plan) return report_usage("FILE is missing");
+    if (options.prometheus && (options.json || options.spec || options.plan))
+        return report_usage("--prometheus is a form of its own; leave --json, --spec and --plan out");
     if (path && options.plan) return report_usage("--plan is of an index that is not there yet; leave '%s' out", path);
     if (!options.plan) return print_info(path, &options);
     if (!options.planned.dim) return report_usage("--plan misses --dim N");
@@ -351,6 +340,9 @@ static const option info_table[] = {
      "For an index: also search for N of its vectors, and print their recall and how many are lost, as 'shortlist "
      "check' does. The lost share shows how badly regions are linked. This checks the whole index (default 0: no "
      "sample)."},
+    {0, "prometheus", OPTION_FLAG, NULL, 0, offsetof(info_options, prometheus),
+     "For an index: print its counts as metrics in the text format of Prometheus, for the textfile collector of "
+     "node_exporter. Each has the label path. With --sample also the recall of the sample."},
     {0, "plan", OPTION_FLAG, NULL, 0, offsetof(info_options, plan),
      "Print what an index of --n vectors of --dim elements would take, without building it."},
     {0, "dim", OPTION_COUNT, "N", 0, offsetof(info_options, planned.dim), "With --plan: elements of a vector."},
@@ -374,11 +366,11 @@ static const option info_table[] = {
 const command command_info = {
     .name = "info",
     .summary = "show what a file holds",
-    .synopsis =
-        "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
-        "auto|none|dram] [--sample N] [--json]; shortlist info --plan --dim N --n N [--codes i8|i16|f32|i4] [--refine "
-        "none|f32|bf16|i16] [--m N] [--metric "
-        "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [--tags] [--keys] [-o INDEX] [--json]",
+    .synopsis = "shortlist info FILE [--spec] [--place dram|map|pmem] [--numa interleave|bind:N|local] [--tier "
+                "auto|none|dram] [--sample N] [--json | --prometheus]; shortlist info --plan --dim N --n N [--codes "
+                "i8|i16|f32|i4] [--refine "
+                "none|f32|bf16|i16] [--m N] [--metric "
+                "ip|cosine|l2] [--input f32|f16|bf16|i8|u8|i16] [--tags] [--keys] [-o INDEX] [--json]",
     .description =
         "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
         "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "
@@ -392,7 +384,8 @@ const command command_info = {
         "has the memory and the folder the space.\n",
     .examples = "shortlist info base.sl\nshortlist info base.sl --json\nshortlist info --plan --dim 100 --n 4e9 "
                 "--codes i4\nshortlist info base.sl --sample 200\nshortlist info base.sl --place dram --numa "
-                "interleave\nshortlist info model.slr --spec\n",
+                "interleave\nshortlist info model.slr --spec\nshortlist info base.sl --prometheus > "
+                "/var/lib/node_exporter/base.prom\n",
     .operands = operands,
     .options = info_table,
     .run = run_info,

@@ -6,6 +6,7 @@
 
 extern const command command_info;
 extern const command command_check;
+extern const command command_recall;
 extern const command command_cpu;
 
 #endif

@@ -10,7 +10,7 @@ from harness import COMMAND, CommandTest, clustered, encode
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GUIDE = os.path.join(ROOT, "docs", "GUIDE.md")
-SECTIONS = ("On the command line", "Change an index while it serves")
+SECTIONS = ("On the command line", "Change an index while it serves", "What to watch")
 
 
 def blocks(section):
@@ -57,9 +57,9 @@ class Guide(CommandTest):
 
     def test_the_commands_run_as_written(self):
         written = [block for section in SECTIONS for block in blocks(section)]
-        self.assertEqual(len(written), 2)
+        self.assertEqual(len(written), 3)
         for command in ("build", "truth", "tune", "eval", "search", "check", "snapshot", "add", "delete",
-                        "rebuild", "merge", "train", "evaluate"):
+                        "rebuild", "merge", "info", "recall", "train", "evaluate"):
             self.assertTrue(any(f"\nshortlist {command} " in block for block in written), command)
         export = "export PATH=\"$PWD/build:$PATH\"\n"
         trains = self.run_json("cpu")["onednn"]
