@@ -21,8 +21,8 @@ static sl_status adopt(sl_gate *gate) {
     if (__atomic_load_n(&gate->process, __ATOMIC_RELAXED) == self) return SL_OK;
     if (gate->together || gate->alone)
         return sl_fail(SL_EBUSY,
-                       "process %d was forked while another thread of its parent changed the index; open "
-                       "or build the index again here, or fork between changes",
+                       "process %d was forked while another thread of its parent made a change; open or "
+                       "build this again here, or fork between changes",
                        self);
     sl_gate_init(gate);
     return SL_OK;

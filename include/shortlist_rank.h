@@ -13,7 +13,7 @@
      - rows: SL_ENOTFOUND (a column or id is missing), SL_ETYPE (of a column), SL_EVALUE (names row, or line and
        column), SL_ELIMIT (above 16,384 columns, 2^31 - 1 items, 2^32 - 1 values in bags), those of the source
      - files: SL_EIO, SL_EFORMAT, SL_EVERSION, SL_ECORRUPT (names the first fault)
-     - items: SL_EBUSY (another thread updates or saves the table, or makes a recommender of it) */
+     - items: SL_EBUSY (in a child of fork(), if another thread of its parent changed them) */
 #ifndef SHORTLIST_RANK_H
 #define SHORTLIST_RANK_H
 
@@ -440,7 +440,7 @@ SL_API SL_MUST_USE sl_status sl_list_metrics(const uint64_t *ids, size_t lists, 
 
 /* ---- Items */
 
-/* Item features by id. Readers never wait. They see a row whole, old or new. */
+/* Item features by id. Readers never wait. They see a row whole, old or new. Changes wait for one another. */
 typedef struct sl_items sl_items;
 
 typedef struct sl_items_params {
@@ -496,7 +496,7 @@ SL_API SL_MUST_USE sl_status sl_items_text(const sl_items *items, uint64_t id, c
 /* ---- Serving */
 
 /* An index, a ranker and an item table that serve requests. Threads: any number, by the batch call or with a session
-   each. One thread at a time may swap or update meanwhile; no request waits. */
+   each. Swaps and updates wait for one another, and no request waits. */
 typedef struct sl_recommender sl_recommender;
 
 typedef enum sl_item_part {
@@ -528,10 +528,10 @@ SL_API SL_MUST_USE sl_status sl_recommender_create(sl_index *index, sl_ranker *r
 SL_API void sl_recommender_free(sl_recommender *recommender);
 
 /* Prepares another model or table (NULL: the one in use), then puts both in use at once: a request sees the old pair or
-   the new one. Errors: as above; SL_EBUSY (another thread swaps or updates). */
+   the new one. Errors: as above. */
 SL_API SL_MUST_USE sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items);
 /* Change the table in use as sl_items_update, _set and _delete do, and what was computed ahead. Errors: SL_EINVAL (no
-   table), SL_EBUSY as above. */
+   table). */
 SL_API SL_MUST_USE sl_status sl_recommender_update(sl_recommender *recommender, const sl_table *rows);
 SL_API SL_MUST_USE sl_status sl_recommender_set(sl_recommender *recommender, const sl_table *rows);
 SL_API SL_MUST_USE sl_status sl_recommender_delete(sl_recommender *recommender, const uint64_t *ids, size_t n);

@@ -2,6 +2,7 @@
 #ifndef SL_RECOMMEND_ITEMS_H
 #define SL_RECOMMEND_ITEMS_H
 
+#include "base/gate.h"
 #include "base/hazard.h"
 #include "base/thread.h"
 #include "recommend/catalog.h"
@@ -51,10 +52,11 @@ typedef struct sl_item_body {
     int soundness;   /* atomic: whether values and texts are known to be sound, an sl_soundness */
 } sl_item_body;
 
-/* The body in use, and its readers. Readers and saves write here, although the table itself is const to them. */
+/* The body in use, its readers, and who may change it. Readers and saves write here, although the table itself is const
+ * to them. */
 typedef struct sl_item_access {
     sl_hazards bodies;
-    int changing; /* atomic: 1 while a thread changes the table, or compacts it for a save */
+    sl_gate changes; /* passed by the thread that changes the table, compacts it for a save, or prepares it */
 } sl_item_access;
 
 struct sl_items {
@@ -82,7 +84,8 @@ static inline sl_item_body *sl_items_body(const sl_items *items) {
 /* Makes a body without parts. Errors: SL_ENOMEM. */
 sl_status sl_item_body_make(const sl_allocator *allocator, sl_item_body **out);
 void sl_item_body_free(const sl_items *items, sl_item_body *body);
-/* Locks the table against changes. Errors: SL_EBUSY, if another thread holds the lock. */
+/* Locks the table against changes. Waits for another thread that holds the lock. The thread must not hold it. Errors:
+ * SL_EBUSY, in a child that was forked while another thread held it. */
 sl_status sl_items_lock(const sl_items *items);
 void sl_items_unlock(const sl_items *items);
 

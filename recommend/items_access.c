@@ -35,6 +35,7 @@ sl_status sl_items_new(const sl_items_params *params, sl_items **out) {
     sl_status status;
     SL_TRY_GOTO(sl_mem_alloc(&allocator, sizeof *items->access, &block), fail);
     items->access = block;
+    sl_gate_init(&items->access->changes);
     sl_hazards_init(&items->access->bodies, &allocator, free_body, items);
     SL_TRY_GOTO(sl_item_body_make(&allocator, &body), fail);
     sl_hazards_replace(&items->access->bodies, &body->guarded);
@@ -52,7 +53,10 @@ sl_items *sl_items_retain(sl_items *items) {
 
 void sl_items_free(sl_items *items) {
     if (!items || __atomic_sub_fetch(&items->references, 1, __ATOMIC_ACQ_REL)) return;
-    if (items->access) sl_hazards_free(&items->access->bodies);
+    if (items->access) {
+        sl_hazards_free(&items->access->bodies);
+        sl_gate_free(&items->access->changes);
+    }
     sl_item_schema_free(&items->allocator, &items->schema);
     sl_allocator allocator = items->allocator;
     sl_origin_free(items->origin, &allocator);
@@ -73,13 +77,11 @@ void sl_items_end(sl_hazard *hazard) {
 }
 
 sl_status sl_items_lock(const sl_items *items) {
-    if (__atomic_exchange_n(&items->access->changing, 1, __ATOMIC_ACQUIRE))
-        return sl_fail(SL_EBUSY, "another thread is changing or saving the item table; do it after that");
-    return SL_OK;
+    return sl_gate_enter_alone(&items->access->changes);
 }
 
 void sl_items_unlock(const sl_items *items) {
-    __atomic_store_n(&items->access->changing, 0, __ATOMIC_RELEASE);
+    sl_gate_leave(&items->access->changes);
 }
 
 size_t sl_items_size(const sl_items *items) {

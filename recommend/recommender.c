@@ -125,6 +125,7 @@ sl_status sl_recommender_create(sl_index *index, sl_ranker *ranker, sl_items *it
     recommender->threads = mine.threads;
     recommender->verify = mine.verify;
     recommender->missing_score = mine.missing_score;
+    sl_gate_init(&recommender->changes);
     sl_hazards_init(&recommender->pairs, &recommender->allocator, pair_free, &recommender->allocator);
     sl_pair *pair;
     sl_status status;
@@ -141,6 +142,7 @@ fail:
 void sl_recommender_free(sl_recommender *recommender) {
     if (!recommender) return;
     sl_hazards_free(&recommender->pairs);
+    sl_gate_free(&recommender->changes);
     sl_allocator allocator = recommender->allocator;
     sl_mem_free(&allocator, recommender->group, recommender->group_size);
     SL_FREE(&allocator, recommender);
@@ -149,16 +151,6 @@ void sl_recommender_free(sl_recommender *recommender) {
 /* ---------------------------------------------------------------------------------------------------------------
  * Changes
  * ------------------------------------------------------------------------------------------------------------- */
-
-static sl_status lock_changes(sl_recommender *recommender) {
-    if (__atomic_exchange_n(&recommender->changing, 1, __ATOMIC_ACQUIRE))
-        return sl_fail(SL_EBUSY, "another thread is swapping or updating; do it after that");
-    return SL_OK;
-}
-
-static void unlock_changes(sl_recommender *recommender) {
-    __atomic_store_n(&recommender->changing, 0, __ATOMIC_RELEASE);
-}
 
 static void log_version(const sl_recommender *recommender, const sl_pair *pair) {
     char text[128];
@@ -170,7 +162,7 @@ static void log_version(const sl_recommender *recommender, const sl_pair *pair) 
 
 sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items) {
     if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
-    SL_TRY(lock_changes(recommender));
+    SL_TRY(sl_gate_enter_alone(&recommender->changes));
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
     sl_status status =
@@ -180,7 +172,7 @@ sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl
         (void)sl_hazards_collect(&recommender->pairs);
         log_version(recommender, pair);
     }
-    unlock_changes(recommender);
+    sl_gate_leave(&recommender->changes);
     return status;
 }
 
@@ -248,9 +240,9 @@ static sl_status change_items(sl_recommender *recommender, const change *c) {
 }
 
 static sl_status change_locked(sl_recommender *recommender, const change *c) {
-    SL_TRY(lock_changes(recommender));
+    SL_TRY(sl_gate_enter_alone(&recommender->changes));
     sl_status status = change_items(recommender, c);
-    unlock_changes(recommender);
+    sl_gate_leave(&recommender->changes);
     return status;
 }
 

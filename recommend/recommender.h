@@ -30,7 +30,7 @@ struct sl_recommender {
     sl_hazards pairs;  /* the pair in use, the sessions' hazards, the replaced pairs */
     uint64_t version;  /* atomic: of the pair in use */
     size_t item_bytes; /* atomic: of that pair's prepared rows */
-    int changing;      /* atomic: 1 while a thread swaps or updates */
+    sl_gate changes;   /* passed by the thread that swaps or updates; before the table's */
 };
 
 /* The pair in use, for the thread that swaps or updates. */

@@ -384,20 +384,65 @@ START_TEST(updates_are_whole) {
 }
 END_TEST
 
-START_TEST(one_changes_at_a_time) {
+/* A thread that makes one change, number `kind`, of a recommender and its table. */
+typedef struct changer {
+    sl_recommender *recommender;
+    sl_items *items;
+    int kind;
+    int over; /* atomic */
+    sl_status status;
+} changer;
+
+enum { CHANGES = 7 };
+
+static void *change_here(void *ctx) {
+    changer *me = ctx;
+    const uint64_t id = f.ids[me->kind];
+    const sl_status status = me->kind == 0   ? sl_recommender_swap(me->recommender, NULL, NULL)
+                             : me->kind == 1 ? sl_recommender_update(me->recommender, &f.items.table)
+                             : me->kind == 2 ? sl_recommender_set(me->recommender, &f.items.table)
+                             : me->kind == 3 ? sl_recommender_delete(me->recommender, &id, 1)
+                             : me->kind == 4 ? sl_items_update(me->items, &f.items.table)
+                             : me->kind == 5 ? sl_items_set(me->items, &f.items.table)
+                                             : sl_items_delete(me->items, &id, 1);
+    me->status = status;
+    __atomic_store_n(&me->over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Waits until a thread waits at the gate to be alone. */
+static void wait_at(sl_gate *gate) {
+    for (size_t waiting = 0; !waiting; sched_yield()) {
+        pthread_mutex_lock(&gate->lock);
+        waiting = gate->waiting;
+        pthread_mutex_unlock(&gate->lock);
+    }
+}
+
+/* Each change waits while another thread changes the table, or swaps or updates. Requests go on. */
+START_TEST(changes_wait_for_another) {
     sl_items *items = funnel_items(&f, NULL);
     sl_recommender *recommender = make(NULL, items, NULL);
-    recommender->changing = 1;
-    ck_fails(sl_recommender_swap(recommender, NULL, NULL), SL_EBUSY, "swapping or updating");
-    ck_fails(sl_recommender_update(recommender, &f.items.table), SL_EBUSY, "swapping or updating");
-    recommender->changing = 0;
-    ck_ok(sl_items_lock(items));
-    ck_fails(sl_recommender_swap(recommender, NULL, NULL), SL_EBUSY, "item table");
-    ck_fails(sl_recommender_update(recommender, &f.items.table), SL_EBUSY, "item table");
-    sl_items_unlock(items);
-    ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_ok(sl_recommender_update(recommender, &f.items.table));
-    ck_assert_uint_eq(sl_recommender_version(recommender), 1);
+    sl_session *session = funnel_session(recommender, sizes());
+    for (int holds_table = 0; holds_table < 2; holds_table++)
+        for (int kind = 0; kind < (holds_table ? CHANGES : 4); kind++) {
+            changer me = {.recommender = recommender, .items = items, .kind = kind};
+            sl_gate *gate = holds_table ? &items->access->changes : &recommender->changes;
+            pthread_t thread;
+            sl_request request = funnel_request(&f, 3);
+            float score;
+            ck_ok(sl_gate_enter_alone(gate));
+            ck_assert_int_eq(pthread_create(&thread, NULL, change_here, &me), 0);
+            wait_at(gate);
+            ck_ok(sl_session_score(session, &request, f.ids, NULL, 1, &score, NULL));
+            ck_assert_int_eq(__atomic_load_n(&me.over, __ATOMIC_ACQUIRE), 0);
+            sl_gate_leave(gate);
+            pthread_join(thread, NULL);
+            ck_assert_int_eq(me.status, SL_OK);
+            ck_ok(sl_recommender_update(recommender, &f.items.table));
+        }
+    ck_assert_uint_eq(sl_recommender_version(recommender), 2);
+    sl_session_free(session);
     sl_recommender_free(recommender);
     sl_items_free(items);
 }
@@ -549,7 +594,7 @@ int main(void) {
     tcase_add_loop_test(tests, a_session_looks_again, 0, 6);
     tcase_add_test(tests, what_is_outdated_is_counted);
     tcase_add_loop_test(tests, updates_are_whole, 0, 4);
-    tcase_add_test(tests, one_changes_at_a_time);
+    tcase_add_test(tests, changes_wait_for_another);
     tcase_add_test(tests, updates_add_items);
     tcase_add_loop_test(tests, set_prepares_whole_rows, 0, 4);
     tcase_add_loop_test(tests, a_warm_session_takes_no_memory, 0, MODELS);
