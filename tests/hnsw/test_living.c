@@ -1,11 +1,12 @@
 /* One handle, many threads: writers add and delete vectors of their own ids, while others search, read and save. Each
- * writer notes what was acknowledged. Each reader compares what it finds with the notes before and after its call. */
+ * writer tells an oracle what was acknowledged. Each reader asks it about what it finds. */
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "hnsw/graph/index.h"
 #include "hnsw/graph/version.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
+#include "tests/support/oracle.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIM = 12, IDS = 600, WRITERS = 2, STILL = 1000, K = 10 };
+enum { DIM = ORACLE_DIM, IDS = 600, WRITERS = 2, STILL = 1000, K = 10 };
 
 /* Ids from IDS on never change. */
 static sl_index *idx;
@@ -22,34 +23,11 @@ static scratch place;
 static int over;   /* atomic */
 static size_t ops; /* of each writer */
 
-/* The note of an id: its generation, twice, and 1 while a call changes it. Odd generations are deleted; a replacement
- * leaves one out. */
-static uint32_t notes[IDS];
-static uint32_t deletes[IDS]; /* deletes that were begun */
-static uint32_t note_of(size_t id) {
-    return __atomic_load_n(&notes[id], __ATOMIC_SEQ_CST);
-}
-static int is_changing(uint32_t note) {
-    return note & 1;
-}
-static uint32_t generation(uint32_t note) {
-    return note >> 1;
-}
-static int is_there(uint32_t note) {
-    return generation(note) % 2 == 0;
-}
+static oracle *notes;
 
-/* The vector of an id in a generation. All lie close together, so every search meets those that change. */
+/* The vector of an id in a generation. The first is 0. */
 static void vector_of(uint64_t id, uint32_t generation, float *out) {
-    for (size_t d = 0; d < DIM; d++)
-        out[d] = (float)sl_random_unit(id * 131 + generation, d);
-}
-
-static double distance(const float *a, const float *b) {
-    double sum = 0;
-    for (size_t d = 0; d < DIM; d++)
-        sum += ((double)a[d] - (double)b[d]) * ((double)a[d] - (double)b[d]);
-    return sum;
+    oracle_vector(id, generation + 1, out);
 }
 
 static void set_up(void) {
@@ -68,12 +46,16 @@ static void set_up(void) {
         vector_of(i, 0, x[i]);
     }
     ck_ok(sl_index_add(idx, x, SL_F32, IDS + STILL, 0, ids, NULL));
-    memset(notes, 0, sizeof notes);
-    memset(deletes, 0, sizeof deletes);
+    notes = oracle_make(IDS + STILL);
+    for (size_t i = 0; i < IDS + STILL; i++) {
+        oracle_begin(notes, &ids[i], 1, &(uint32_t){oracle_next_version(notes, i)});
+        oracle_end(notes, &ids[i], 1, 1);
+    }
 }
 
 static void tear_down(void) {
     sl_index_free(idx);
+    oracle_free(notes);
     scratch_close(&place);
 }
 
@@ -84,19 +66,17 @@ static void tear_down(void) {
 #define WANT(condition, text)                                                                                          \
     if (!(condition)) return (void *)(uintptr_t)(text)
 
-/* Changes an id to a later generation. */
-static sl_status change(size_t id, uint32_t next) {
-    const uint64_t one = id;
+/* Gives an id a new vector, or deletes it: version 0. */
+static sl_status change(uint64_t id, uint32_t version) {
     float x[DIM];
     sl_add_params params;
     sl_add_params_init(&params);
     params.threads = 1;
-    params.replace = is_there(note_of(id));
-    vector_of(id, next, x);
-    if (next % 2) __atomic_fetch_add(&deletes[id], 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&notes[id], 1, __ATOMIC_SEQ_CST);
-    sl_status status = next % 2 ? sl_index_delete(idx, &one, 1) : sl_index_add(idx, x, SL_F32, 1, 0, &one, &params);
-    __atomic_store_n(&notes[id], 2 * next, __ATOMIC_SEQ_CST);
+    params.replace = oracle_version(notes, id) != 0;
+    oracle_vector(id, version, x);
+    oracle_begin(notes, &id, 1, &version);
+    sl_status status = version ? sl_index_add(idx, x, SL_F32, 1, 0, &id, &params) : sl_index_delete(idx, &id, 1);
+    oracle_end(notes, &id, 1, status == SL_OK);
     return status;
 }
 
@@ -105,24 +85,23 @@ static void *write_on(void *ctx) {
     const size_t first = (size_t)(uintptr_t)ctx;
     float x[DIM], got[DIM];
     for (size_t op = 0; op < ops; op++) {
-        const size_t id = sl_random_at(first, op) % (IDS / WRITERS) * WRITERS + first;
-        const uint64_t one = id;
-        const int replaces = is_there(note_of(id)) && op % 2;
-        const uint32_t next = generation(note_of(id)) + 1 + (uint32_t)replaces;
+        const uint64_t id = sl_random_at(first, op) % (IDS / WRITERS) * WRITERS + first;
+        const int deletes = oracle_version(notes, id) && op % 2 == 0;
+        const uint32_t version = deletes ? 0 : oracle_next_version(notes, id);
         int found;
-        vector_of(id, next, x);
-        sl_status status = change(id, next);
+        sl_status status = change(id, version);
         WANT(status == SL_OK, sl_last_error());
-        WANT(sl_index_contains(idx, id, &found) == SL_OK && found == !(next % 2), "contains lags behind a writer");
-        status = sl_index_get(idx, &one, 1, SL_F32, got);
-        WANT(status == (next % 2 ? SL_ENOTFOUND : SL_OK), "get lags behind a writer");
-        WANT(next % 2 || memcmp(got, x, sizeof x) == 0, "get gives another vector");
-        if (!(next % 2)) {
-            const uint64_t tags = next;
-            WANT(sl_index_add(idx, x, SL_F32, 1, 0, &one, NULL) == SL_EEXIST, "an id was added twice");
-            WANT(sl_index_set_tags(idx, &one, 1, &tags) == SL_OK, "tags");
+        WANT(sl_index_contains(idx, id, &found) == SL_OK && found == !deletes, "contains lags behind a writer");
+        status = sl_index_get(idx, &id, 1, SL_F32, got);
+        WANT(status == (deletes ? SL_ENOTFOUND : SL_OK), "get lags behind a writer");
+        oracle_vector(id, version, x);
+        WANT(deletes || memcmp(got, x, sizeof x) == 0, "get gives another vector");
+        if (!deletes) {
+            const uint64_t tags = version;
+            WANT(sl_index_add(idx, x, SL_F32, 1, 0, &id, NULL) == SL_EEXIST, "an id was added twice");
+            WANT(sl_index_set_tags(idx, &id, 1, &tags) == SL_OK, "tags");
         } else {
-            WANT(sl_index_delete(idx, &one, 1) == SL_ENOTFOUND, "an id was deleted twice");
+            WANT(sl_index_delete(idx, &id, 1) == SL_ENOTFOUND, "an id was deleted twice");
         }
     }
     return NULL;
@@ -132,18 +111,6 @@ static void *write_on(void *ctx) {
  * Readers
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns whether a result may be of an id whose note went from `before` to `after` during the search. */
-static int may_be(uint64_t id, double score, const float *query, uint32_t before, uint32_t after) {
-    float x[DIM];
-    for (uint32_t g = generation(before); g <= generation(after) + 2 * (uint32_t)is_changing(after); g++) {
-        if (g % 2) continue;
-        vector_of(id, g, x);
-        const double wanted = distance(query, x);
-        if (score >= wanted - 1e-4 && score <= wanted + 1e-4) return 1;
-    }
-    return 0;
-}
-
 /* Counts searches, and those that missed the vector itself. */
 static size_t searches, missed; /* atomic */
 
@@ -152,23 +119,17 @@ static const char *check_results(const uint64_t *ids, const float *scores, const
         if (ids[i] >= IDS + STILL) return "a search found an id that never was";
         for (size_t j = 0; j < i; j++)
             if (ids[i] == ids[j]) return "a search found an id twice";
-        const int still = ids[i] >= IDS;
-        if (!may_be(ids[i], (double)scores[i], query, still ? 0 : before[ids[i]], still ? 0 : note_of(ids[i])))
+        if (!oracle_may_be_at(notes, ids[i], before[ids[i]], (double)scores[i], query))
             return "a search found a vector that was not there";
     }
     return NULL;
-}
-
-static void copy_notes(uint32_t *to) {
-    for (size_t id = 0; id < IDS; id++)
-        to[id] = note_of(id);
 }
 
 /* Searches for vectors that are there. Such a vector, if it stays, is found. */
 static void *search_on(void *ctx) {
     sl_searcher *searcher;
     sl_search_params params;
-    uint32_t before[IDS];
+    uint32_t before[IDS + STILL];
     float query[DIM], scores[K];
     uint64_t ids[K];
     sl_search_params_init(&params);
@@ -176,14 +137,15 @@ static void *search_on(void *ctx) {
     WANT(sl_searcher_create(idx, 200, &searcher) == SL_OK, "searcher");
     for (size_t i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++) {
         const size_t id = sl_random_at(99 + (uintptr_t)ctx, i) % IDS;
-        copy_notes(before);
-        vector_of(id, generation(before[id]), query);
+        oracle_look(notes, before);
+        const uint32_t version = oracle_version(notes, id);
+        oracle_vector(id, version, query);
         sl_status status = ctx ? sl_searcher_search(searcher, query, SL_F32, K, &params, ids, scores, NULL)
                                : sl_index_search(idx, query, SL_F32, 1, 0, K, &params, ids, scores, NULL);
         WANT(status == SL_OK, sl_last_error());
         const char *wrong = check_results(ids, scores, query, before);
         WANT(!wrong, wrong);
-        if (before[id] != note_of(id) || is_changing(before[id]) || !is_there(before[id])) continue;
+        if (!version || !oracle_is_unchanged(notes, id, before[id])) continue;
         __atomic_fetch_add(&searches, 1, __ATOMIC_RELAXED);
         if (ids[0] != id) __atomic_fetch_add(&missed, 1, __ATOMIC_RELAXED);
     }
@@ -196,29 +158,24 @@ static void *take_census(void *ctx) {
     enum { ALL = IDS + STILL };
     static uint64_t ids[ALL];
     static float scores[ALL];
-    static uint32_t before[IDS], deleted[IDS], seen[ALL];
+    static uint32_t before[ALL], seen[ALL];
     float query[DIM];
     sl_search_params params;
     (void)ctx;
     sl_search_params_init(&params);
     params.ef = 4 * ALL;
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
-        copy_notes(before);
-        for (size_t id = 0; id < IDS; id++)
-            deleted[id] = __atomic_load_n(&deletes[id], __ATOMIC_SEQ_CST);
+        oracle_look(notes, before);
         vector_of(7, 0, query);
         WANT(sl_index_search(idx, query, SL_F32, 1, 0, ALL, &params, ids, scores, NULL) == SL_OK, sl_last_error());
         memset(seen, 0, sizeof seen);
         for (size_t i = 0; i < ALL && ids[i] != SL_NO_ID; i++) {
             WANT(ids[i] < ALL && !seen[ids[i]]++, "a census found an id twice");
-            if (ids[i] >= IDS) continue;
-            WANT(may_be(ids[i], (double)scores[i], query, before[ids[i]], note_of(ids[i])),
+            WANT(oracle_may_be_at(notes, ids[i], before[ids[i]], (double)scores[i], query),
                  "a census found a vector that was not there");
         }
         for (size_t id = 0; id < ALL; id++)
-            WANT(seen[id] || (id < IDS && (!is_there(before[id]) || is_changing(before[id]) ||
-                                           __atomic_load_n(&deletes[id], __ATOMIC_SEQ_CST) != deleted[id])),
-                 "a census missed an id that was there");
+            WANT(seen[id] || oracle_may_be_absent(notes, id, before[id]), "a census missed an id that was there");
     }
     return NULL;
 }
@@ -298,9 +255,9 @@ START_TEST(searches_see_what_was_acknowledged) {
         join(readers[t]);
     ck_assert_uint_gt(searches, 10);
     ck_assert_uint_le(missed, searches / 50);
-    size_t there = STILL;
-    for (size_t id = 0; id < IDS; id++)
-        there += (size_t)is_there(notes[id]);
+    size_t there = 0;
+    for (size_t id = 0; id < IDS + STILL; id++)
+        there += oracle_version(notes, id) != 0;
     ck_assert_uint_eq(sl_index_size(idx), there);
     indexes_sound(idx);
 }
