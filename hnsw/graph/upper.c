@@ -41,6 +41,11 @@ sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n) {
     return size;
 }
 
+/* Sets where the next slot's rows begin. Readers may be reading the last start, which is there already. */
+static void put_start(sl_upper *upper) {
+    if (upper->start[upper->count] != (uint32_t)upper->rows) upper->start[upper->count] = (uint32_t)upper->rows;
+}
+
 sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     sl_upper *upper = &index->graph.upper;
     const sl_upper_size more = sl_upper_count(&index->graph, first, n);
@@ -57,10 +62,11 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
         uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
         if (level == 0) continue;
         upper->nodes[upper->count] = (uint32_t)node;
-        upper->start[upper->count++] = (uint32_t)upper->rows;
+        put_start(upper);
+        upper->count++;
         upper->rows += level;
     }
-    upper->start[upper->count] = (uint32_t)upper->rows;
+    put_start(upper);
     sl_index_touch(index, upper->nodes + old_count, (upper->count - old_count) * sizeof(uint32_t));
     sl_index_touch(index, upper->start + old_count, (upper->count - old_count + 1) * sizeof(uint32_t));
     sl_index_touch(index, upper->links + old_rows * index->graph.m,

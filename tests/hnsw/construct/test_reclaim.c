@@ -171,26 +171,25 @@ START_TEST(searches_hold_places) {
 }
 END_TEST
 
-/* Adds take places while others of the same round are not free yet. Their vectors are linked and can be undeleted. */
+/* An add takes a place while others of the same round are not free yet. Its vector is linked, and can be undeleted. */
 START_TEST(places_are_taken_before_all_are_free) {
-    enum { GONE = 400, TAKEN = 60 };
-    uint64_t ids[TAKEN];
+    enum { GONE = 600 };
+    const uint64_t id = N;
     int waits = 0;
     sl_reading reading;
     sl_reading_begin(idx, &reading);
     for (size_t row = GONE; row-- > 0;)
         delete_row(row);
     sl_reading_end(&reading);
-    while (!waits && idx->free.count < GONE / 2)
+    while (!waits && idx->free.count < GONE / 3)
         ck_ok(sl_reclaim_some(idx, 1, &waits));
-    ck_assert_ptr_nonnull(idx->reclaim);
     const size_t places = idx->graph.n;
-    for (size_t i = 0; i < TAKEN; i++)
-        ids[i] = N + i;
-    ck_ok(sl_index_add(idx, x + N * DIM, SL_F32, TAKEN, 0, ids, NULL));
+    add_row(id);
+    add_row(id + 1);
     ck_assert_uint_eq(idx->graph.n, places);
-    ck_ok(sl_index_delete(idx, ids, TAKEN));
-    ck_ok(sl_index_undelete(idx, ids, TAKEN));
+    delete_row(id);
+    ck_assert_ptr_nonnull(idx->reclaim);
+    ck_ok(sl_index_undelete(idx, &id, 1));
     ck_assert(sl_reclaim_run(idx));
     indexes_sound(idx);
 }
