@@ -302,6 +302,9 @@ typedef struct sl_add_times {
     double numbering; /* proving reachability, renumbering by partition */
 } sl_add_times;
 
+/* What an add replaces, as one step. ONE: per row, its id's vector nearest to the row of `old`. */
+typedef enum sl_replace { SL_REPLACE_NONE = 0, SL_REPLACE_ALL = 1, SL_REPLACE_ONE = 2 } sl_replace;
+
 typedef struct sl_add_params {
     size_t struct_size;
     size_t threads;
@@ -310,7 +313,8 @@ typedef struct sl_add_params {
     const uint64_t *tags, *keys; /* n words each; NULL: zeros */
     sl_builder builder;
     sl_add_times *times;
-    int replace; /* nonzero: ids that are present get the new vectors in place of all theirs, as one step */
+    int replace;     /* an sl_replace */
+    const void *old; /* rows like the vectors; NULL: the vectors */
 } sl_add_params;
 
 SL_API void sl_add_params_init_sized(sl_add_params *params, size_t struct_size);

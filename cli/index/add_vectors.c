@@ -82,7 +82,7 @@ int addition_run(addition *addition, const char *what) {
     params.times = &times;
     params.threads = addition->threads;
     params.builder = addition->builder;
-    params.replace = addition->replace;
+    params.replace = (int)addition->replace;
     params.progress = addition->step ? addition->step : progress_step;
     params.progress_ctx = &progress;
     params.tags = addition->tags;

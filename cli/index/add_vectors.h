@@ -16,7 +16,7 @@ typedef struct addition {
     uint64_t *tags, *keys;
     size_t threads;
     sl_builder builder;
-    int replace;  /* --replace */
+    sl_replace replace;
     int progress; /* --progress */
     /* Gets the progress of the add, with a progress (progress.h) as its context; NULL: progress_step. */
     sl_progress_fn step;

@@ -15,7 +15,7 @@ typedef struct add_options {
     const char *ids;
     word_files words;
     size_t threads, wait;
-    int replace, progress, json;
+    int replace, replace_one, progress, json;
 } add_options;
 
 typedef struct add_state {
@@ -95,7 +95,7 @@ static int print_result(const add_state *state) {
         printf("%s: ", state->index_path);
         print_index(&stats);
         printf("%zu added in %.1f s, %.0f vectors/s on %zu threads", added, addition->add_s, rate, threads);
-        if (state->options->replace) printf("; %zu replaced", replaced);
+        if (state->addition.replace) printf("; %zu replaced", replaced);
         printf("\n");
     }
     (void)warn_of_resolution(state->index_path, &stats, resolution.unresolved, resolution.sampled);
@@ -121,10 +121,12 @@ static int run_add(const command *self, int argc, char **argv) {
     add_options options = {.wait = WAIT_DEFAULT};
     const char *paths[2];
     OPTIONS_PARSE(self, argc, argv, &options, paths);
-    if (options.replace && !options.ids) return report_usage("--replace needs --ids FILE");
+    if (options.replace && options.replace_one) return report_usage("give --replace or --replace-one");
+    if ((options.replace || options.replace_one) && !options.ids)
+        return report_usage("--replace%s needs --ids FILE", options.replace ? "" : "-one");
     add_state state = {.options = &options, .index_path = paths[0], .base_path = paths[1]};
     state.addition.threads = options.threads;
-    state.addition.replace = options.replace;
+    state.addition.replace = options.replace ? SL_REPLACE_ALL : options.replace_one ? SL_REPLACE_ONE : SL_REPLACE_NONE;
     state.addition.progress = options.progress;
     state.addition.refused = report_refused;
     state.addition.refused_ctx = &state;
@@ -142,6 +144,9 @@ static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(a
                                     "ids go on from the largest one that there has been in INDEX."},
                                    {0, "replace", OPTION_FLAG, NULL, 0, offsetof(add_options, replace),
                                     "An id that is in INDEX gets its new vector in place of all its own. Needs --ids."},
+                                   {0, "replace-one", OPTION_FLAG, NULL, 0, offsetof(add_options, replace_one),
+                                    "An id that is in INDEX gets its new vector in place of its nearest one. Needs "
+                                    "--ids."},
                                    OPTION_TAGS(add_options),
                                    OPTION_KEYS(add_options),
                                    OPTION_THREADS(add_options, "Threads to add with; 0 (default) takes all."),
@@ -153,16 +158,17 @@ static const option add_table[] = {{0, "ids", OPTION_TEXT, "FILE", 0, offsetof(a
 const command command_add = {
     .name = "add",
     .summary = "add a file of vectors to an index",
-    .synopsis = "shortlist add INDEX BASE [--ids FILE] [--replace] [--tags FILE] [--keys FILE] [--threads N] "
-                "[--wait SECONDS] [--progress] [--json]",
+    .synopsis =
+        "shortlist add INDEX BASE [--ids FILE] [--replace | --replace-one] [--tags FILE] [--keys FILE] [--threads N] "
+        "[--wait SECONDS] [--progress] [--json]",
     .description =
         "Adds the vectors of BASE to INDEX: all of them or none. BASE must have INDEX's dimension and type. An INDEX "
         "that was built with --room is changed in its file. Others who have it open find the new vectors from their "
         "next search on. Any other INDEX is read into memory, and the new whole takes its place. An id that is in the "
         "index is refused; in an INDEX that was built with --multi it gets one more vector. With --replace it gets its "
-        "new vectors, tags and keys in place of all its own. A deleted id may be given again. Without --tags and "
-        "--keys an INDEX "
-        "that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
+        "new vectors, tags and keys in place of all its own. With --replace-one each new vector takes the place of its "
+        "id's nearest one, by L2, and the others stay. A deleted id may be given again. Without --tags and --keys an "
+        "INDEX that has them gets zeros. Settings that 'shortlist tune' stored stay.\n"
         "BASE is a file of type " VECTORS_READ_ENDINGS
         ". From an .hdf5 file the dataset train is read, or the one named as FILE.hdf5:NAME. A BASE that is not read "
         "where it lies is unpacked first, as by 'shortlist build': above 256 MB into a temporary file beside INDEX.\n",

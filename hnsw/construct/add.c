@@ -12,6 +12,7 @@
 #include "hnsw/construct/reach.h"
 #include "hnsw/construct/reclaim.h"
 #include "hnsw/construct/renumber.h"
+#include "hnsw/construct/replaced.h"
 #include "hnsw/construct/undo.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
@@ -48,8 +49,8 @@ static sl_range rows_mine(const sl_build *build) {
     return sl_share_mine(build->index->graph.ranks, build->n, SL_POINTS_UNIT);
 }
 
-/* Checks rows on all threads. The first bad row gives the error. */
-static sl_status check_rows(const sl_build *build) {
+/* Checks rows on all threads. The first bad row gives the error. `what` names the rows. */
+static sl_status check_matrix(const sl_build *build, const uint8_t *rows, const char *what) {
     const sl_range mine = rows_mine(build);
     sl_metric metric = build->index->graph.codec.metric;
     size_t dim = build->index->graph.codec.dim;
@@ -58,9 +59,14 @@ static sl_status check_rows(const sl_build *build) {
 #pragma omp parallel for schedule(static) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = mine.first; i < mine.end; i++)
         if (!sl_failure_before(&bad, i))
-            sl_failure_keep(&bad, i, sl_vector_check(metric, build->dtype, row_of(build, i), dim));
+            sl_failure_keep(&bad, i, sl_vector_check(metric, build->dtype, rows + i * build->stride, dim));
     if (bad.status == SL_OK) return SL_OK;
-    return sl_fail_in(sl_failure_pass(&bad), "row %zu", bad.at);
+    return sl_fail_in(sl_failure_pass(&bad), "%s %zu", what, bad.at);
+}
+
+static sl_status check_rows(const sl_build *build) {
+    SL_TRY(check_matrix(build, build->vectors, "row"));
+    return build->old != build->vectors ? check_matrix(build, build->old, "row of old") : SL_OK;
 }
 
 static void encode_vector(sl_build *build, size_t i, size_t thread) {
@@ -261,7 +267,8 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     SL_TRY(sl_publish_reserve_nodes(index, build->n));
     sl_replicas_drop(index); /* the upper layers change next */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->appended));
-    const sl_new_ids rows = {.ids = ids, .n = build->n, .places = build->places, .replace = build->replace};
+    const sl_new_ids rows = {
+        .ids = ids, .n = build->n, .places = build->places, .replace = build->replace != SL_REPLACE_NONE};
     sl_status status = sl_ids_append(index, &rows);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
@@ -310,6 +317,14 @@ static sl_status check_input(const sl_graph *graph, const void *vectors, sl_dtyp
     return sl_check_stride(vectors, dtype, graph->codec.dim, stride);
 }
 
+static sl_status check_replace(const sl_add_params *params) {
+    if ((unsigned)params->replace > SL_REPLACE_ONE)
+        return sl_fail(SL_EINVAL, "replace %d is none of sl_replace", params->replace);
+    if (params->old && params->replace != SL_REPLACE_ONE)
+        return sl_fail(SL_EINVAL, "old names single vectors; give SL_REPLACE_ONE, or leave old NULL");
+    return SL_OK;
+}
+
 /* Doubles the capacity when it runs out, so adding a few at a time copies each vector a bounded number of times. */
 static sl_status grow_capacity(sl_index *index, size_t n) {
     size_t need = index->graph.n + n, room = 2 * index->graph.capacity;
@@ -324,17 +339,6 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
     const sl_add_times mine = {.linking = 1e-9 * (double)(linked - start - build->numbering_ns),
                                .numbering = 1e-9 * (double)(sl_now_ns() - linked + build->numbering_ns)};
     if (out) sl_params_out(out, &mine, sizeof mine);
-}
-
-/* Lists the vectors that the build's ids have now. */
-static sl_status list_replaced(sl_build *build, const uint64_t *ids) {
-    sl_index *index = build->index;
-    if (!build->replace || !ids) return SL_OK;
-    if (sl_index_is_direct(index))
-        return sl_fail(SL_EUNSUPPORTED, "replace needs a log, and persistent memory is written directly; delete, then "
-                                        "add");
-    SL_TRY(sl_ids_nodes(index, ids, build->n, &build->replaced));
-    return build->replaced.count ? sl_lives_reserve(index) : SL_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -415,7 +419,7 @@ static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_version_reserve(index, build->hides ? 2 : 1);
     if (status == SL_OK && build->hides) status = sl_lives_reserve(index);
     if (status == SL_OK) status = sl_build_alloc(build);
-    if (status == SL_OK) status = list_replaced(build, ids);
+    if (status == SL_OK) status = sl_replaced_list(build, ids);
     status = sl_ranks_agree(index->graph.ranks, status);
     if (status == SL_OK) status = choose_places(build);
     build->changed = status == SL_OK;
@@ -450,7 +454,8 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     build->tags = params->tags;
     build->keys = params->keys;
     build->builder = params->builder;
-    build->replace = params->replace;
+    build->replace = (sl_replace)params->replace;
+    build->old = params->old ? params->old : build->vectors;
     build->threads = sl_thread_count(params->threads);
     if (build->threads > build->n) build->threads = build->n;
     sl_progress_start(&build->progress, params->progress, params->progress_ctx, build->n);
@@ -494,10 +499,12 @@ static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtyp
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
+    SL_TRY(check_replace(&mine));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_TAGS, mine.tags != NULL));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
     if (n == 0) return SL_OK;
     SL_TRY(check_input(&index->graph, vectors, dtype, stride));
+    if (mine.old) SL_TRY(sl_check_stride(mine.old, dtype, index->graph.codec.dim, stride));
     SL_TRY(sl_build_check_builder(index, mine.builder, n));
     SL_TRY(check_limit(&index->graph, n));
     sl_build build = {.index = index,

@@ -35,8 +35,9 @@ typedef struct sl_build {
     sl_quant_error *errors;
     sl_build_locks *locks;
     sl_progress progress;
-    int replace;           /* 1: ids that are present lose their vectors when the new ones become visible */
-    sl_node_list replaced; /* these vectors */
+    sl_replace replace;
+    const uint8_t *old;    /* rows that tell which vectors are replaced, of the vectors' type and stride */
+    sl_node_list replaced; /* nodes that are deleted in the step that shows the new ones */
     uint32_t *places;      /* the node of each row, if some rows get places that were free; else NULL */
     size_t appended;       /* rows that come behind the last node */
     int linked;            /* 1: lists may name the rows */

@@ -58,7 +58,14 @@ class Multi(CommandTest):
             self.expect(rows)
             told = self.run_json("add", "x.sl", "more.fbin", "--ids", "more.npy", "--replace")
             self.assertEqual(told["replaced"], sum(i in self.more for i, _ in rows))
-            self.expect([row for row in rows if row[0] not in self.more] + list(zip(self.more, ADDED)))
+            rows = [row for row in rows if row[0] not in self.more] + list(zip(self.more, ADDED))
+            self.expect(rows)
+            id, old = rows[-1]
+            self.vectors("one.fbin", [[value + 0.01 for value in old]])
+            self.column("one.npy", [id])
+            told = self.run_json("add", "x.sl", "one.fbin", "--ids", "one.npy", "--replace-one")
+            self.assertEqual((told["replaced"], told["n"]), (1, len(rows)))
+            self.expect([*rows[:-1], (id, [value + 0.01 for value in old])])
             self.assertTrue(self.run_json("check", "x.sl")["ok"])
 
     @unittest.skipIf(os.environ.get("SANITIZER") == "thread", "the sanitizer's runtime itself dies of the limit")

@@ -397,6 +397,93 @@ START_TEST(replaces_all_vectors_of_an_id) {
 }
 END_TEST
 
+/* Replaces one of three vectors of id 7 again and again. The others are those of ids 100 and 101. */
+enum { OF_SEVEN = 3 };
+static uint32_t replaced; /* atomic: the generation of the third vector */
+
+static void *replace_third(void *ctx) {
+    const uint64_t id = 7;
+    (void)ctx;
+    for (uint32_t generation = 1; generation <= (SANITIZED ? 100 : 600); generation++) {
+        float row[DIM], old[DIM];
+        sl_add_params params;
+        sl_add_params_init(&params);
+        params.replace = SL_REPLACE_ONE;
+        params.old = old;
+        vector_of(id, generation, row);
+        vector_of(id, generation - 1, old);
+        WANT(sl_index_add(idx, row, SL_F32, 1, 0, &id, &params) == SL_OK, sl_last_error());
+        __atomic_store_n(&replaced, generation, __ATOMIC_SEQ_CST);
+    }
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static int count_hit(void *ctx, size_t query, uint64_t id, float score) {
+    (void)query, (void)score;
+    *(size_t *)ctx += id == 7;
+    return 0;
+}
+
+static void *read_seven(void *ctx) {
+    float got[OF_SEVEN + 1][DIM], wanted[DIM];
+    sl_range_params params;
+    (void)ctx;
+    sl_range_params_init(&params);
+    params.exact = 1;
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+        size_t count, hits = 0, others = 0, third = 0;
+        const uint32_t before = __atomic_load_n(&replaced, __ATOMIC_SEQ_CST);
+        WANT(sl_index_get_all(idx, 7, SL_F32, got, OF_SEVEN + 1, &count) == SL_OK && count == OF_SEVEN,
+             "an id had a vector too many or too few");
+        const uint32_t after = __atomic_load_n(&replaced, __ATOMIC_SEQ_CST) + 1;
+        for (size_t i = 0; i < OF_SEVEN; i++) {
+            for (size_t other = 100; other < 102; other++) {
+                vector_of(other, 0, wanted);
+                others += memcmp(got[i], wanted, sizeof wanted) == 0;
+            }
+            for (uint32_t g = before; g <= after; g++) {
+                vector_of(7, g, wanted);
+                third += memcmp(got[i], wanted, sizeof wanted) == 0;
+            }
+        }
+        WANT(others == 2 && third == 1, "a replacement touched another vector of the id");
+        WANT(sl_index_range(idx, got[0], SL_F32, 1, 0, 1e6, &params, count_hit, &hits, NULL) == SL_OK &&
+                 hits == OF_SEVEN,
+             "a search found both vectors of a replacement, or neither");
+    }
+    return NULL;
+}
+
+/* Readers find the old vector or the new one, and the id's others always. */
+START_TEST(one_vector_of_an_id_is_replaced) {
+    pthread_t threads[3];
+    sl_index_params params;
+    float x[5][DIM];
+    const uint64_t ids[] = {7, 7, 8, 7, 9};
+    tear_down();
+    scratch_open(&place);
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.codes = SL_CODES_F32;
+    params.multi = 1;
+    ck_ok(sl_index_create(&params, &idx));
+    over = 0;
+    replaced = 0;
+    vector_of(100, 0, x[0]);
+    vector_of(101, 0, x[1]);
+    vector_of(7, 0, x[3]);
+    vector_of(8, 0, x[2]);
+    vector_of(9, 0, x[4]);
+    ck_ok(sl_index_add(idx, x, SL_F32, 5, 0, ids, NULL));
+    for (size_t t = 0; t < 3; t++)
+        ck_assert_int_eq(pthread_create(&threads[t], NULL, t ? read_seven : replace_third, NULL), 0);
+    for (size_t t = 0; t < 3; t++)
+        join(threads[t]);
+    ck_assert_uint_eq(sl_index_size(idx), 5);
+    indexes_sound(idx);
+}
+END_TEST
+
 START_TEST(undeletes) {
     const uint64_t ids[] = {5, 6, 7}, absent[] = {5, 7000000};
     uint64_t tags = 77, got;
@@ -453,6 +540,7 @@ int main(void) {
     TCase *tests = tcase_create("threads"), *alone = tcase_create("alone");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, searches_see_what_was_acknowledged);
+    tcase_add_test(tests, one_vector_of_an_id_is_replaced);
     tcase_add_checked_fixture(alone, set_up, tear_down);
     tcase_add_test(alone, replaces);
     tcase_add_test(alone, replaces_all_or_nothing);

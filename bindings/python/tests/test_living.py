@@ -277,6 +277,39 @@ def test_replaced_with_several_vectors_an_id():
     assert len(index) == 4 and sorted(map(tuple, index.get_all(7))) == sorted(map(tuple, rows[:2] + 1))
 
 
+def as_set(rows):
+    return sorted(map(tuple, rows))
+
+
+def test_replaced_one_of_an_id():
+    index = shortlist.Index(dim=DIM, metric="l2", codes="f32", multi=True)
+    rows = clustered(5)
+    index.add(rows, ids=[7, 7, 8, 7, 9])
+    index.add(rows[1:2] + 1e-3, ids=[7], replace="one")
+    assert as_set(index.get_all(7)) == as_set([rows[0], rows[1] + np.float32(1e-3), rows[3]])
+    far = rows[:3] + 50
+    wide = np.zeros((3, 2 * DIM), np.float32)
+    wide[:, :DIM] = rows[[3, 3, 4]]
+    index.add(far, ids=[7, 9, 10], replace="one", old=wide[:, :DIM])
+    assert as_set(index.get_all(7)) == as_set([rows[0], rows[1] + np.float32(1e-3), far[0]])
+    assert as_set(index.get_all(9)) == as_set([far[1]]) and as_set(index.get_all(10)) == as_set([far[2]])
+    index.add(rows[4:], ids=[7], replace="one", old=far[:1].astype(np.float16))
+    assert len(index) == 6 and tuple(rows[4]) in as_set(index.get_all(7))
+    before = as_set(index.get_all(7))
+    for settings, says in (
+        ({"replace": "two"}, "replace is 'two'; it must be one of none, all, one"),
+        ({"replace": "one", "old": rows[:2]}, "old has 2 rows, but x has 1"),
+        ({"replace": "one", "old": rows[:1, :4]}, "old has vectors of dimension 4"),
+        ({"replace": "one", "old": rows[:1] * np.nan}, "row of old 0"),
+        ({"replace": "all", "old": rows[:1]}, "SL_REPLACE_ONE"),
+        ({"old": rows[:1]}, "SL_REPLACE_ONE"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            index.add(rows[:1], ids=[7], **settings)
+        assert as_set(index.get_all(7)) == before
+    index.check()
+
+
 def test_undeleted(living):
     living.add(vector(5, 2)[None], ids=[5], tags=[77], replace=True)
     living.delete([5, 6, 7])

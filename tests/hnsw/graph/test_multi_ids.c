@@ -8,6 +8,7 @@
 #include "tests/support/indexes.h"
 #include "tests/support/scratch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +236,106 @@ START_TEST(words_of_an_id) {
 }
 END_TEST
 
+static sl_status replace_one(sl_index *index, size_t n, const uint64_t *of, const float *rows, const float *old) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.threads = 1;
+    params.replace = SL_REPLACE_ONE;
+    params.old = old;
+    return sl_index_add(index, rows, SL_F32, n, 0, of, &params);
+}
+
+/* Sound input that replaces: row N + i of `x` takes the place of row `from[i]`. */
+enum { REPLACED = 300 };
+static void replace_rows(sl_index *index) {
+    static float old[REPLACED * DIM];
+    static size_t from[REPLACED];
+    for (size_t i = 0, row = 0; i < REPLACED; row += 3) {
+        if (!there[row]) continue;
+        from[i] = row;
+        memcpy(old + i * DIM, x + row * DIM, DIM * sizeof *x);
+        ids[N + i++] = ids[row];
+    }
+    ck_ok(replace_one(index, REPLACED, ids + N, x + N * DIM, old));
+    for (size_t i = 0; i < REPLACED; i++) {
+        there[from[i]] = 0;
+        there[N + i] = 1;
+    }
+}
+
+/* Each new vector takes the place of one of its id, in memory and in a file that is written in place. */
+START_TEST(replaces_one) {
+    for (int live = 0; live < 2; live++) {
+        sl_index *index = make();
+        if (live) {
+            save(index, ROOM);
+            sl_index_free(index);
+            index = opened(1);
+        }
+        replace_rows(index);
+        ck_assert_uint_eq(sl_index_size(index), N);
+        expect_all(index);
+        for (size_t i = 0; i < REPLACED; i++)
+            expect_vectors(index, ids[N + i]);
+        indexes_sound(index);
+        sl_index_free(index);
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* An id's vectors after a replacement, whose rows are `left` of x, or later ones. */
+static void ck_left(sl_index *index, uint64_t id, size_t n, const float *const *left) {
+    float got[MOST * DIM];
+    size_t count;
+    ck_ok(sl_index_get_all(index, id, SL_F32, got, MOST, &count));
+    ck_assert_uint_eq(count, n);
+    for (size_t i = 0; i < n; i++) {
+        size_t same = 0;
+        for (size_t j = 0; j < n; j++)
+            same += memcmp(got + j * DIM, left[i], sizeof *got * DIM) == 0;
+        ck_assert_uint_ge(same, 1);
+    }
+}
+
+/* Without `old`, the nearest vector goes. Rows of one id take different ones; rows beyond the last are added. */
+START_TEST(replaces_the_nearest) {
+    sl_index_params params;
+    sl_index *index;
+    const uint64_t seven[] = {7, 7, 7, 8, 7}, absent[] = {9};
+    float near[DIM], nan[DIM] = {0};
+    params_of(&params);
+    params.metric = SL_METRIC_IP; /* which vector goes is no matter of the metric */
+    params.tags = 0;
+    ck_ok(sl_index_create(&params, &index));
+    ck_ok(indexes_add(index, x, SL_F32, 4, seven));
+    for (size_t d = 0; d < DIM; d++)
+        near[d] = x[DIM + d] + 1e-3f;
+    ck_ok(replace_one(index, 1, seven, near, NULL));
+    ck_left(index, 7, 3, (const float *[]){x, near, x + 2 * DIM});
+    ck_ok(replace_one(index, 2, seven, x + 10 * DIM, (const float[2 * DIM]){0})); /* both are nearest to one */
+    float got[MOST * DIM];
+    size_t count;
+    ck_ok(sl_index_get_all(index, 7, SL_F32, got, MOST, &count));
+    ck_assert_uint_eq(count, 3);
+    ck_ok(replace_one(index, 3, seven, x + 10 * DIM, NULL));
+    ck_left(index, 7, 3, (const float *[]){x + 10 * DIM, x + 11 * DIM, x + 12 * DIM});
+    ck_ok(replace_one(index, 5, seven, x + 20 * DIM, NULL));
+    ck_left(index, 7, 4, (const float *[]){x + 20 * DIM, x + 21 * DIM, x + 22 * DIM, x + 24 * DIM});
+    ck_left(index, 8, 1, (const float *[]){x + 23 * DIM});
+    ck_ok(replace_one(index, 1, absent, x, x + DIM));
+    ck_left(index, 9, 1, (const float *[]){x});
+    nan[2] = (float)NAN;
+    ck_fails(replace_one(index, 1, seven, x, nan), SL_EVALUE, "row of old 0");
+    ck_fails(replace_one(index, 1, seven, x, (const float *)(const void *)((const char *)x + 1)), SL_EINVAL,
+             "multiples");
+    ck_assert_uint_eq(sl_index_size(index), 6);
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(saved_and_opened) {
     sl_index *index = make();
     delete_id(index, ids[3]);
@@ -358,7 +459,7 @@ START_TEST(every_allocation_fails_once) {
     ck_ok(sl_index_create(&params, &index));
     ck_ok(add_rows(index, 0, 900));
     ck_ok(sl_index_reserve(index, N));
-    for (int what = 0; what < 4; what++) {
+    for (int what = 0; what < 5; what++) {
         fails = 0;
         for (sl_status status = SL_ENOMEM; status != SL_OK; fails++) {
             memory.calls = 0;
@@ -366,6 +467,7 @@ START_TEST(every_allocation_fails_once) {
             status = what == 0   ? sl_index_ids(index, listed, ROOM, &count)
                      : what == 1 ? sl_index_get_all(index, ids[0], SL_F32, NULL, 0, &count)
                      : what == 2 ? add_rows(index, 900, 1000)
+                     : what == 3 ? replace_one(index, 1, ids, x, x) /* by itself */
                                  : sl_index_delete(index, ids, 1);
             ck_assert(status == SL_OK || status == SL_ENOMEM);
             memory.fail_at = 0;
@@ -389,6 +491,8 @@ int main(void) {
     tcase_add_test(tests, undone);
     tcase_add_test(tests, automatic_ids);
     tcase_add_test(tests, words_of_an_id);
+    tcase_add_test(tests, replaces_one);
+    tcase_add_test(tests, replaces_the_nearest);
     tcase_add_test(tests, saved_and_opened);
     tcase_add_test(tests, written_in_place);
     tcase_add_test(tests, damaged_vectors_go_alone);

@@ -142,10 +142,12 @@ size_t Index::size() {
     return last_size_;
 }
 
-void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, bool replace, int builder,
-                size_t threads, nb::handle function) {
+void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int replace,
+                nb::handle old, int builder, size_t threads, nb::handle function) {
     Rows x(rows, static_cast<sl_dtype>(dtype), dim_);
     std::optional<Flat<const uint64_t>> labels, tag_words, key_words;
+    std::optional<Rows> old_rows;
+    if (!old.is_none()) old_rows.emplace(old, static_cast<sl_dtype>(dtype), dim_);
     if (!ids.is_none()) labels.emplace(ids, x.count());
     if (!tags.is_none()) tag_words.emplace(tags, x.count());
     if (!keys.is_none()) key_words.emplace(keys, x.count());
@@ -155,6 +157,7 @@ void Index::add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb:
     params.tags = tag_words ? tag_words->data() : nullptr;
     params.keys = key_words ? key_words->data() : nullptr;
     params.replace = replace;
+    params.old = old_rows ? old_rows->data() : nullptr;
     params.builder = static_cast<sl_builder>(builder);
     params.threads = batch_threads(threads);
     progress.attach(params);

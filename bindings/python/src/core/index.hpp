@@ -21,9 +21,10 @@ class Index {
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 
-    // ids, tags, keys: uint64, one a row, or None. replace: ids that are present get the new vectors.
-    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, bool replace, int builder,
-             size_t threads, nb::handle progress);
+    // ids, tags, keys: uint64, one a row, or None. replace: an sl_replace. old: rows like `rows`, or
+    // None.
+    void add(nb::handle rows, int dtype, nb::handle ids, nb::handle tags, nb::handle keys, int replace, nb::handle old,
+             int builder, size_t threads, nb::handle progress);
     // words: uint64, one an id. They are tags, or keys where `keys` is true.
     void set_words(bool keys, nb::handle ids, size_t n, nb::handle words);
     void get_words(bool keys, nb::handle ids, size_t n, nb::handle words_out);

@@ -86,7 +86,7 @@ NB_MODULE(_core, m) {
         .def_static("merge", &Index::merge, nb::arg("indexes"), nb::arg("m"), nb::arg("ef_construction"),
                     nb::arg("clash"), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
-             nb::arg("keys").none(), nb::arg("replace"), nb::arg("builder"), nb::arg("threads"),
+             nb::arg("keys").none(), nb::arg("replace"), nb::arg("old").none(), nb::arg("builder"), nb::arg("threads"),
              nb::arg("progress").none())
         .def("delete", &Index::remove, nb::arg("ids"), nb::arg("n"))
         .def("undelete", &Index::undelete, nb::arg("ids"), nb::arg("n"))

@@ -160,6 +160,23 @@ def rows(
     return _usable(array), dtype, one
 
 
+def rows_and_old(
+    x: npt.ArrayLike, old: npt.ArrayLike | None, dim: int, index_dtype: str
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None, str]:
+    """Vectors for an index and those that they replace, if given: contiguous matrices of one shape. Their element
+    type."""
+    array, dtype, _ = rows("x", x, dim, index_dtype)
+    if old is None:
+        return array, None, dtype
+    other, other_dtype, _ = rows("old", old, dim, index_dtype)
+    if array.shape != other.shape:
+        raise ValueError(f"old has {len(other)} rows, but x has {len(array)}")
+    if dtype != other_dtype:
+        dtype = "f32"
+        array, other = (_to_f32(_as_matrix(what, given, dim, False)[0]) for what, given in (("x", x), ("old", old)))
+    return np.ascontiguousarray(array), np.ascontiguousarray(other), dtype
+
+
 def alike(
     x: npt.ArrayLike, q: npt.ArrayLike
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], str, bool]:

@@ -28,6 +28,7 @@ from ._arrays import (
     one_or_many,
     results,
     rows,
+    rows_and_old,
     share,
     words,
 )
@@ -46,6 +47,8 @@ Layout = Literal["arrays", "records"]
 Tier = Literal["auto", "none", "dram"]
 Builder = Literal["auto", "insert", "leaves"]
 _BUILDERS = {"auto": 0, "insert": 1, "leaves": 2}
+Replace = Literal["none", "all", "one"]
+_REPLACES = {"none": 0, "all": 1, "one": 2}
 Clash = Literal["refuse", "later"]
 # Fewer vectors are seldom so dense that their codes lose them.
 _JUDGED_FROM = 1000
@@ -427,23 +430,26 @@ class Index:
         tags: npt.ArrayLike | None = None,
         keys: npt.ArrayLike | None = None,
         builder: Builder = "auto",
-        replace: bool = False,
+        replace: bool | Replace = False,
+        old: npt.ArrayLike | None = None,
     ) -> None:
         """Adds the rows of x, an (n, dim) array.
 
         ids: n whole numbers from 0 to 2**64 - 2, none of them in the index, unless the index was made with multi=True,
             or replace is true. None goes on from the largest id that there has been.
         threads: 0 for all cores.
-        progress: True shows a bar (tqdm if installed). A function is called with (done, total) and cancels by
-            returning True.
+        progress: True shows a bar (tqdm if installed). A function gets (done, total), and cancels by returning True.
         tags, keys: n whole numbers from 0 to 2**64 - 1 each, for an index that has them. None gives zeros.
         builder: how vectors get their links. "insert": each searches the graph for its neighbours. "leaves":
             overlapping sets of near vectors compare all their pairs. It serves for 4,096 vectors or more, which are
             then joined with those that are there. "auto": "leaves" if it serves, for no fewer vectors than there
             are, with m of 16 to 24 and ef_construction of 200 or more.
-        replace: whether an id that is in the index gets the new vectors, tags and keys in place of all its own. A
-            search finds the old ones or the new ones, never none. Raises shortlist.Error with status SL_EUNSUPPORTED in
+        replace: True or "all" if an id that is in the index gets the new vectors, tags and keys in place of all its
+            own. "one" if each new vector takes the place of one vector of its id, and the id's others stay. A search
+            finds the old ones or the new ones, never none. Raises shortlist.Error with status SL_EUNSUPPORTED in
             persistent memory written directly.
+        old: with replace="one", an (n, dim) array that says which vectors go: for each row the nearest one of the id,
+            by l2. None takes x. Rows of one id replace different vectors; rows beyond the last are added.
 
         All or nothing: on an exception, a cancel or Ctrl-C the index is as it was. Raises ValueError if a vector has
         NaN or infinity, or is zero under cosine, or if an id is taken or comes twice.
@@ -452,12 +458,11 @@ class Index:
         vectors apart under l2: vectors that lie far from the origin and close to one another.
         """
         self._refuse_where_read_only("add")
-        array, dtype, _ = rows("x", x, self._dim, self._dtype)
-        labels = None
-        if ids is not None:
-            labels = id_array(ids)
-            if labels.shape != (len(array),):
-                raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
+        replaces = choice("replace", "all" if replace is True else replace or "none", _REPLACES)
+        array, old_rows, dtype = rows_and_old(x, old, self._dim, self._dtype)
+        labels = None if ids is None else id_array(ids)
+        if labels is not None and labels.shape != (len(array),):
+            raise ValueError(f"ids have shape {labels.shape}, but x has {len(array)} rows")
         tag_words = None if tags is None else words("tags", tags, len(array), "rows in x")
         key_words = None if keys is None else words("keys", keys, len(array), "rows in x")
         with shown(progress, "adding", "vectors") as tell:
@@ -467,7 +472,8 @@ class Index:
                 labels,
                 tag_words,
                 key_words,
-                bool(replace),
+                replaces,
+                old_rows,
                 choice("builder", builder, _BUILDERS),
                 count("threads", threads),
                 tell,
