@@ -495,8 +495,8 @@ SL_API SL_MUST_USE sl_status sl_items_text(const sl_items *items, uint64_t id, c
 
 /* ---- Serving */
 
-/* An index, a ranker and an item table that serve requests. Threads: any number, by the batch call or with a session
-   each. Swaps and updates wait for one another, and no request waits. */
+/* An index, a ranker and an item table that serve requests. Requests follow the index. Threads: any number, by the
+   batch call or with a session each. Swaps and updates wait for one another, and no request waits. */
 typedef struct sl_recommender sl_recommender;
 
 typedef enum sl_item_part {

@@ -252,6 +252,7 @@ sl_status sl_prepared_make(const sl_prepare_params *params, sl_prepared **out) {
     prepared->index = params->index;
     if (params->ranker) prepared->shape = shape_of(params->ranker, params->kind);
     prepared->group = group;
+    prepared->vectors = vectors > 0;
     prepared->lists_items = params->items || vectors;
     sl_status status = SL_OK;
     if (params->items) status = sl_catalog_copy_tombstones(&prepared->catalog, &sl_items_body(params->items)->catalog);
@@ -312,6 +313,7 @@ static void copy_rows(const sl_prepared *prepared, size_t number, sl_prepared_pa
         size_t i = (*at)++;
         to->items[i] = from->items[row];
         to->marks[i] = from->marks[row];
+        if (to->births) to->births[i] = from->births ? from->births[row] : 1;
 #define SL_COPY(field, columns)                                                                                        \
     if (from->field) memcpy(to->field + i * (columns), from->field + row * (columns), (columns) * sizeof *to->field)
         SL_COPY(layer, sl_item_layer_bytes(shape));
@@ -340,6 +342,15 @@ static size_t count_bags(const sl_prepared *prepared) {
     return count;
 }
 
+static int has_births(const sl_prepared *prepared) {
+    int has = 0;
+    for (size_t p = 0; p < sl_catalog_parts(&prepared->catalog); p++) {
+        const sl_prepared_part *part = sl_catalog_part(&prepared->catalog, p);
+        has |= part->births != NULL;
+    }
+    return has;
+}
+
 sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     sl_prepared *copy;
     sl_prepared_part *part = NULL;
@@ -351,6 +362,7 @@ sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     copy->index = prepared->index;
     copy->shape = prepared->shape;
     copy->group = prepared->group;
+    copy->vectors = prepared->vectors;
     copy->lists_items = prepared->lists_items;
     sl_status status;
     const uint64_t nobody = SL_NO_ID;
@@ -358,6 +370,7 @@ sl_status sl_prepared_compact(const sl_prepared *prepared, sl_prepared **out) {
     SL_TRY_GOTO(sl_preparer_create(copy, &copy->updater), done);
     SL_TRY_GOTO(sl_preparer_run(copy->updater, &missing, &copy->missing), done);
     SL_TRY_GOTO(sl_prepared_part_new(copy, sl_catalog_size(&prepared->catalog), &part), done);
+    if (has_births(prepared)) SL_TRY_GOTO(sl_prepared_part_births(copy, part), done);
     if (room) {
         SL_TRY_GOTO(sl_mem_alloc(&copy->allocator, room * sizeof *part->bag_ids, &ids), done);
         part->bag_ids = ids;

@@ -2,6 +2,7 @@
 
 #include "distance/codec/convert.h"
 #include "distance/codec/quantise.h"
+#include "hnsw/search/accessors.h"
 #include "ranker/features/table.h"
 #include "ranker/features/vocabulary.h"
 #include "recommend/side.h"
@@ -82,6 +83,7 @@ void sl_prepared_part_free(const sl_prepared *prepared, sl_prepared_part *part) 
     SL_FREE_ARRAY(allocator, part->ids, rows * shape->id_width);
     SL_FREE_ARRAY(allocator, part->bag_start, rows * shape->bag_width + 1);
     SL_FREE_ARRAY(allocator, part->bag_ids, part->bag_room);
+    SL_FREE_ARRAY(allocator, part->births, rows);
     SL_FREE(allocator, part);
 }
 
@@ -90,6 +92,7 @@ size_t sl_prepared_part_bytes(const sl_prepared *prepared, const sl_prepared_par
     size_t row = sizeof *part->items + sizeof *part->marks + sl_item_layer_bytes(shape);
     row += dense_kept(shape) * sizeof *part->dense + ids_kept(shape) * sizeof *part->ids;
     row += bags_kept(shape) * sizeof *part->bag_start;
+    if (part->births) row += sizeof *part->births;
     return part->rows * row + part->bag_room * sizeof *part->bag_ids;
 }
 
@@ -127,6 +130,28 @@ void sl_preparer_free(sl_preparer *preparer) {
 /* ---------------------------------------------------------------------------------------------------------------
  * Keeping encoded rows
  * ------------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_prepared_part_births(const sl_prepared *prepared, sl_prepared_part *part) {
+    if (part->births) return SL_OK;
+    SL_TRY(part_array(prepared, part->rows, 1, sizeof *part->births, &part->births));
+    for (size_t i = 0; i < part->rows; i++)
+        part->births[i] = 1;
+    return SL_OK;
+}
+
+/* Notes the births of the vectors that rows `at` to at + n - 1 will get. A vector that is replaced after that is newer
+ * than noted, never older. */
+static sl_status note_births(const sl_prepared *prepared, sl_prepared_part *part, size_t at, size_t n) {
+    uint64_t births[SL_SIDE_ROWS];
+    size_t first = 0;
+    if (!prepared->vectors) return SL_OK;
+    SL_TRY(sl_index_births(prepared->index, part->items + at, n, births));
+    while (first < n && births[first] == 1)
+        first++;
+    if (first < n) SL_TRY(sl_prepared_part_births(prepared, part));
+    if (part->births) memcpy(part->births + at, births, n * sizeof *births);
+    return SL_OK;
+}
 
 /* Puts the index's vectors into the encoded rows. An item that the index lacks keeps a missing vector. */
 static sl_status put_vectors(sl_preparer *preparer, const uint64_t *ids, size_t n) {
@@ -209,6 +234,7 @@ static sl_status keep_encoded(sl_preparer *preparer, sl_prepared_part *part, siz
     const sl_item_shape *shape = &prepared->shape;
     sl_encoded view;
     sl_rows_buffer_view(&preparer->side.rows, &view);
+    SL_TRY(note_births(prepared, part, at, view.rows));
     SL_TRY(put_vectors(preparer, part->items + at, view.rows));
     if (shape->first_width) SL_TRY(keep_layer(preparer, &view, part, at));
     if (shape->wide_ahead) {
@@ -298,15 +324,19 @@ static void read_rows_ahead(const sl_preparer *preparer, const sl_source_rows *r
             sl_items_part_read_ahead(rows->body, part, c, first, count);
 }
 
+sl_status sl_preparer_fill(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part *part) {
+    if (rows->n) memcpy(part->items, rows->ids, rows->n * sizeof *rows->ids);
+    preparer->bag_at = 0;
+    for (size_t at = 0; at < rows->n; at += SL_SIDE_ROWS)
+        SL_TRY(prepare_block(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part));
+    return SL_OK;
+}
+
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out) {
     sl_prepared_part *part;
     SL_TRY(sl_prepared_part_new(preparer->prepared, rows->n, &part));
-    if (rows->n) memcpy(part->items, rows->ids, rows->n * sizeof *rows->ids);
-    preparer->bag_at = 0;
     read_rows_ahead(preparer, rows);
-    sl_status status = SL_OK;
-    for (size_t at = 0; at < rows->n && status == SL_OK; at += SL_SIDE_ROWS)
-        status = prepare_block(preparer, rows, at, rows->n - at < SL_SIDE_ROWS ? rows->n - at : SL_SIDE_ROWS, part);
+    sl_status status = sl_preparer_fill(preparer, rows, part);
     if (status == SL_OK)
         *out = part;
     else

@@ -21,6 +21,7 @@ typedef struct sl_prepared_part {
     uint32_t *ids;                 /* (rows, id_width) */
     uint32_t *bag_start, *bag_ids; /* as in sl_encoded, of bag_width bags */
     size_t bag_room;               /* capacity of bag_ids */
+    uint64_t *births;              /* of the vectors that the rows were made of; NULL: all are 1, or none is used */
 } sl_prepared_part;
 
 /* The item's columns among the encoded features of the model: of each kind, columns `at` to at + width - 1. */
@@ -43,6 +44,7 @@ typedef struct sl_prepared {
     sl_index *index;
     sl_item_shape shape;
     size_t group;    /* column of the item table, or SIZE_MAX */
+    int vectors;     /* 1: the model has items' vectors in the index as features */
     int lists_items; /* 1: an id outside the catalog has no features; 0: ids need none */
     sl_catalog catalog;
     size_t outdated; /* rows that were replaced or deleted; only the changing thread uses it */
@@ -75,8 +77,12 @@ typedef struct sl_source_rows {
     const uint64_t *ids;
     size_t n;
 } sl_source_rows;
-/* Prepares the rows as a new part. Errors: as of a prediction. */
+/* Prepares the rows as a new part. Rows of a body are in its order. Errors: as of a prediction. */
 sl_status sl_preparer_run(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part **out);
+/* Prepares the rows as the first rows of a part, which has room for them. Rows of a body may be in any order. */
+sl_status sl_preparer_fill(sl_preparer *preparer, const sl_source_rows *rows, sl_prepared_part *part);
+/* Makes the array of births, all of them 1, unless the part has one. Errors: SL_ENOMEM. */
+sl_status sl_prepared_part_births(const sl_prepared *prepared, sl_prepared_part *part);
 /* Checks that the model's item features can be encoded from a table of one row.
  * Errors: SL_ENOTFOUND, SL_ETYPE, SL_EDIM. */
 sl_status sl_preparer_check(sl_preparer *preparer, const sl_table *table);

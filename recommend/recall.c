@@ -87,8 +87,8 @@ sl_status sl_recall_run(sl_recall *recall, sl_searcher *searcher, const sl_reque
         search.accept = accept_id;
         search.accept_ctx = recall;
     }
-    SL_TRY(sl_searcher_search(searcher, request->vector, request->dtype, params->candidates, &search, ids, scores,
-                              &stats));
+    SL_TRY(sl_searcher_search_births(searcher, request->vector, request->dtype, params->candidates, &search,
+                                     &(sl_found){ids, scores, recall->births}, &stats));
     *found = stats.results;
     return SL_OK;
 }

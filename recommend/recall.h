@@ -22,6 +22,7 @@ typedef struct sl_recall {
     void *vectors;      /* vectors of one id */
     size_t vector_room; /* bytes of `vectors` */
     void *query;        /* the request's vector */
+    uint64_t *births;   /* where a search writes the births of what it finds; NULL: not wanted */
 } sl_recall;
 sl_status sl_recall_init(sl_recall *recall, sl_index *index, const sl_allocator *allocator);
 /* Takes a zeroed struct. */

@@ -2,6 +2,8 @@
 
 #include "base/key_counts.h"
 #include "base/params.h"
+#include "hnsw/search/accessors.h"
+#include "recommend/fresh_rows.h"
 #include "recommend/recall.h"
 #include "recommend/recommender.h"
 
@@ -24,7 +26,9 @@ struct sl_session {
     uint64_t *ids; /* room ids that were found; recall_scores and rows have as many entries */
     float *recall_scores;
     sl_candidate *rows;
-    float *scores; /* of the candidates */
+    uint64_t *births;    /* of the vectors that were found */
+    sl_fresh_rows fresh; /* of the scorer's model */
+    float *scores;       /* of the candidates */
     sl_top_entry *top;
     void *groups; /* counts of groups, see sl_diversify */
 };
@@ -66,6 +70,7 @@ sl_status sl_request_check(const sl_request *request) {
 /* Makes a scorer for the pair's model, unless the session has it. */
 static sl_status ensure_scorer(sl_session *session, const sl_pair *pair) {
     if (!pair->ranker || sl_model_scorer_fits(session->scorer, pair)) return SL_OK;
+    sl_fresh_rows_free(&session->fresh);
     sl_model_scorer_free(session->scorer);
     return sl_model_scorer_create(session->recommender, pair, session->candidates, &session->scorer);
 }
@@ -83,6 +88,7 @@ static sl_status make_arrays(sl_session *session) {
     session->recall_scores = sl_mem_array(allocator, session->room, sizeof *session->recall_scores, &status);
     session->scores = sl_mem_array(allocator, count, sizeof *session->scores, &status);
     session->rows = sl_mem_array(allocator, session->room, sizeof *session->rows, &status);
+    session->births = sl_mem_array(allocator, session->room, sizeof *session->births, &status);
     session->top = sl_mem_array(allocator, count, sizeof *session->top, &status);
     session->groups = sl_mem_array(allocator, group_bytes(session), 1, &status);
     return status;
@@ -126,6 +132,7 @@ void sl_session_free(sl_session *session) {
     if (!session) return;
     const sl_allocator *allocator = &session->recommender->allocator;
     size_t count = session->candidates;
+    sl_fresh_rows_free(&session->fresh);
     sl_model_scorer_free(session->scorer);
     sl_searcher_free(session->searcher);
     sl_recall_free(&session->recall);
@@ -133,6 +140,7 @@ void sl_session_free(sl_session *session) {
     SL_FREE_ARRAY(allocator, session->recall_scores, session->room);
     SL_FREE_ARRAY(allocator, session->scores, count);
     SL_FREE_ARRAY(allocator, session->rows, session->room);
+    SL_FREE_ARRAY(allocator, session->births, session->room);
     SL_FREE_ARRAY(allocator, session->top, count);
     sl_mem_free(allocator, session->groups, group_bytes(session));
     sl_hazard_give_back(session->hazard);
@@ -203,6 +211,13 @@ static void count_missing(serving *s, size_t count) {
         s->stats.without_features += s->session->rows[i].missing;
 }
 
+/* Replaces rows of candidates whose vectors are others than when the rows were prepared. */
+static sl_status follow_vectors(serving *s, const uint64_t *ids, size_t count) {
+    sl_session *session = s->session;
+    const sl_vector_births now = {session->rows, ids, session->births, count};
+    return sl_fresh_rows_replace(&session->fresh, s->pair, &now, session->candidates);
+}
+
 /* Leaves deleted candidates out. Returns how many are left. */
 static size_t drop_deleted(sl_session *session, size_t count) {
     size_t kept = 0;
@@ -210,6 +225,7 @@ static size_t drop_deleted(sl_session *session, size_t count) {
         if (session->rows[i].deleted) continue;
         session->ids[kept] = session->ids[i];
         session->recall_scores[kept] = session->recall_scores[i];
+        session->births[kept] = session->births[i];
         session->rows[kept++] = session->rows[i];
     }
     return kept;
@@ -223,6 +239,7 @@ static sl_status recall_ids(serving *s, const sl_recommend_params *params, size_
     sl_recommend_params asked = *params;
     asked.candidates = count;
     session->recall.deleted = accepts ? &s->pair->prepared->catalog : NULL;
+    session->recall.births = s->pair->prepared->vectors ? session->births : NULL;
     SL_TRY(sl_recall_run(&session->recall, session->searcher, s->request, &asked, session->ids, session->recall_scores,
                          found));
     *more = *found == count && !accepts;
@@ -243,6 +260,7 @@ static sl_status recall_candidates(serving *s, const sl_recommend_params *params
     if (more && *found < wanted && count <= room) SL_TRY(recall_ids(s, params, count, 0, found, &more));
     if (more && *found < wanted) SL_TRY(recall_ids(s, params, wanted, 1, found, &more));
     if (*found > wanted) *found = wanted;
+    SL_TRY(follow_vectors(s, s->session->ids, *found));
     count_missing(s, *found);
     return SL_OK;
 }
@@ -334,6 +352,8 @@ static sl_status score_slice(serving *s, const uint64_t *ids, const float *recal
         recall_scores = session->recall_scores;
     }
     const size_t deleted = locate_rows(s, ids, count);
+    if (s->pair->prepared->vectors) SL_TRY(sl_index_births(session->recommender->index, ids, count, session->births));
+    SL_TRY(follow_vectors(s, ids, count));
     count_missing(s, count);
     if (ranker)
         SL_TRY(sl_model_scorer_run(session->scorer, session->rows, recall_scores, count, scores));

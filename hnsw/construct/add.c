@@ -228,7 +228,17 @@ static void add_nodes(sl_build *build) {
     sl_publishing_unlock(index);
 }
 
+/* Without deletes no id had another vector before, so its birth need not be noted. */
+static void note_births(const sl_build *build) {
+    sl_index *index = build->index;
+    const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
+    if (!index->has_deleted || !index->graph.lives.nodes) return;
+    for (size_t node = build->first; node < build->first + build->appended; node++)
+        sl_life_begin(&index->graph, node, epoch);
+}
+
 static void show_nodes(sl_build *build) {
+    note_births(build);
     if (build->hidden) sl_nodes_show(build->index, build->first, build->appended);
     build->hidden = 0;
 }

@@ -190,6 +190,7 @@ struct sl_index {
     sl_node_set leaving; /* deleted nodes that are being taken out of the graph: no list gets a link to them */
     sl_reclaim *reclaim; /* the work on these; NULL: there is none */
     int keeps_deleted;   /* 1: deleted nodes stay in the graph; set by tests of searches among them */
+    int has_deleted;     /* 1: the handle deleted or replaced a vector, so an id may come back with another one */
     sl_writable *writer; /* of a file that is written in place: its touched ranges and its log; else NULL */
     size_t ordered;      /* nodes at the last renumbering */
     size_t threads;      /* the threads parameter of the last add */

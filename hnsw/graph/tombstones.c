@@ -100,6 +100,7 @@ void sl_nodes_delete(sl_index *index, const sl_node_list *nodes) {
         sl_tombstone_flip(index, nodes->nodes[i]);
     }
     index->graph.deleted_count += nodes->count;
+    index->has_deleted |= nodes->count > 0;
 }
 
 void sl_nodes_replace(sl_index *index, const sl_node_list *nodes, size_t first, size_t n) {

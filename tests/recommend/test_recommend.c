@@ -570,7 +570,7 @@ START_TEST(missing_items_are_scored_and_counted) {
 }
 END_TEST
 
-/* Vectors added to the index later are candidates without features, until a swap. */
+/* Vectors added to the index later are candidates like the others. A swap prepares them ahead, and changes nothing. */
 START_TEST(the_index_may_grow) {
     sl_ranker *ranker = funnel_ranker(&f, MODEL_VECTORS, 1, NULL);
     sl_recommender *recommender = make(ranker, NULL, SL_ITEM_LAYER, NULL);
@@ -582,12 +582,15 @@ START_TEST(the_index_may_grow) {
     sl_session *session = session_of(recommender);
     const sl_recommend_params params = sizes(N, CANDIDATES);
     sl_request request = funnel_request(&f, 1);
-    uint64_t ids[N];
+    uint64_t ids[N], again[N];
+    float scores[N], rescored[N];
     sl_recommend_stats stats;
-    ck_ok(sl_session_recommend(session, &request, &params, ids, NULL, NULL, &stats));
-    ck_assert_uint_eq(stats.without_features, MORE);
+    ck_ok(sl_session_recommend(session, &request, &params, ids, scores, NULL, &stats));
+    ck_assert_uint_eq(stats.without_features, 0);
     ck_ok(sl_recommender_swap(recommender, NULL, NULL));
-    ck_ok(sl_session_recommend(session, &request, &params, ids, NULL, NULL, &stats));
+    ck_ok(sl_session_recommend(session, &request, &params, again, rescored, NULL, &stats));
+    ck_assert_mem_eq(again, ids, sizeof ids);
+    expect_close(rescored, scores, N);
     ck_assert_uint_eq(stats.without_features, 0);
     ck_assert_uint_eq(stats.version, 1);
     sl_session_free(session);

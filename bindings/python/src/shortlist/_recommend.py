@@ -58,7 +58,8 @@ class Recommender:
 
     Any number of threads may use a Recommender, with the GIL released. ``swap``, ``update`` and ``delete`` run beside
     requests.
-    Each request sees the old state or the new one. The index may change beside requests.
+    Each request sees the old state or the new one. The index may change beside requests, and the next request recalls
+    what it has then. To add an item, give it its row (``update``) first and its vector (``index.add``) last.
     KeyError where the items lack a column of the model. ValueError where index, model and items do not fit.
     """
 
