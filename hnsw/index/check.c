@@ -143,12 +143,11 @@ static void check_upper(sl_check *check) {
     if (entry.level && upper->start[entry.slot + 1] - upper->start[entry.slot] < entry.level) report->bad_upper++;
 }
 
-/* Counts the nodes that weren't reached. Those that have left the graph, or are leaving it, need not be. */
+/* Counts the nodes that weren't reached. Deleted ones need not be: they may be leaving the graph. */
 static size_t count_missing(const sl_check *check, const sl_reach *reach) {
     size_t missing = 0;
     for (size_t node = 0; node < check->graph->n; node++)
-        missing += !sl_reach_has(reach, (uint32_t)node) && !sl_is_out(check->graph, node) &&
-                   !sl_node_set_has(&check->index->leaving, node);
+        missing += !sl_reach_has(reach, (uint32_t)node) && !sl_is_deleted(check->graph, node);
     return missing;
 }
 

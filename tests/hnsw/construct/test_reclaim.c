@@ -195,6 +195,25 @@ START_TEST(places_are_taken_before_all_are_free) {
 }
 END_TEST
 
+/* A file that is saved while nodes leave passes a check. */
+START_TEST(saved_while_nodes_leave) {
+    scratch place;
+    sl_index *opened;
+    sl_reading reading;
+    scratch_open(&place);
+    sl_reading_begin(idx, &reading);
+    for (size_t row = 0; row < 200; row++)
+        delete_row(row);
+    ck_assert(!sl_reclaim_run(idx));
+    ck_ok(sl_index_save(idx, place.path, NULL));
+    sl_reading_end(&reading);
+    opened = indexes_open(place.path, SL_PLACE_DRAM);
+    indexes_sound(opened);
+    sl_index_free(opened);
+    scratch_close(&place);
+}
+END_TEST
+
 /* The entry point is deleted again and again. */
 START_TEST(entry_points_leave) {
     for (size_t i = 0; i < 300; i++) {
@@ -433,6 +452,7 @@ int main(void) {
     tcase_add_test(tests, freed_places_keep_nothing);
     tcase_add_test(tests, searches_hold_places);
     tcase_add_test(tests, places_are_taken_before_all_are_free);
+    tcase_add_test(tests, saved_while_nodes_leave);
     tcase_add_test(tests, entry_points_leave);
     tcase_add_test(tests, all_go_and_others_come);
     tcase_add_test(tests, filters_know_the_old_vector);
