@@ -1,6 +1,7 @@
 #include "base/params.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
+#include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/record.h"
@@ -368,6 +369,15 @@ static sl_status settle_copy(sl_index *index, size_t threads, sl_progress *progr
     return SL_OK;
 }
 
+/* An index that may change has lives whenever it has tombstones. So searches that run during its first changes go by
+ * lives too. */
+static sl_status make_lives(sl_index *index) {
+    sl_graph *graph = &index->graph;
+    const int changes = index->writer || graph->place == SL_PLACE_DRAM;
+    if (!changes || !sl_tombstones(graph) || graph->lives.nodes) return SL_OK;
+    return sl_lives_grow(&graph->lives, graph->capacity, &graph->lives);
+}
+
 static sl_status open_store(const sl_open_params *open, sl_store *store, sl_index **out) {
     sl_index_params params;
     sl_index *index;
@@ -402,6 +412,7 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     if (open->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
     if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
     if (index->writer) SL_TRY_GOTO(sl_index_recover(index), fail);
+    SL_TRY_GOTO(make_lives(index), fail);
     sl_version_publish_now(index);
     sl_writable_release(held);
     sl_dram_copy_start(index, open->tier);
