@@ -46,8 +46,15 @@ sl_status sl_gate_enter_alone(sl_gate *gate) {
         pthread_cond_wait(&gate->turn, &gate->lock);
     gate->waiting--;
     gate->alone = 1;
+    if (gate->passed && !pthread_equal(gate->last, pthread_self())) gate->shared = 1;
+    gate->last = pthread_self();
+    gate->passed = 1;
     pthread_mutex_unlock(&gate->lock);
     return SL_OK;
+}
+
+int sl_gate_is_shared(const sl_gate *gate) {
+    return gate->shared;
 }
 
 void sl_gate_leave(sl_gate *gate) {

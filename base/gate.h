@@ -12,7 +12,9 @@ typedef struct sl_gate {
     size_t together; /* threads that are inside together */
     size_t waiting;  /* threads that wait to be alone */
     int alone;       /* 1: a thread is inside alone */
-    int process;     /* the process that the threads inside belong to */
+    pthread_t last;  /* the thread that was alone last; valid once `passed` */
+    int passed, shared;
+    int process; /* the process that the threads inside belong to */
 } sl_gate;
 
 void sl_gate_init(sl_gate *gate);
@@ -22,6 +24,8 @@ void sl_gate_free(sl_gate *gate);
  * Errors: SL_EBUSY, in a child that was forked while a thread of its parent was inside. */
 sl_status sl_gate_enter(sl_gate *gate);
 sl_status sl_gate_enter_alone(sl_gate *gate);
+/* Returns whether different threads have been inside alone. The caller is inside alone. */
+int sl_gate_is_shared(const sl_gate *gate);
 /* Leaves the gate, as the thread that entered it. */
 void sl_gate_leave(sl_gate *gate);
 

@@ -355,11 +355,11 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
  * Free places
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns whether rows may get free places. Coarse rows are made of consecutive nodes. */
+/* Returns whether rows may get free places. Coarse rows are made of consecutive nodes. A save may read free places. */
 static int may_reuse(const sl_build *build) {
     const sl_index *index = build->index;
     return index->free.count && !build->copied && !index->graph.ranks && !index->writer &&
-           !sl_has(&index->graph, SL_ARRAY_COARSE) &&
+           !sl_version_places_stay(index) && !sl_has(&index->graph, SL_ARRAY_COARSE) &&
            !sl_build_is_from_leaves(index, build->builder, build->first, build->n);
 }
 

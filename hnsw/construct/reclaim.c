@@ -394,8 +394,8 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
         next_phase(reclaim, FREE);
         return 1;
     case FREE:
-        /* Another change may have taken the version that was reserved. */
-        if (sl_version_reserve(index, 1) != SL_OK) return 0;
+        /* A save may read the places. Another change may have taken the version that was reserved. */
+        if (sl_version_places_stay(index) || sl_version_reserve(index, 1) != SL_OK) return 0;
         free_some(reclaim);
         if (reclaim->at >= reclaim->count) sl_reclaim_stop(index);
         return 1;

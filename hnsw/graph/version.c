@@ -194,6 +194,7 @@ sl_status sl_versions_init(sl_index *index) {
     versions->retired_end = &versions->retired;
     sl_epochs_init(&versions->epochs, &index->graph.allocator);
     sl_gate_init(&versions->gate);
+    sl_gate_init(&versions->saves);
     sl_status status = make_spare(index);
     if (status == SL_OK)
         versions->current = &fill_spare(index)->graph;
@@ -220,6 +221,7 @@ void sl_versions_free(sl_index *index) {
     }
     sl_epochs_free(&versions->epochs);
     sl_gate_free(&versions->gate);
+    sl_gate_free(&versions->saves);
     SL_FREE(allocator, versions);
     index->versions = NULL;
 }

@@ -22,6 +22,8 @@ struct sl_versions {
     const sl_graph *current; /* atomic: the current version's graph */
     sl_epochs epochs;
     sl_gate gate;
+    sl_gate saves;      /* one save at a time. A save enters it before `gate` */
+    int places_stay;    /* atomic: 1 while a save reads places of deleted nodes without the gate */
     sl_spin publishing; /* held while a version is published, and while the map of ids is read or changes */
     /* Under `publishing`. */
     sl_graph_version *retired, **retired_end; /* replaced versions, oldest first */
@@ -87,6 +89,15 @@ static inline sl_status sl_change_begin(const sl_index *index) {
 }
 static inline void sl_change_end(const sl_index *index) {
     sl_gate_leave(&index->versions->gate);
+}
+
+/* Begins and ends a time in which writers neither free nor take places of deleted nodes. It begins within the gate. */
+static inline void sl_version_keep_places(const sl_index *index, int keep) {
+    __atomic_store_n(&index->versions->places_stay, keep, __ATOMIC_RELEASE);
+}
+/* Whether places stay. The caller is alone in the gate. */
+static inline int sl_version_places_stay(const sl_index *index) {
+    return __atomic_load_n(&index->versions->places_stay, __ATOMIC_ACQUIRE);
 }
 
 /* The same for a reader that keeps its announcement. */

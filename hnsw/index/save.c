@@ -7,6 +7,7 @@
 #include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/version.h"
 #include "hnsw/index/describe.h"
+#include "hnsw/index/save_source.h"
 #include "hnsw/search/settings.h"
 #include "storage/locks.h"
 
@@ -92,23 +93,23 @@ static sl_status make_sums(const sl_graph *graph, save_parts *parts) {
     return SL_OK;
 }
 
-static sl_status make_changing(const sl_index *index, const sl_graph *graph, save_parts *parts) {
-    sl_published facts = sl_published_of(index, graph);
+static sl_status make_changing(const sl_save_source *source, save_parts *parts) {
     void *block;
-    SL_TRY(sl_mem_alloc(&graph->allocator, SL_LIVE_SIZE, &block));
+    SL_TRY(sl_mem_alloc(&source->graph->allocator, SL_LIVE_SIZE, &block));
     parts->changing = block;
-    return sl_writable_format(parts->changing, &facts, sizeof facts);
+    return sl_writable_format(parts->changing, &source->facts, sizeof source->facts);
 }
 
 /* Describes the smallest file, or a file with room. */
-static sl_status describe_file(const sl_index *index, const sl_graph *graph, const sl_save_params *save,
-                               save_parts *parts, sl_description *out) {
+static sl_status describe_file(const sl_save_source *source, const sl_save_params *save, save_parts *parts,
+                               sl_description *out) {
+    const sl_graph *graph = source->graph;
     int records = save->layout == SL_LAYOUT_RECORDS;
     sl_described_as as = {.layout = save->layout, .id_width = id_width_of(graph, save)};
     SL_TRY(make_ids(graph, as.id_width, parts));
     if (is_whole(save)) SL_TRY(make_sums(graph, parts));
     if (records || graph->record.pitch) SL_TRY(sl_mem_alloc(&graph->allocator, SL_SPLIT_WINDOW, &parts->window));
-    if (save->room) SL_TRY(make_changing(index, graph, parts));
+    if (save->room) SL_TRY(make_changing(source, parts));
     /* Tombstones of zeros are written, so that no reader meets a hole in the file. */
     if (save->room && !graph->deleted_count && graph->n) SL_TRY(make_array(graph, parts, SL_ARRAY_TOMBSTONES, 1));
     memcpy(as.made, parts->made, sizeof as.made);
@@ -155,13 +156,14 @@ static sl_status save_settings(const sl_index *index, const char *path, const sl
     return sl_store_amend(index->store, path, save->file_ops, &tuned, index->origin, &progress);
 }
 
-/* Saves a graph that doesn't change meanwhile. */
-static sl_status save_graph(sl_index *index, const sl_graph *graph, const char *path, const sl_save_params *save) {
+static sl_status save_graph(const sl_index *index, const sl_save_source *source, const char *path,
+                            const sl_save_params *save) {
+    const sl_graph *graph = source->graph;
     sl_description file;
     sl_progress progress;
     save_parts parts = {.changing = NULL};
     sl_status status;
-    SL_TRY_GOTO(describe_file(index, graph, save, &parts, &file), done);
+    SL_TRY_GOTO(describe_file(source, save, &parts, &file), done);
     sl_progress_start(&progress, save->progress, save->progress_ctx, sl_store_file_size(file.sections, file.count));
     const sl_file_content content = {&sl_index_file, &file.header, file.sections, file.count};
     const sl_ranks *ranks = graph->ranks;
@@ -188,7 +190,19 @@ static sl_status begin_save(const sl_index *index, const sl_save_params *save, s
     return status;
 }
 
-static sl_status save_index(sl_index *index, const char *path, const sl_save_params *params) {
+/* Saves the present version. If it may change words meanwhile, the save holds the gate. */
+static sl_status save_version(sl_index *index, const char *path, const sl_save_params *save, int *inside) {
+    sl_save_source source;
+    sl_save_source_open(index, &source);
+    if (source.block) sl_change_end(index);
+    *inside = !source.block;
+    sl_status status = save_graph(index, &source, path, save);
+    sl_save_source_close(index, &source);
+    return status;
+}
+
+/* Leaves the gate early if it can. *inside becomes 0 then. */
+static sl_status save_index(sl_index *index, const char *path, const sl_save_params *params, int *inside) {
     sl_save_params mine;
     sl_save_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_save_params_init"));
@@ -201,9 +215,16 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_renumber_compact(index, 1);
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
-    sl_reading reading;
-    sl_status status = save_graph(index, sl_reading_begin(index, &reading), path, &mine);
-    sl_reading_end(&reading);
+    return save_version(index, path, &mine, inside);
+}
+
+/* Saves, as the only save. */
+static sl_status save_alone(sl_index *index, const char *path, const sl_save_params *params) {
+    int inside = 1;
+    SL_TRY(sl_change_begin(index));
+    sl_status status = sl_spill_explain(index->spill, save_index(index, path, params, &inside));
+    if (inside) sl_change_end(index);
+    if (status == SL_OK) sl_work_remove(index->work);
     return status;
 }
 
@@ -222,12 +243,11 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
             return status;
         }
     }
-    sl_status status = sl_change_begin(index);
+    sl_status status = sl_gate_enter_alone(&index->versions->saves);
     if (status == SL_OK) {
-        status = sl_spill_explain(index->spill, save_index(index, path, params));
-        sl_change_end(index);
+        status = save_alone(index, path, params);
+        sl_gate_leave(&index->versions->saves);
     }
     sl_writable_release(held);
-    if (status == SL_OK) sl_work_remove(index->work);
     return status;
 }

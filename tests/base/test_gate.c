@@ -93,6 +93,19 @@ START_TEST(keeps_others_out) {
 }
 END_TEST
 
+/* Only a second thread that is alone makes a gate shared. */
+START_TEST(knows_whether_it_is_shared) {
+    pthread_t threads[2];
+    for (int round = 0; round < 3; round++) {
+        ck_ok(sl_gate_enter_alone(&gate));
+        ck_assert_int_eq(sl_gate_is_shared(&gate), round == 2);
+        sl_gate_leave(&gate);
+        if (round < 2) pthread_create(&threads[round], NULL, round ? go_alone : go_together, NULL);
+        if (round < 2) pthread_join(threads[round], NULL);
+    }
+}
+END_TEST
+
 enum { THREADS = 4, TURNS = 3000 };
 static size_t alone, inside; /* atomic: threads inside */
 static size_t met;           /* atomic: threads that met another where they shouldn't */
@@ -159,6 +172,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, takes_turns);
     tcase_add_test(tests, keeps_others_out);
+    tcase_add_test(tests, knows_whether_it_is_shared);
     tcase_add_test(tests, passes_all);
     tcase_add_test(tests, children_do_not_wait);
     return check_main("gate", &tests, 1);
