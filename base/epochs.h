@@ -20,7 +20,8 @@ typedef struct sl_epoch_reader {
     uint64_t thread;              /* atomic: the thread that announced it last, as of sl_thread_self */
     size_t taken;                 /* atomic: 1 while somebody has this announcement */
     struct sl_epoch_reader *next; /* fixed once the announcement is in the list */
-    char rest[SL_CACHE_LINE - 3 * sizeof(uint64_t) - sizeof(void *)];
+    void *outside;                /* of whoever has it: an announcement to other processes; NULL at first */
+    char rest[SL_CACHE_LINE - 3 * sizeof(uint64_t) - 2 * sizeof(void *)];
 } sl_epoch_reader;
 
 /* Announcements that need no memory of their own. */

@@ -15,7 +15,7 @@
        refresh, iterators end.
      - Filters: making one takes as long as many searches. It holds one bit per vector. Keep it. Refresh it
        to let later vectors pass.
-     - Deletes: later adds use the memory of deleted vectors again; in a file written in place only a rebuild frees it.
+     - Deletes: later adds use the memory of deleted vectors again; in files, after two syncs.
      - L2: if vectors lie close together and far from the origin, codes of floats lose the nearest
        (sl_index_resolution).
      - AMX: the first call asks Linux for it. Linux then refuses alternate signal stacks below some 12 KB.
@@ -375,9 +375,9 @@ typedef struct sl_compact_params {
 SL_API void sl_compact_params_init_sized(sl_compact_params *params, size_t struct_size);
 #define sl_compact_params_init(params) sl_compact_params_init_sized((params), sizeof *(params))
 
-/* Gives the memory of deleted vectors back, in short steps between searches and other changes. The last step moves what
-   is left together. Waits for searches that began before it. Errors: those of a change, SL_EUNSUPPORTED (a file
-   written in place). */
+/* Gives the memory of deleted vectors back, in short steps; in a file, to later adds, and empty blocks to the system.
+   Waits for earlier searches. Errors: those of a change, SL_EUNSUPPORTED (persistent memory written
+   directly). */
 SL_API SL_MUST_USE sl_status sl_index_compact(sl_index *index, const sl_compact_params *params);
 
 /* Replaces the tag words, or keys, of all vectors of n ids. An id given twice gets its last word. The next sync makes
@@ -627,11 +627,12 @@ SL_API SL_MUST_USE sl_status sl_index_get_stats(const sl_index *index, sl_index_
 
 /* A running call that reads the index. */
 typedef struct sl_epoch_holder {
-    uint64_t epoch; /* in which it began; 0: unknown */
+    uint64_t epoch; /* in which it began; 0: unknown. Of another handle: the commit */
     int pid, tid;   /* tid 0: unknown */
 } sl_epoch_holder;
 
-/* Lists them, oldest first. *count is their number; `holders` gets the first `room`, or is NULL. */
+/* Lists them, oldest first; then, for a file's writer, those of others. *count is their number;
+   `holders` gets the first `room`, or is NULL. */
 SL_API SL_MUST_USE sl_status sl_index_holders(const sl_index *index, sl_epoch_holder *holders, size_t room,
                                               size_t *count);
 

@@ -41,9 +41,11 @@ typedef enum sl_section_kind {
                                 I4 codes without COARSE: see hnsw/graph/record.h */
     SL_SECTION_GROUP_STARTS = 30, /* as 12 and 13, of partitions instead of nodes; not required */
     SL_SECTION_GROUP_ROWS = 31,
-    SL_SECTION_TAGS = 34, /* n uint64: each node's tag word; absent in an index without tags */
-    SL_SECTION_KEYS = 35, /* n uint64: each node's key; absent in an index without keys */
-    SL_SECTION_MULTI = 36 /* no bytes: an id may have several vectors; absent in other indexes */
+    SL_SECTION_TAGS = 34,  /* n uint64: each node's tag word; absent in an index without tags */
+    SL_SECTION_KEYS = 35,  /* n uint64: each node's key; absent in an index without keys */
+    SL_SECTION_MULTI = 36, /* no bytes: an id may have several vectors; absent in other indexes */
+    SL_SECTION_LIFETIMES =
+        50 /* of a file written in place: when each node was added and deleted; see hnsw/graph/lives.h */
 } sl_section_kind;
 
 typedef enum sl_ranker_section {

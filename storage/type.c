@@ -9,7 +9,8 @@ const sl_file_type sl_index_file = {
     .known_kinds = KIND(CODES) | KIND(LINKS) | KIND(IDS) | KIND(UPPER_NODES) | KIND(UPPER_START) | KIND(UPPER_LINKS) |
                    KIND(REFINE) | KIND(REST) | KIND(TUNED) | KIND(COARSE) | KIND(PROJECTION) | KIND(PARTITION_STARTS) |
                    KIND(PARTITION_ROWS) | KIND(DEAD) | KIND(LIVE) | KIND(SUMS) | KIND(RECORDS) | KIND(GROUP_STARTS) |
-                   KIND(GROUP_ROWS) | KIND(PARTITION_BANDS) | KIND(PAGE_SUMS) | KIND(TAGS) | KIND(KEYS) | KIND(MULTI),
+                   KIND(GROUP_ROWS) | KIND(PARTITION_BANDS) | KIND(PAGE_SUMS) | KIND(TAGS) | KIND(KEYS) | KIND(MULTI) |
+                   KIND(LIFETIMES),
     .fields_end = offsetof(sl_file_header, reserved),
 };
 
@@ -66,6 +67,7 @@ static const char *const section_names[] = {
     [SL_SECTION_TAGS] = "tags of the vectors",
     [SL_SECTION_KEYS] = "keys of the vectors",
     [SL_SECTION_MULTI] = "several vectors an id",
+    [SL_SECTION_LIFETIMES] = "lives of the vectors",
     [SL_SECTION_SPEC] = "spec",
     [SL_SECTION_FEATURES] = "fitted features",
     [SL_SECTION_WIDE] = "weights of the wide part",

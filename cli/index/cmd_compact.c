@@ -27,7 +27,7 @@ static int compact_index(compact_state *state) {
     sl_compact_params_init(&params);
     params.progress = progress_step;
     params.progress_ctx = &progress;
-    state->before = state->stats.deleted + state->stats.reusable;
+    state->before = state->stats.deleted;
     progress_begin(&progress, "compacting", "vectors", state->stats.deleted, state->options->progress);
     sl_status status = sl_index_compact(state->index, &params);
     progress_end(&progress, status == SL_OK);
@@ -41,12 +41,11 @@ static int print_result(const compact_state *state) {
         json_begin(&json, stdout);
         json_text(&json, "index", state->path);
         json_index(&json, &state->stats);
-        json_count(&json, "taken_out", state->before - state->stats.deleted - state->stats.reusable);
+        json_count(&json, "taken_out", state->before - state->stats.deleted);
         json_real(&json, "save_s", state->save_s);
         json_end(&json);
     } else {
-        printf("%s: %zu deleted vectors taken out; ", state->path,
-               state->before - state->stats.deleted - state->stats.reusable);
+        printf("%s: %zu deleted vectors taken out; ", state->path, state->before - state->stats.deleted);
         print_index(&state->stats);
     }
     return report_stdout();
@@ -83,7 +82,9 @@ const command command_compact = {
         "Takes the deleted vectors out of INDEX. Links that led over them lead elsewhere then, and all other "
         "links stay. That takes a fraction of the time of a rebuild. INDEX is read into memory, and the new "
         "whole takes its place.\n"
-        "A file that was built with --room keeps its deleted vectors: 'shortlist rebuild' makes it anew.\n",
+        "A file that was built with --room is changed in place, beside its readers. Later adds use the places of the "
+        "deleted vectors, and blocks that hold nothing else go back to the file system. 'shortlist rebuild' makes such "
+        "a file smaller.\n",
     .examples = "shortlist compact base.sl\n"
                 "shortlist compact base.sl --json\n",
     .operands = operands,

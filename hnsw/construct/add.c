@@ -155,6 +155,12 @@ static sl_status gather_rows(sl_build *build) {
     return status;
 }
 
+/* The same for the rows that got free places. */
+static void touch_places(const sl_build *build) {
+    for (size_t i = 0; build->places && i < build->n; i++)
+        if (build->places[i] < build->first) touch_nodes(build->index, build->places[i], 1);
+}
+
 static void put_words(const sl_build *build, sl_array_kind kind, const uint64_t *words) {
     const sl_graph *graph = &build->index->graph;
     if (!build->places) sl_words_put(graph, kind, build->first, build->n, words);
@@ -170,8 +176,9 @@ static sl_status encode_rows(sl_build *build) {
     SL_TRY(gather_rows(build));
     put_words(build, SL_ARRAY_TAGS, build->tags);
     put_words(build, SL_ARRAY_KEYS, build->keys);
-    if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->n);
-    touch_nodes(build->index, build->first, build->n);
+    if (build->index->writer) sl_links_clear(&build->index->graph, build->first, build->appended);
+    touch_nodes(build->index, build->first, build->appended);
+    touch_places(build);
     for (size_t t = 0; t < build->threads; t++)
         sl_quant_error_merge(&build->index->graph.quant_error, &build->errors[t]);
     return SL_OK;
@@ -234,7 +241,7 @@ static void note_births(const sl_build *build) {
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     if (!index->has_deleted || !index->graph.lives.nodes) return;
     for (size_t node = build->first; node < build->first + build->appended; node++)
-        sl_life_begin(&index->graph, node, epoch);
+        sl_life_begin(index, node, epoch);
 }
 
 static void show_nodes(sl_build *build) {
@@ -258,9 +265,9 @@ static void settle_places(const sl_build *build, int shows) {
     for (size_t i = 0; build->places && i < build->n; i++) {
         const uint32_t node = build->places[i];
         if (node >= build->first) continue;
-        sl_life_begin(&index->graph, node, epoch);
+        sl_life_begin(index, node, epoch);
         if (!shows) {
-            sl_life_end(&index->graph, node, epoch);
+            sl_life_end(index, node, epoch);
             continue;
         }
         sl_tombstone_flip(index, node);
@@ -274,7 +281,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     sl_entry entry = index->graph.n ? sl_entry_get(&index->graph) : (sl_entry){0, SL_NONE, 0};
     uint64_t next_id = index->graph.next_id;
     sl_quant_error error = index->graph.quant_error;
-    SL_TRY(sl_publish_reserve_nodes(index, build->n));
+    SL_TRY(sl_publish_reserve_nodes(index, build->appended));
     sl_replicas_drop(index); /* the upper layers change next */
     SL_TRY(sl_upper_extend(index, build->first, build->first + build->appended));
     const sl_new_ids rows = {
@@ -285,7 +292,9 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
         return status;
     }
     status = encode_rows(build);
-    if (status == SL_OK) status = sl_codes_extend(index, build->first, build->n, build->threads);
+    const sl_new_rows coded = {
+        .first = build->first, .appended = build->appended, .places = build->places, .n = build->n};
+    if (status == SL_OK) status = sl_codes_extend(index, &coded, build->threads);
     if (status != SL_OK) {
         sl_upper_truncate(&index->graph, build->first);
         sl_ids_undo(index, &rows, next_id);
@@ -355,11 +364,10 @@ static void report_times(const sl_build *build, int64_t start, int64_t linked, s
  * Free places
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Returns whether rows may get free places. Coarse rows are made of consecutive nodes. A save may read free places. */
+/* Returns whether rows may get free places. A save may read free places. */
 static int may_reuse(const sl_build *build) {
     const sl_index *index = build->index;
-    return index->free.count && !build->copied && !index->graph.ranks && !index->writer &&
-           !sl_version_places_stay(index) && !sl_has(&index->graph, SL_ARRAY_COARSE) &&
+    return index->free.count && !build->copied && !index->graph.ranks && !sl_version_places_stay(index) &&
            !sl_build_is_from_leaves(index, build->builder, build->first, build->n);
 }
 
@@ -394,6 +402,7 @@ static sl_status choose_places(sl_build *build) {
     void *scratch = NULL;
     sl_status status = SL_OK;
     build->appended = build->n;
+    SL_TRY(sl_free_nodes_load(index));
     if (!may_reuse(build)) return SL_OK;
     SL_TRY(sl_lives_reserve(index));
     build->places = sl_mem_array(allocator, build->n, sizeof *build->places, &status);
@@ -402,6 +411,9 @@ static sl_status choose_places(sl_build *build) {
     for (size_t i = 0; i < build->n && status == SL_OK; i++) {
         uint32_t place = take_place(index, own_places(build, i, scratch));
         if (place == SL_NONE && index->graph.partitions.count) place = take_place(index, rest);
+        /* Rather than fail, a full file takes a place that scans don't look in for the vector. */
+        if (place == SL_NONE && index->writer && build->first + build->appended == index->graph.capacity)
+            place = take_place(index, (sl_range){0, index->graph.n});
         build->places[i] = place != SL_NONE ? place : (uint32_t)(build->first + build->appended++);
     }
     sl_mem_free(allocator, scratch, scratch_bytes);
@@ -424,7 +436,7 @@ static void return_places(const sl_build *build) {
 static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     sl_index *index = build->index;
     sl_status status = build->copied ? SL_OK : check_rows(build);
-    if (status == SL_OK) status = grow_capacity(index, build->n);
+    if (status == SL_OK && !index->writer) status = grow_capacity(index, build->n);
     build->hides = sl_version_is_read(index) && !sl_index_is_direct(index);
     if (status == SL_OK) status = sl_version_reserve(index, build->hides ? 2 : 1);
     if (status == SL_OK && build->hides) status = sl_lives_reserve(index);
@@ -432,6 +444,7 @@ static sl_status check_and_build(sl_build *build, const uint64_t *ids) {
     if (status == SL_OK) status = sl_replaced_list(build, ids);
     status = sl_ranks_agree(index->graph.ranks, status);
     if (status == SL_OK) status = choose_places(build);
+    if (status == SL_OK && index->writer) status = grow_capacity(index, build->appended);
     build->changed = status == SL_OK;
     if (status == SL_OK) status = build_nodes(build, ids);
     sl_build_free(build);

@@ -146,7 +146,7 @@ static sl_status find_deleted(sl_index *index, const uint64_t *ids, size_t n, sl
 static void undelete_nodes(sl_index *index, const sl_node_list *nodes) {
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     for (size_t i = 0; i < nodes->count; i++) {
-        sl_life_begin(&index->graph, nodes->nodes[i], epoch);
+        sl_life_begin(index, nodes->nodes[i], epoch);
         sl_tombstone_flip(index, nodes->nodes[i]);
         sl_id_put(index, nodes->nodes[i]);
     }

@@ -32,6 +32,7 @@ struct sl_reclaim {
     size_t count;
     uint64_t numbering; /* of the nodes' numbers */
     uint64_t epoch;     /* in which no list of the graph named a leaving node any more */
+    uint64_t commit;    /* the same for a file: the first commit that has these lists; 0 in memory */
     sl_build_locks *locks;
     sl_insert insert; /* scratch */
 };
@@ -42,11 +43,6 @@ struct sl_reclaim {
 
 static size_t deleted_in_graph(const sl_index *index) {
     return index->graph.deleted_count - index->free.count;
-}
-
-static int is_due(const sl_index *index) {
-    const size_t n = index->graph.n - index->free.count;
-    return deleted_in_graph(index) >= LEAST && deleted_in_graph(index) > n / SHARE;
 }
 
 static void reclaim_free(sl_reclaim *reclaim) {
@@ -83,46 +79,96 @@ static void move_entry(sl_index *index) {
     if (node != SL_NONE) sl_entry_set(index, level, level ? slot : node);
 }
 
-/* Lists all deleted nodes that are in the graph, but the entry point. */
-static void list_leaving(sl_reclaim *reclaim, size_t room) {
-    sl_index *index = reclaim->index;
+/* No reader that goes by an earlier epoch is left; in other processes, none that goes by an earlier commit. */
+typedef struct horizon {
+    uint64_t epoch, commit;
+} horizon;
+
+static horizon horizon_of(const sl_index *index) {
+    return (horizon){sl_epochs_oldest(&index->versions->epochs),
+                     index->writer ? sl_readers_oldest(index->store, index->commit) : 0};
+}
+
+/* Returns whether the horizon is there: no search that began before this epoch or commit is left. */
+static int have_left(const sl_index *index, uint64_t epoch, uint64_t commit) {
+    return sl_epochs_oldest(&index->versions->epochs) >= epoch && index->commit >= commit &&
+           (!index->writer || sl_readers_oldest(index->store, commit) >= commit);
+}
+
+/* Finds the next deleted node from `from` on that is in the graph and that no reader may find any more; until then
+ * lists must lead to it. The entry point has to stay. */
+static size_t next_ready(const sl_index *index, const horizon *horizon, size_t from) {
     const sl_graph *graph = &index->graph;
     const uint32_t entry = sl_entry_get(graph).node;
-    for (size_t node = 0; node < graph->n && reclaim->count < room; node++) {
-        if (!sl_is_deleted(graph, node) || sl_node_set_has(&index->free, node) || node == entry) continue;
-        reclaim->nodes[reclaim->count++] = (uint32_t)node;
+    for (; from < graph->n; from++) {
+        const uint64_t rest = sl_deleted_word(graph, from / 64) >> (from % 64);
+        from = rest ? from + (size_t)__builtin_ctzll(rest) : (from / 64 + 1) * 64 - 1;
+        if (!rest || from >= graph->n || from == entry || sl_node_set_has(&index->free, from)) continue;
+        if (graph->lives.nodes[from].died > horizon->epoch) continue;
+        if (!index->writer || index->file_lives.nodes[from].died <= horizon->commit) break;
+    }
+    return from < graph->n ? from : graph->n;
+}
+
+static size_t count_ready(const sl_index *index, const horizon *horizon) {
+    size_t count = 0;
+    for (size_t node = 0; (node = next_ready(index, horizon, node)) < index->graph.n; node++)
+        count++;
+    return count;
+}
+
+static void list_leaving(sl_reclaim *reclaim, const horizon *horizon) {
+    sl_index *index = reclaim->index;
+    size_t node = 0;
+    for (size_t i = 0; i < reclaim->count; i++, node++) {
+        node = next_ready(index, horizon, node);
+        reclaim->nodes[i] = (uint32_t)node;
         sl_node_set_add(&index->leaving, node);
     }
 }
 
-static sl_status reclaim_begin(sl_index *index) {
+static sl_status reclaim_alloc(sl_index *index, size_t count, sl_reclaim **out) {
     const sl_allocator *allocator = &index->graph.allocator;
-    const size_t room = deleted_in_graph(index);
     sl_status status = SL_OK;
-    SL_TRY(sl_lives_reserve(index));
     SL_TRY(sl_node_set_reserve(index, &index->free));
     SL_TRY(sl_node_set_reserve(index, &index->leaving));
     sl_reclaim *reclaim = sl_mem_array(allocator, 1, sizeof *reclaim, &status);
     SL_TRY(status);
     reclaim->index = index;
     reclaim->numbering = index->graph.numbering;
-    reclaim->nodes = sl_mem_array(allocator, room, sizeof *reclaim->nodes, &status);
+    reclaim->count = count;
+    reclaim->nodes = sl_mem_array(allocator, count, sizeof *reclaim->nodes, &status);
     reclaim->locks = sl_mem_array(allocator, 1, sizeof *reclaim->locks, &status);
     if (status == SL_OK) status = sl_insert_init(&reclaim->insert, index, reclaim->locks);
-    if (status != SL_OK) {
-        reclaim->count = room;
+    if (status != SL_OK)
         reclaim_free(reclaim);
-        return status;
-    }
+    else
+        *out = reclaim;
+    return status;
+}
+
+/* Begins if at least `least` nodes can leave; index->reclaim tells. */
+static sl_status reclaim_begin(sl_index *index, size_t least) {
+    SL_TRY(sl_lives_reserve(index));
     move_entry(index);
-    list_leaving(reclaim, room);
-    /* Fewer nodes than room may have been listed. */
-    for (size_t i = reclaim->count; i < room; i++)
-        reclaim->nodes[i] = SL_NONE;
-    reclaim->count = room;
+    const horizon horizon = horizon_of(index);
+    const size_t count = count_ready(index, &horizon);
+    sl_reclaim *reclaim = NULL;
+    if (count < least) return SL_OK;
+    SL_TRY(reclaim_alloc(index, count, &reclaim));
+    list_leaving(reclaim, &horizon);
     sl_detours_watch(&reclaim->insert.detours, index->graph.n);
     index->reclaim = reclaim;
     return SL_OK;
+}
+
+/* Begins if it is worth the work. Looks again only once readers have moved on. */
+static void begin_if_due(sl_index *index) {
+    const size_t n = index->graph.n - index->free.count, least = n / SHARE < LEAST ? LEAST : n / SHARE + 1;
+    const uint64_t moved = index->writer ? index->commit + 1 : sl_epochs_oldest(&index->versions->epochs);
+    if (deleted_in_graph(index) < least || index->reclaim_looked == moved) return;
+    index->reclaim_looked = moved;
+    (void)reclaim_begin(index, least);
 }
 
 void sl_reclaim_stop(sl_index *index) {
@@ -336,9 +382,8 @@ static void close_ends(sl_reclaim *reclaim) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void free_node(sl_index *index, uint32_t node) {
-    sl_life *life = &index->graph.lives.nodes[node];
     sl_id_remove(index, node);
-    __atomic_store_n(&life->born, SL_UNBORN, __ATOMIC_RELEASE);
+    sl_life_unborn(index, node, sl_epochs_now(&index->versions->epochs) + 1);
     sl_node_wipe(index, node);
     sl_node_set_add(&index->free, node);
     sl_node_set_remove(&index->leaving, node); /* an add may take the place before all are free */
@@ -371,6 +416,7 @@ static void begin_waiting(sl_reclaim *reclaim) {
     if (sl_version_reserve(index, 1) != SL_OK) return;
     sl_version_publish_now(index);
     reclaim->epoch = sl_epochs_now(&index->versions->epochs);
+    if (index->writer) reclaim->commit = index->commit + (index->writer->dirty.marked != 0);
     next_phase(reclaim, WAIT);
 }
 
@@ -390,7 +436,7 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
         if (reclaim->at >= index->graph.upper.count) begin_waiting(reclaim);
         return 1;
     case WAIT:
-        if (sl_epochs_oldest(&index->versions->epochs) < reclaim->epoch) return 0;
+        if (!have_left(index, reclaim->epoch, reclaim->commit)) return 0;
         next_phase(reclaim, FREE);
         return 1;
     case FREE:
@@ -405,14 +451,16 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
 
 /* Returns whether there is work that can go on. */
 static int may_go_on(sl_index *index) {
-    if (index->keeps_deleted || index->writer || index->graph.place != SL_PLACE_DRAM || index->graph.ranks) return 0;
+    const int serves = index->writer ? index->file_lives.nodes != NULL : index->graph.place == SL_PLACE_DRAM;
+    if (index->keeps_deleted || !serves || index->graph.ranks || sl_free_nodes_load(index) != SL_OK) return 0;
     if (index->reclaim && index->reclaim->numbering != index->graph.numbering) sl_reclaim_stop(index);
     return 1;
 }
 
 void sl_reclaim_step(sl_index *index, size_t changed) {
     if (!may_go_on(index)) return;
-    if (!index->reclaim && (!is_due(index) || reclaim_begin(index) != SL_OK)) return;
+    if (!index->reclaim) begin_if_due(index);
+    if (!index->reclaim) return;
     const size_t share = index->graph.n / (index->reclaim->count + 1) + 1;
     for (size_t lists = PACE * share * changed, some; lists && index->reclaim; lists -= some) {
         some = lists < AT_ONCE ? lists : AT_ONCE;
@@ -430,7 +478,8 @@ size_t sl_reclaim_left(const sl_index *index) {
 sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits) {
     *waits = 0;
     if (!may_go_on(index) || (!index->reclaim && !sl_reclaim_left(index))) return SL_OK;
-    if (!index->reclaim) SL_TRY(reclaim_begin(index));
+    if (!index->reclaim) SL_TRY(reclaim_begin(index, 1));
+    *waits = !index->reclaim;
     for (size_t some; lists && index->reclaim && !*waits; lists -= some) {
         some = lists < AT_ONCE ? lists : AT_ONCE;
         *waits = !go_on(index->reclaim, some);
@@ -441,7 +490,8 @@ sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits) {
 int sl_reclaim_run(sl_index *index) {
     if (!may_go_on(index)) return 0;
     while (index->reclaim || deleted_in_graph(index) > 1) {
-        if (!index->reclaim && reclaim_begin(index) != SL_OK) return 0;
+        if (!index->reclaim && reclaim_begin(index, 1) != SL_OK) return 0;
+        if (!index->reclaim) return 0;
         while (index->reclaim)
             if (!go_on(index->reclaim, AT_ONCE)) return 0;
     }

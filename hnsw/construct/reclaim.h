@@ -1,10 +1,10 @@
 /* Takes deleted nodes out of the graph, so that adds can use their places again. The work goes on in small steps, as
  * part of later adds and deletes:
  *
- *   choose:  enough nodes are deleted: they leave. From here on no list gets a link to them
- *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
- *   wait:    until no search is left that began before the sweep ended
- *   free:    rows, ids and links are wiped; the places are free
+ *   choose:  enough nodes are deleted, and no search is left that may find them: they leave. From here on no list gets
+ * a link to them sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv
+ * 2502.13826) wait:    until no search is left that began before the sweep ended; in a file, until a commit has the
+ * swept lists free:    rows, ids and links are wiped; the places are free
  *
  * A link that leads to a leaving node is dropped like one that a full list gives up: what the node leads to must stay
  * reachable by another path (detours.h). So all others stay reachable at every step. */
@@ -13,8 +13,8 @@
 
 #include "hnsw/graph/index.h"
 
-/* Goes on by about as much as `changed` added or deleted nodes owe. Does nothing if memory is short, or in a file that
- * is written in place. Threads: the caller has the index for a change; searches go on. */
+/* Goes on by about as much as `changed` added or deleted nodes owe. Does nothing if memory is short, or in
+ * persistent memory that is written directly. Threads: the caller has the index for a change; searches go on. */
 void sl_reclaim_step(sl_index *index, size_t changed);
 /* Goes on until no deleted node is left in the graph, or until searches hold the work up. Returns whether it ended. */
 int sl_reclaim_run(sl_index *index);

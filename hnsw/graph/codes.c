@@ -74,12 +74,29 @@ static sl_status renew_coarse(sl_index *index) {
     return SL_OK;
 }
 
-sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t threads) {
+/* Makes the coarse rows of nodes [first, first + n), or of n that `places` lists. */
+static void encode_coarse(sl_index *index, const sl_new_rows *rows, uint8_t *scratch, size_t threads) {
+    const sl_coarse *coarse = &index->graph.coarse;
+    const size_t n = rows->places ? rows->n : rows->appended, own = scratch_bytes(&index->graph);
+    const size_t floats = sl_round_up(index->graph.codec.dim * sizeof(float), SL_CACHE_LINE);
+#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t node = rows->places ? rows->places[i] : (uint32_t)(rows->first + i);
+        uint8_t *mine = scratch + sl_thread_number() * own, *row = sl_walk_row(&index->graph, node);
+        float *x = (float *)(void *)mine;
+        sl_coded_floats(&index->graph, node, x);
+        sl_coarse_encode(coarse, index->graph.kernels, x, mine + floats, row);
+        sl_index_touch(index, row, coarse->codec.rows.pitch);
+    }
+}
+
+sl_status sl_codes_extend(sl_index *index, const sl_new_rows *rows, size_t threads) {
     const sl_allocator *allocator = &index->graph.allocator;
     sl_coarse *coarse = &index->graph.coarse;
-    size_t floats = sl_round_up(index->graph.codec.dim * sizeof(float), SL_CACHE_LINE), end = first + n;
+    const size_t end = rows->first + rows->appended;
     if (sl_codec_of_walks(&index->graph) == &index->graph.codec) return SL_OK;
-    size_t own = scratch_bytes(&index->graph);
+    const size_t own = scratch_bytes(&index->graph);
+    const sl_new_rows all_rows = {.appended = end};
     void *scratch, *block;
     SL_TRY(sl_mem_alloc(allocator, threads * own, &scratch));
     sl_status status = SL_OK;
@@ -94,17 +111,10 @@ sl_status sl_codes_extend(sl_index *index, size_t first, size_t n, size_t thread
         const uint64_t seed = index->graph.seed ^ 0x636f61727365u;
         SL_TRY_GOTO(renew_coarse(index), done);
         SL_TRY_GOTO(sl_coarse_learn(coarse, allocator, &all, seed, threads, projection->at), done);
-        first = 0;
+        rows = &all_rows;
         sl_index_touch(index, projection->at, projection->width);
     }
-#pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
-    for (size_t node = first; node < end; node++) {
-        uint8_t *mine = (uint8_t *)scratch + sl_thread_number() * own;
-        float *x = (float *)(void *)mine;
-        sl_coded_floats(&index->graph, (uint32_t)node, x);
-        sl_coarse_encode(coarse, index->graph.kernels, x, mine + floats, sl_walk_row(&index->graph, (uint32_t)node));
-    }
-    sl_index_touch(index, sl_walk_row(&index->graph, (uint32_t)first), (end - first) * coarse->codec.rows.pitch);
+    encode_coarse(index, rows, scratch, threads);
 done:
     sl_mem_free(allocator, scratch, threads * own);
     return status;

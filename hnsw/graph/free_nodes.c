@@ -1,7 +1,9 @@
 #include "hnsw/graph/free_nodes.h"
 
 #include "hnsw/graph/arrays.h"
+#include "hnsw/graph/checksums.h"
 #include "hnsw/graph/links.h"
+#include "hnsw/graph/tombstones.h"
 #include "hnsw/graph/upper.h"
 
 #include <string.h>
@@ -55,6 +57,23 @@ size_t sl_node_set_next(const sl_node_set *set, sl_range range) {
     return range.end;
 }
 
+sl_status sl_free_nodes_load(sl_index *index) {
+    const sl_graph *graph = &index->graph;
+    if (!index->file_lives.nodes || index->free.bits || !graph->free_count) return SL_OK;
+    SL_TRY(sl_lives_reserve(index));
+    SL_TRY(sl_node_set_reserve(index, &index->free));
+    const uint64_t *tombstones = sl_tombstones(graph);
+    for (size_t node = 0; node < graph->n; node++) {
+        if (node % 64 == 0 && !tombstones[node / 64]) node += 63;
+        if (node >= graph->n || !sl_has_tombstone(tombstones, node) || index->file_lives.nodes[node].born != SL_UNBORN)
+            continue;
+        sl_node_set_add(&index->free, node);
+        graph->lives.nodes[node].born = SL_UNBORN;
+    }
+    index->graph.free_count = index->free.count;
+    return SL_OK;
+}
+
 void sl_node_wipe(sl_index *index, uint32_t node) {
     const sl_graph *graph = &index->graph;
     uint32_t slot, levels = sl_level_and_slot(graph, node, &slot);
@@ -65,8 +84,14 @@ void sl_node_wipe(sl_index *index, uint32_t node) {
         sl_index_touch(index, sl_array_row(graph, kind, node), array->size);
     }
     /* Ids from a file may have 4 bytes. */
-    if (sl_has(graph, SL_ARRAY_IDS))
+    if (sl_has(graph, SL_ARRAY_IDS)) {
         memset(sl_array_row(graph, SL_ARRAY_IDS, node), 0, graph->arrays[SL_ARRAY_IDS].size);
+        sl_index_touch(index, sl_array_row(graph, SL_ARRAY_IDS, node), graph->arrays[SL_ARRAY_IDS].size);
+    }
+    if (graph->arrays[SL_ARRAY_CHECKSUMS].at) {
+        sl_checksum_row(graph, node, sl_array_row(graph, SL_ARRAY_CHECKSUMS, node));
+        sl_index_touch(index, sl_checksum_at(graph, node), sizeof(uint32_t));
+    }
     sl_links_store(index, sl_links(graph, node), graph->m0, NULL, 0);
     for (uint32_t level = 1; level <= levels; level++) {
         const sl_layer layer = sl_layer_at(graph, level);

@@ -19,6 +19,10 @@ static inline size_t sl_node_set_count(const sl_node_set *set) {
 /* Returns the first node of a set in a range; range.end: there is none. */
 size_t sl_node_set_next(const sl_node_set *set, sl_range range);
 
+/* Finds the free places of a file that was opened to be written. The caller has the index for a change.
+ * Errors: SL_ENOMEM. */
+sl_status sl_free_nodes_load(sl_index *index);
+
 /* Returns whether a node's place is free, or is becoming free: the node is deleted, and has no links. */
 static inline int sl_is_out(const sl_graph *graph, size_t node) {
     return graph->deleted_count && sl_is_deleted(graph, node) && sl_link_load(sl_links(graph, node)) == SL_NONE;

@@ -16,6 +16,11 @@ static size_t map_place(const sl_id_map *map, uint64_t id) {
     return (size_t)sl_id_hash(map->seed, id) & (map->size - 1);
 }
 
+/* The id under which the map has a node. */
+static uint64_t map_id(const sl_graph *graph, const sl_id_map *map, uint32_t node) {
+    return map->ids ? map->ids[node] : sl_id_of(graph, node);
+}
+
 static void prefetch_place(const sl_id_map *map, uint64_t id) {
     sl_prefetch(&map->entries[map_place(map, id)], sizeof *map->entries);
 }
@@ -23,27 +28,31 @@ static void prefetch_place(const sl_id_map *map, uint64_t id) {
 /* Prefetches the id that a look-up compares first. The entry is in the cache already. */
 static void prefetch_id(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     const uint32_t node = map->entries[map_place(map, id)];
-    if (node != SL_NONE) sl_id_prefetch(graph, node);
+    if (node == SL_NONE) return;
+    if (map->ids)
+        sl_prefetch(&map->ids[node], sizeof *map->ids);
+    else
+        sl_id_prefetch(graph, node);
 }
 
 /* The entry of an id, or the empty entry where it belongs. */
 static size_t map_at(const sl_graph *graph, const sl_id_map *map, uint64_t id) {
     SL_PROBE(at, sl_id_hash(map->seed, id), map->size) {
-        if (map->entries[at] == SL_NONE || sl_id_of(graph, map->entries[at]) == id) return at;
+        if (map->entries[at] == SL_NONE || map_id(graph, map, map->entries[at]) == id) return at;
     }
 }
 
-/* Returns whether a node has its id for good: it isn't deleted, or it's being added. */
-static int has_id(const sl_graph *graph, uint32_t node) {
-    return !sl_is_deleted(graph, node) || (graph->lives.nodes && graph->lives.nodes[node].born == SL_UNBORN);
+/* Returns whether a node has its id for good: it isn't deleted, or it's being added by this handle. */
+static int has_id(const sl_graph *graph, const sl_id_map *map, uint32_t node) {
+    return !sl_is_deleted(graph, node) ||
+           (!map->follows && graph->lives.nodes && graph->lives.nodes[node].born == SL_UNBORN);
 }
 
-/* The first node of a chain that has the id, isn't deleted in the graph, and lies below n. In a file that another
- * process writes, nodes may have got other ids. */
+/* The first node of a chain that has the id, isn't deleted in the graph, and lies below n. */
 static uint32_t first_undeleted(const sl_graph *graph, const sl_id_map *map, uint32_t node, uint64_t id, size_t n) {
     const int all = n == SIZE_MAX; /* for a writer, nodes count that are being added */
-    while (node != SL_NONE &&
-           (node >= n || !(all ? has_id(graph, node) : !sl_is_deleted(graph, node)) || sl_id_of(graph, node) != id))
+    while (node != SL_NONE && (node >= n || !(all ? has_id(graph, map, node) : !sl_is_deleted(graph, node)) ||
+                               map_id(graph, map, node) != id))
         node = map->next ? map->next[node] : SL_NONE;
     return node;
 }
@@ -51,13 +60,14 @@ static uint32_t first_undeleted(const sl_graph *graph, const sl_id_map *map, uin
 /* Gives an id to a node, if no undeleted node has it. Returns the node that has it, or SL_NONE.
  * If ids may have several vectors, the node goes to the front of the chain, and deleted nodes there drop out. */
 static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint32_t node) {
+    if (map->ids) map->ids[node] = id;
     uint32_t *entry = &map->entries[map_at(graph, map, id)];
     if (map->next) {
         map->next[node] = first_undeleted(graph, map, *entry, id, SIZE_MAX);
         *entry = node;
         return SL_NONE;
     }
-    if (*entry != SL_NONE && has_id(graph, *entry)) return *entry;
+    if (*entry != SL_NONE && has_id(graph, map, *entry)) return *entry;
     *entry = node;
     return SL_NONE;
 }
@@ -66,7 +76,7 @@ static uint32_t map_put(const sl_graph *graph, sl_id_map *map, uint64_t id, uint
 static void remove_entry(const sl_graph *graph, sl_id_map *map, size_t at) {
     const size_t mask = map->size - 1;
     for (size_t from = (at + 1) & mask; map->entries[from] != SL_NONE; from = (from + 1) & mask) {
-        const size_t home = map_place(map, sl_id_of(graph, map->entries[from]));
+        const size_t home = map_place(map, map_id(graph, map, map->entries[from]));
         /* The entry may move back to the gap if its home doesn't lie between the gap and the entry. */
         if (((from - home) & mask) < ((from - at) & mask)) continue;
         map->entries[at] = map->entries[from];
@@ -77,7 +87,7 @@ static void remove_entry(const sl_graph *graph, sl_id_map *map, size_t at) {
 
 /* Takes a node out of the map. */
 static void map_remove(const sl_graph *graph, sl_id_map *map, uint32_t node) {
-    const size_t at = map_at(graph, map, sl_id_of(graph, node));
+    const size_t at = map_at(graph, map, map_id(graph, map, node));
     uint32_t *link = &map->entries[at];
     while (*link != SL_NONE && *link != node) {
         if (!map->next) return;
@@ -88,20 +98,20 @@ static void map_remove(const sl_graph *graph, sl_id_map *map, uint32_t node) {
     if (map->entries[at] == SL_NONE) remove_entry(graph, map, at);
 }
 
-/* With several vectors an id, the chains lie behind the entries. */
-static size_t map_bytes(const sl_graph *graph, size_t size) {
-    return (size + (graph->multi ? size / 2 : 0)) * sizeof(uint32_t);
+/* With several vectors an id, the chains lie behind the entries. The ids of a map that follows a file come last. */
+static size_t map_bytes(const sl_graph *graph, size_t size, int follows) {
+    return (size + (graph->multi ? size / 2 : 0)) * sizeof(uint32_t) + (follows ? size / 2 * sizeof(uint64_t) : 0);
 }
 
 size_t sl_ids_bytes(const sl_graph *graph, size_t n) {
-    return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, sl_probe_places(n, LEAST_ENTRIES)));
+    return n * sizeof(uint64_t) + (graph->multi ? 0 : map_bytes(graph, sl_probe_places(n, LEAST_ENTRIES), 0));
 }
 
 /* Puts a map in the place of the present one, which is freed. No look-up may hold the present one. */
 static void map_swap(sl_index *index, const sl_id_map *map) {
     const sl_id_map old = index->id_map;
     index->id_map = *map;
-    sl_mem_free(&index->graph.allocator, old.entries, map_bytes(&index->graph, old.size));
+    sl_mem_free(&index->graph.allocator, old.entries, map_bytes(&index->graph, old.size, old.ids != NULL));
 }
 
 static void map_free(sl_index *index) {
@@ -114,12 +124,18 @@ static void map_free(sl_index *index) {
  * first node keeps the id, and `*twice` counts the others. */
 static sl_status map_fill(const sl_graph *graph, sl_id_map *map, size_t n, size_t room, size_t *twice) {
     void *entries;
+    const int follows = map->follows;
     map->size = sl_probe_places(room, LEAST_ENTRIES);
     map->seed = sl_id_seed();
-    SL_TRY(sl_mem_alloc(&graph->allocator, map_bytes(graph, map->size), &entries));
+    SL_TRY(sl_mem_alloc(&graph->allocator, map_bytes(graph, map->size, follows), &entries));
     map->entries = entries;
     map->next = graph->multi ? map->entries + map->size : NULL;
+    map->ids = NULL;
     memset(entries, 0xff, map->size * sizeof(uint32_t));
+    if (follows) {
+        map->ids = (uint64_t *)(void *)(map->entries + map->size + (map->next ? map->size / 2 : 0));
+        memset(map->ids, 0xff, map->size / 2 * sizeof *map->ids);
+    }
     for (size_t node = sl_next_undeleted(graph, 0); node < n; node = sl_next_undeleted(graph, node + 1)) {
         if (node + AHEAD_PLACE < n) prefetch_place(map, sl_id_of(graph, (uint32_t)(node + AHEAD_PLACE)));
         if (node + AHEAD_ID < n) prefetch_id(graph, map, sl_id_of(graph, (uint32_t)(node + AHEAD_ID)));
@@ -133,14 +149,14 @@ sl_status sl_ids_count_duplicates(const sl_graph *graph, size_t *duplicates) {
     *duplicates = 0;
     if (!sl_has(graph, SL_ARRAY_IDS) || graph->multi) return SL_OK;
     SL_TRY(map_fill(graph, &map, graph->n, graph->n, duplicates));
-    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size));
+    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size, 0));
     return SL_OK;
 }
 
 /* Makes the map of the first n nodes. The caller holds the lock, or has the index for a change. */
-static sl_status map_make(const sl_graph *graph, size_t n, size_t room, sl_id_map *out) {
+static sl_status map_make(const sl_graph *graph, size_t n, size_t room, int follows, sl_id_map *out) {
     size_t twice = 0;
-    *out = (sl_id_map){.nodes = n};
+    *out = (sl_id_map){.nodes = n, .follows = follows};
     return map_fill(graph, out, n, room, &twice);
 }
 
@@ -168,20 +184,60 @@ static void find_nodes(const sl_index *index, const sl_graph *graph, const uint6
     }
 }
 
-/* Makes the map, if the index keeps ids and has no map. If the handle follows a file, adds the nodes that the writing
- * process has published since the last look-up. The caller holds the lock. */
-static sl_status map_ensure(sl_index *index) {
-    sl_id_map *map = &index->id_map, made;
-    sl_graph view = index->graph;
-    if (index->published) sl_view_follow(index, &view);
-    if (!sl_has(&view, SL_ARRAY_IDS)) return SL_OK;
-    const size_t n = view.n, room = index->published ? n + n / 2 : n;
-    if (!map->entries || (index->published && map->size < sl_probe_places(n, LEAST_ENTRIES))) {
-        SL_TRY(map_make(&view, n, room, &made));
-        map_swap(index, &made);
+/* Takes the nodes out of the map that were added in used places since the map's commit, or puts them in under their new
+ * ids. */
+static void map_change_places(const sl_graph *view, sl_id_map *map, int puts) {
+    for (size_t word = 0; word * 64 < map->nodes; word++) {
+        uint64_t added = sl_newer_word(view, word, map->as_of) & ~sl_deleted_word(view, word);
+        for (; added; added &= added - 1) {
+            const uint32_t node = (uint32_t)(word * 64 + (size_t)__builtin_ctzll(added));
+            if (node >= map->nodes) break;
+            if (puts)
+                (void)map_put(view, map, sl_id_of(view, node), node);
+            else
+                map_remove(view, map, node);
+        }
     }
-    for (; index->published && map->nodes < n; map->nodes++)
-        (void)map_put(&view, map, sl_id_of(&view, (uint32_t)map->nodes), (uint32_t)map->nodes);
+}
+
+/* An old id of one node may be the new id of another, so all old ones go first. */
+static void map_follow_places(const sl_graph *view, sl_id_map *map) {
+    if (map->as_of >= view->as_of) return;
+    map_change_places(view, map, 0);
+    map_change_places(view, map, 1);
+}
+
+/* Adds to the map what the process that writes the file has published since. `view`: the newest. */
+static sl_status map_follow(sl_index *index, const sl_graph *view) {
+    sl_id_map *map = &index->id_map, made;
+    const size_t n = view->n;
+    if (!map->entries || map->size < sl_probe_places(n, LEAST_ENTRIES)) {
+        SL_TRY(map_make(view, n, n + n / 2, 1, &made));
+        map_swap(index, &made);
+    } else {
+        map_follow_places(view, map);
+    }
+    for (; map->nodes < n; map->nodes++)
+        (void)map_put(view, map, sl_id_of(view, (uint32_t)map->nodes), (uint32_t)map->nodes);
+    if (map->as_of < view->as_of) map->as_of = view->as_of;
+    return SL_OK;
+}
+
+/* Makes the map, if the index keeps ids and has no map. Under a handle that follows a file, brings the map up to the
+ * graph that a reading under this lock has. The caller holds the lock. */
+static sl_status map_ensure(sl_index *index, const sl_graph *graph) {
+    sl_id_map made;
+    if (!sl_has(graph, SL_ARRAY_IDS)) return SL_OK;
+    if (index->published && graph != &index->graph) return map_follow(index, graph);
+    if (index->published) {
+        sl_graph view = index->graph;
+        view.as_of = index->commit;
+        sl_view_follow(index, &view);
+        return map_follow(index, &view);
+    }
+    if (index->id_map.entries) return SL_OK;
+    SL_TRY(map_make(&index->graph, index->graph.n, index->graph.n, 0, &made));
+    map_swap(index, &made);
     return SL_OK;
 }
 
@@ -190,7 +246,7 @@ sl_status sl_ids_lookup(sl_index *index, const sl_graph *graph, const uint64_t *
     for (size_t done = 0, some; done < n && status == SL_OK; done += some) {
         some = n - done < SL_IDS_AT_ONCE ? n - done : SL_IDS_AT_ONCE;
         sl_publishing_lock(index);
-        status = map_ensure(index);
+        status = map_ensure(index, graph);
         if (status == SL_OK) find_nodes(index, graph, ids + done, some, nodes + done);
         sl_publishing_unlock(index);
     }
@@ -209,7 +265,7 @@ sl_status sl_id_find(sl_index *index, const sl_graph *graph, uint64_t id, uint32
 sl_status sl_ids_read(sl_index *index, sl_reading *reading, const uint64_t *ids, size_t n, uint32_t *nodes) {
     sl_publishing_lock(index);
     const sl_graph *graph = sl_reading_begin(index, reading);
-    sl_status status = map_ensure(index);
+    sl_status status = map_ensure(index, graph);
     if (status == SL_OK) find_nodes(index, graph, ids, n, nodes);
     sl_publishing_unlock(index);
     return status;
@@ -239,7 +295,7 @@ sl_status sl_node_list_add(const sl_index *index, uint32_t node, sl_node_list *l
 
 static sl_status list_nodes(sl_index *index, const sl_graph *graph, uint64_t id, sl_node_list *list) {
     const sl_id_map *map = &index->id_map;
-    SL_TRY(map_ensure(index));
+    SL_TRY(map_ensure(index, graph));
     for (uint32_t node = find_node(index, graph, id); node != SL_NONE;) {
         SL_TRY(sl_node_list_add(index, node, list));
         node = map->next ? first_undeleted(graph, map, map->next[node], id, graph->n) : SL_NONE;
@@ -322,7 +378,7 @@ sl_status sl_index_ids(const sl_index *index, uint64_t *ids, size_t room, size_t
         if (found < room) ids[found] = id;
         found++;
     }
-    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size));
+    sl_mem_free(&graph->allocator, map.entries, map_bytes(graph, map.size, 0));
     sl_reading_end(&reading);
     if (status == SL_OK) *count = found;
     return status;
@@ -380,7 +436,7 @@ static sl_status map_reserve(sl_index *index, size_t total) {
     if (index->id_map.entries && index->id_map.size >= sl_probe_places(total, LEAST_ENTRIES)) return SL_OK;
     /* A file may have room for a thousand times its nodes. */
     const size_t room = graph->capacity < 2 * total ? graph->capacity : 2 * total;
-    SL_TRY(map_make(graph, graph->n, total > room ? total : room, &made));
+    SL_TRY(map_make(graph, graph->n, total > room ? total : room, 0, &made));
     sl_publishing_lock(index);
     map_swap(index, &made);
     sl_publishing_unlock(index);

@@ -12,6 +12,7 @@
 #include "distance/codec/coarse.h"
 #include "distance/codec/quantise.h"
 #include "storage/origin.h"
+#include "storage/readers.h"
 #include "storage/spill.h"
 #include "storage/work.h"
 #include "storage/writable.h"
@@ -50,6 +51,10 @@ typedef struct sl_id_map {
     size_t size;       /* of `entries`: a power of two; `next` has half as many */
     uint64_t seed;     /* of the ids' hash */
     size_t nodes;      /* nodes that are in the map: the first ones */
+    /* Of a handle that follows a file: */
+    int follows;    /* 1: the map is that of such a handle */
+    uint64_t *ids;  /* node -> its id in the map, or SL_NO_ID; size / 2 of them. The file may already have another */
+    uint64_t as_of; /* the commit that the map knows */
 } sl_id_map;
 
 typedef struct sl_tuned_record sl_tuned_record;   /* tuned_record.h */
@@ -81,8 +86,8 @@ typedef struct sl_partitions {
                            and from files without bands */
 } sl_partitions;
 
-/* When a node was added and deleted: the epochs of these changes (base/epochs.h). 0: before the handle was made, or
- * never. */
+/* When a node was added and deleted: the epochs of these changes (base/epochs.h), or in a file the commits. 0: before
+ * the handle was made, or never. */
 typedef struct sl_life {
     uint64_t born; /* SL_UNBORN: no search may find the node yet */
     uint64_t died;
@@ -147,7 +152,8 @@ typedef struct sl_graph {
     const sl_dram_copy *const *dram_copy; /* where the handle has its copy in DRAM; NULL: the graph has no handle */
 
     /* Counts. A version has its own. */
-    uint64_t as_of;       /* the epoch in which a version began; UINT64_MAX in the handle's own graph */
+    uint64_t as_of;       /* the epoch in which a version began; in a file that another process may write, its commit.
+                             UINT64_MAX in the handle's own graph */
     size_t n;             /* nodes */
     uint64_t entry;       /* the entry point: see entry.h. Atomic while an add runs */
     size_t deleted_count; /* tombstones that are set */
@@ -178,22 +184,26 @@ struct sl_index {
     sl_store *store;   /* the open file that holds the arrays; NULL: the index owns its arrays */
     sl_origin *origin; /* what the file was at opening; a save over it compares. NULL: the index was made in memory */
     const sl_published *published; /* the head page of a file that another process may write; else NULL */
+    sl_readers *readers;           /* tells that process of this handle's searches; NULL: nothing does */
 
     /* Fields that may change beside readers. */
     sl_versions *versions; /* what readers see of the graph */
     sl_id_map id_map;
     sl_spin settling;  /* held by the thread that proves reachability */
     size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
+    uint64_t commit;   /* the file's last commit when it was opened; for a writer, the last one. 0: it counts none */
 
     /* The writer's fields. */
-    sl_node_set free;    /* places without a vector, which no list names: the next adds use them */
-    sl_node_set leaving; /* deleted nodes that are being taken out of the graph: no list gets a link to them */
-    sl_reclaim *reclaim; /* the work on these; NULL: there is none */
-    int keeps_deleted;   /* 1: deleted nodes stay in the graph; set by tests of searches among them */
-    int has_deleted;     /* 1: the handle deleted or replaced a vector, so an id may come back with another one */
-    sl_writable *writer; /* of a file that is written in place: its touched ranges and its log; else NULL */
-    size_t ordered;      /* nodes at the last renumbering */
-    size_t threads;      /* the threads parameter of the last add */
+    sl_node_set free;        /* places without a vector, which no list names: the next adds use them */
+    sl_node_set leaving;     /* deleted nodes that are being taken out of the graph: no list gets a link to them */
+    sl_reclaim *reclaim;     /* the work on these; NULL: there is none */
+    uint64_t reclaim_looked; /* how far readers had moved on at the last look for nodes that can leave */
+    int keeps_deleted;       /* 1: deleted nodes stay in the graph; set by tests of searches among them */
+    int has_deleted;         /* 1: the handle deleted or replaced a vector, so an id may come back with another one */
+    sl_writable *writer;     /* of a file that is written in place: its touched ranges and its log; else NULL */
+    sl_lives file_lives;     /* those that the writer's file has for other processes; NULL: it has none */
+    size_t ordered;          /* nodes at the last renumbering */
+    size_t threads;          /* the threads parameter of the last add */
 };
 
 static inline int sl_node_set_has(const sl_node_set *set, size_t node) {

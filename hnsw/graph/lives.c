@@ -10,8 +10,14 @@ static size_t words_of(size_t capacity) {
 }
 
 /* One block holds both arrays: lives first, then `changed`. */
-static size_t block_bytes(size_t capacity) {
+size_t sl_lives_room(size_t capacity) {
     return capacity * sizeof(sl_life) + words_of(capacity) * sizeof(uint64_t);
+}
+
+sl_lives sl_lives_in(void *block, size_t capacity) {
+    sl_lives lives = {.nodes = block, .capacity = capacity};
+    lives.changed = (uint64_t *)(void *)(lives.nodes + capacity);
+    return lives;
 }
 
 static void copy_touched(void *to, const void *from, size_t size) {
@@ -25,9 +31,8 @@ static void copy_touched(void *to, const void *from, size_t size) {
 
 sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out) {
     void *block;
-    SL_TRY(sl_mem_alloc_raw(&sl_sparse_allocator, block_bytes(capacity), &block));
-    *out = (sl_lives){.nodes = block, .capacity = capacity};
-    out->changed = (uint64_t *)(void *)(out->nodes + capacity);
+    SL_TRY(sl_mem_alloc_raw(&sl_sparse_allocator, sl_lives_room(capacity), &block));
+    *out = sl_lives_in(block, capacity);
     if (!from->nodes) return SL_OK;
     const size_t both = from->capacity < capacity ? from->capacity : capacity;
     copy_touched(out->nodes, from->nodes, both * sizeof *from->nodes);
@@ -36,7 +41,7 @@ sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out) {
 }
 
 size_t sl_lives_bytes(const sl_lives *lives) {
-    return lives->nodes ? block_bytes(lives->capacity) : 0;
+    return lives->nodes ? sl_lives_room(lives->capacity) : 0;
 }
 
 void sl_lives_free(sl_lives *lives) {
@@ -68,18 +73,50 @@ static void store(uint64_t *to, uint64_t value) {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
 
-void sl_life_begin(const sl_graph *graph, size_t node, uint64_t epoch) {
-    store(&graph->lives.nodes[node].died, 0);
-    store(&graph->lives.nodes[node].born, epoch);
-    store(&graph->lives.changed[node / 64], epoch);
+static void touch_life(const sl_index *index, size_t node) {
+    const sl_lives *lives = &index->file_lives;
+    sl_index_touch(index, &lives->nodes[node], sizeof *lives->nodes);
+    sl_index_touch(index, &lives->changed[node / 64], sizeof *lives->changed);
 }
 
-void sl_life_end(const sl_graph *graph, size_t node, uint64_t epoch) {
-    store(&graph->lives.nodes[node].died, epoch);
-    store(&graph->lives.changed[node / 64], epoch);
+/* A life in the file, that of a change before the next commit. */
+static void set_in_file(const sl_index *index, size_t node, uint64_t born, uint64_t died) {
+    const sl_lives *lives = &index->file_lives;
+    lives->nodes[node] = (sl_life){born, died};
+    lives->changed[node / 64] = index->commit + 1;
+    touch_life(index, node);
 }
 
-void sl_life_unborn(const sl_graph *graph, size_t node, uint64_t epoch) {
-    store(&graph->lives.nodes[node].born, SL_UNBORN);
-    store(&graph->lives.changed[node / 64], epoch);
+void sl_life_begin(sl_index *index, size_t node, uint64_t epoch) {
+    const sl_lives *lives = &index->graph.lives, *file = &index->file_lives;
+    const uint64_t commit = index->commit + 1;
+    store(&lives->nodes[node].died, 0);
+    store(&lives->nodes[node].born, epoch);
+    store(&lives->changed[node / 64], epoch);
+    /* No commit has a node that was deleted since the last one as deleted: it has been there all the time. */
+    if (file->nodes) set_in_file(index, node, file->nodes[node].died == commit ? file->nodes[node].born : commit, 0);
+}
+
+void sl_life_end(sl_index *index, size_t node, uint64_t epoch) {
+    const sl_lives *lives = &index->graph.lives, *file = &index->file_lives;
+    store(&lives->nodes[node].died, epoch);
+    store(&lives->changed[node / 64], epoch);
+    if (file->nodes) set_in_file(index, node, file->nodes[node].born, index->commit + 1);
+}
+
+void sl_life_unborn(sl_index *index, size_t node, uint64_t epoch) {
+    const sl_lives *lives = &index->graph.lives, *file = &index->file_lives;
+    store(&lives->nodes[node].born, SL_UNBORN);
+    store(&lives->changed[node / 64], epoch);
+    if (file->nodes) set_in_file(index, node, SL_UNBORN, file->nodes[node].died);
+}
+
+void sl_lives_clear(sl_index *index, size_t first, size_t n) {
+    const sl_lives *both[] = {&index->graph.lives, &index->file_lives};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t node = first; both[i]->nodes && node < first + n; node++) {
+            if (!both[i]->nodes[node].born && !both[i]->nodes[node].died) continue;
+            both[i]->nodes[node] = (sl_life){0};
+            if (both[i] == &index->file_lives) touch_life(index, node);
+        }
 }

@@ -1,4 +1,6 @@
 #include "hnsw/graph/publish.h"
+#include "base/clock.h"
+#include "base/crc32c.h"
 #include "hnsw/graph/arrays.h"
 
 #include <assert.h>
@@ -32,10 +34,31 @@ sl_published sl_published_read(const sl_published *facts) {
     return now;
 }
 
+static uint64_t seal_of(const sl_published *facts) {
+    return (uint64_t)1 << 32 | sl_crc32c(0, facts, offsetof(sl_published, seal));
+}
+
+void sl_published_seal(sl_published *facts, uint64_t commit) {
+    facts->commit = commit;
+    facts->seal = seal_of(facts);
+}
+
+/* Looks, and the pause after each, in ns. A commit writes the facts in one call to the system. */
+enum { MOST_LOOKS = 100, PAUSE = 100000 };
+
+int sl_published_read_whole(const sl_published *facts, sl_published *out) {
+    for (size_t i = 0; i < MOST_LOOKS; i++) {
+        *out = sl_published_read(facts);
+        if (!out->seal || out->seal == seal_of(out)) return 1;
+        sl_pause_ns(PAUSE);
+    }
+    return 0;
+}
+
 sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
         facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n &&
-        sl_published_has_entry(facts->entry, facts->n, facts->upper_count))
+        facts->free <= facts->dead && sl_published_has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
     return sl_fail(
         SL_ECORRUPT,
@@ -89,6 +112,12 @@ sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t r
     SL_TRY(sl_writable_reserve(writer, upper->start + upper->count, (slots + 1) * sizeof(uint32_t)));
     return sl_writable_reserve(writer, upper->links + upper->rows * index->graph.m,
                                rows * index->graph.m * sizeof(uint32_t));
+}
+
+void sl_publish_unsealed(sl_index *index) {
+    if (!sl_index_is_direct(index)) return;
+    store_word(index, &sl_published_in_file(index)->seal, 0);
+    sl_index_fence(index);
 }
 
 /* The number of nodes is stored last: from then on the nodes count, so all their parts must be there. */

@@ -20,6 +20,9 @@ struct sl_published {
     uint64_t quant_error_count;
     uint64_t dead;     /* tombstones that are set in section DEAD */
     uint64_t deleting; /* 1: a writer in persistent memory is setting tombstones that `dead` does not count yet */
+    uint64_t free;     /* tombstones of places without a vector */
+    uint64_t commit;   /* the number of the commit that these words belong to; 0: the file counts none */
+    uint64_t seal;     /* CRC-32C of the words before, and bit 32; 0: words may be of several commits */
 };
 
 /* Counts of nodes, slots and upper rows; or the room for them. */
@@ -39,6 +42,10 @@ sl_status sl_published_check_mended(const sl_index *index, const sl_published *f
 
 /* Reads the facts, each word once. */
 sl_published sl_published_read(const sl_published *facts);
+/* Reads the facts of one commit. Returns 0 if a commit is writing them all the time. */
+int sl_published_read_whole(const sl_published *facts, sl_published *out);
+/* Makes the facts those of a commit. */
+void sl_published_seal(sl_published *facts, uint64_t commit);
 
 /* Returns whether the entry point's level, and its slot or node, exist in an index of these sizes. */
 static inline int sl_published_has_entry(uint64_t entry, uint64_t n, uint64_t slots) {
@@ -59,6 +66,8 @@ sl_status sl_publish_reserve_upper(const sl_index *index, size_t slots, size_t r
 
 /* The functions below publish the steps of an add or a delete in persistent memory. On other media they do nothing. */
 
+/* Says that from now on words of the head page change one by one. */
+void sl_publish_unsealed(sl_index *index);
 /* Publishes the number of nodes. The new nodes must have rows, and empty lists. */
 void sl_publish_nodes(sl_index *index);
 /* Publishes that the first `count` nodes are linked, and how many await the proof of reachability. After a crash, the

@@ -69,14 +69,9 @@ static void flip_range(sl_index *index, size_t first, size_t n) {
     }
 }
 
-/* An add that was taken back may have left lives at these numbers. */
-static void clear_lives(const sl_lives *lives, size_t first, size_t n) {
-    for (size_t node = first; lives->nodes && node < first + n; node++)
-        if (lives->nodes[node].born || lives->nodes[node].died) lives->nodes[node] = (sl_life){0};
-}
-
 void sl_nodes_hide(sl_index *index, size_t first, size_t n) {
-    clear_lives(&index->graph.lives, first, n);
+    /* An add that was taken back may have left lives at these numbers. */
+    sl_lives_clear(index, first, n);
     flip_range(index, first, n);
     index->graph.deleted_count += n;
 }
@@ -89,14 +84,14 @@ void sl_nodes_show(sl_index *index, size_t first, size_t n) {
 void sl_nodes_take_back(sl_index *index, size_t first, size_t n) {
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     for (size_t node = first; node < first + n; node++)
-        sl_life_unborn(&index->graph, node, epoch);
+        sl_life_unborn(index, node, epoch);
     sl_nodes_show(index, first, n);
 }
 
 void sl_nodes_delete(sl_index *index, const sl_node_list *nodes) {
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     for (size_t i = 0; i < nodes->count; i++) {
-        sl_life_end(&index->graph, nodes->nodes[i], epoch);
+        sl_life_end(index, nodes->nodes[i], epoch);
         sl_tombstone_flip(index, nodes->nodes[i]);
     }
     index->graph.deleted_count += nodes->count;
@@ -107,5 +102,5 @@ void sl_nodes_replace(sl_index *index, const sl_node_list *nodes, size_t first, 
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
     sl_nodes_delete(index, nodes);
     for (size_t node = first; node < first + n; node++)
-        sl_life_begin(&index->graph, node, epoch);
+        sl_life_begin(index, node, epoch);
 }

@@ -4,6 +4,7 @@
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
+#include "hnsw/graph/publish.h"
 #include "hnsw/graph/tuned_record.h"
 #include "hnsw/graph/view.h"
 
@@ -153,7 +154,7 @@ static sl_graph_version *fill_spare(sl_index *index) {
     versions->spares--;
     *version = (sl_graph_version){.graph = index->graph};
     version->graph.entry = __atomic_load_n(&index->graph.entry, __ATOMIC_ACQUIRE);
-    version->graph.as_of = sl_epochs_now(&versions->epochs) + 1;
+    version->graph.as_of = index->published ? index->commit : sl_epochs_now(&versions->epochs) + 1;
     return version;
 }
 
@@ -256,12 +257,21 @@ void sl_version_release_partitions(const sl_index *index, sl_partitions *partiti
     *partitions = (sl_partitions){0};
 }
 
+/* Announces a search to the process that writes the file. Searches of a file without commits announce nothing. */
+static void announce(const sl_index *index, sl_epoch_reader *reader) {
+    sl_reader_entry *entry = reader->outside;
+    if (!entry || !sl_reader_is_mine(entry)) reader->outside = entry = sl_readers_take(index->readers);
+    if (entry) sl_reader_announce(entry, __atomic_load_n(&index->published->commit, __ATOMIC_ACQUIRE));
+}
+
 const sl_graph *sl_version_enter(const sl_index *index, sl_epoch_reader *reader) {
     sl_epoch_enter(&index->versions->epochs, reader);
+    if (index->readers && reader) announce(index, reader);
     return __atomic_load_n(&index->versions->current, __ATOMIC_SEQ_CST);
 }
 
 void sl_version_exit(const sl_index *index, sl_epoch_reader *reader) {
+    if (index->readers && reader && reader->outside) sl_reader_done(reader->outside);
     sl_epoch_exit(&index->versions->epochs, reader);
 }
 

@@ -3,11 +3,13 @@
 
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/lives.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/record.h"
 #include "hnsw/search/settings.h"
 
 #include <math.h>
+#include <string.h>
 
 uint32_t sl_file_id_width(const sl_graph *graph) {
     const size_t width = graph->arrays[SL_ARRAY_IDS].width;
@@ -205,6 +207,16 @@ static void make_room_in_arrays(const sl_graph *graph, size_t n, const sl_descri
     }
 }
 
+/* Puts the lives before all sections. A commit writes a file from its beginning to its end. So a reader that finds a
+ * new vector in a place finds the new life of the place, too. */
+static void put_lives_first(size_t room, sl_description *out) {
+    if (!room) return;
+    (void)make_room_in_section(out, SL_SECTION_LIFETIMES, sl_lives_room(room));
+    const sl_section_source lives = out->sections[out->count - 1];
+    memmove(out->sections + 1, out->sections, (out->count - 1) * sizeof lives);
+    out->sections[0] = lives;
+}
+
 /* SL_SECTION_LIVE is the last section, so that the file ends with a whole line of it. */
 void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_described_as *as, const uint8_t *live,
                           sl_description *out) {
@@ -218,6 +230,7 @@ void sl_describe_writable(const sl_graph *graph, sl_extent room, const sl_descri
     make_room_in_section(out, SL_SECTION_UPPER_LINKS, room.rows * graph->m * word);
     make_room_in_section(out, SL_SECTION_TUNED, SL_MAX_TUNED * sizeof(sl_tuned_record));
     make_room_in_arrays(graph, room.n, as, 1, out);
+    put_lives_first(room.n, out);
     make_room_in_section(out, SL_SECTION_PAGE_SUMS, sl_page_sums_size(sl_store_file_size(out->sections, out->count)));
     add_section(out, SL_SECTION_LIVE, 0, live, SL_LIVE_SIZE);
     make_room_in_section(out, SL_SECTION_LIVE, SL_LIVE_SIZE);

@@ -130,6 +130,7 @@ static void release_arrays(sl_index *index) {
         sl_arrays_free(index);
         sl_upper_free(&index->graph);
     }
+    sl_readers_close(index->readers);
     sl_store_close(index->store, allocator);
     index->store = NULL;
 }
@@ -144,7 +145,7 @@ void sl_index_free(sl_index *index) {
     sl_node_set_free(index, &index->free);
     sl_ids_forget(index);
     sl_versions_free(index);
-    sl_lives_free(&index->graph.lives);
+    if (!index->published) sl_lives_free(&index->graph.lives);
     release_arrays(index);
     sl_settings_free(&index->graph);
     sl_numa_place_free(index);

@@ -111,7 +111,9 @@ static sl_status read_sizes(sl_index *index, const sl_file_header *header, sl_pu
     sizes->records = header->record_pitch != 0;
     if (sizes->in_place) {
         sizes->room = (sl_extent){(size_t)header->room, (size_t)header->upper_room, (size_t)header->rows_room};
-        *facts = sl_published_read(sl_writable_head(index->store));
+        if (!sl_published_read_whole(sl_writable_head(index->store), facts))
+            return sl_fail(SL_ECORRUPT, "%s: the words of the head page don't fit together; restore a copy of the file",
+                           index->store->path);
         SL_TRY(sl_published_check(index, facts, sizes->room));
         if (index->graph.place == SL_PLACE_DRAM) SL_TRY(sl_published_check_mended(index, facts));
     }
@@ -294,8 +296,21 @@ static sl_status check_multi(const sl_index *index) {
     return find_section(index, SL_SECTION_MULTI, 0, &section);
 }
 
+/* Finds the lives that a file has for other processes. A reader goes by them. Files without them were made by an
+ * earlier version of the library. */
+static sl_status load_lives(sl_index *index, const sl_sizes *sizes, const sl_published *facts) {
+    const sl_file_section *section = sl_store_section(index->store, SL_SECTION_LIFETIMES);
+    if (!section) return SL_OK;
+    SL_TRY(find_section(index, SL_SECTION_LIFETIMES, sl_lives_room(sizes->room.n), &section));
+    if (index->graph.place == SL_PLACE_DRAM || !section || sl_index_is_direct(index)) return SL_OK;
+    sl_lives *lives = index->writer ? &index->file_lives : &index->graph.lives;
+    *lives = sl_lives_in(sl_store_data(index->store, section), sizes->room.n);
+    index->graph.free_count = (size_t)facts->free;
+    return SL_OK;
+}
+
 static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_progress *progress) {
-    sl_sizes sizes;
+    sl_sizes sizes = {0};
     sl_published facts;
     SL_TRY(check_address_space(index, header));
     SL_TRY(read_sizes(index, header, &facts, &sizes));
@@ -308,6 +323,8 @@ static sl_status load_arrays(sl_index *index, const sl_file_header *header, sl_p
     index->graph.n = sizes.has.n;
     index->ordered = sl_partition_rest(&index->graph.partitions, index->graph.n).first;
     index->unverified = (size_t)facts.unverified;
+    index->commit = facts.commit;
+    SL_TRY(load_lives(index, &sizes, &facts));
     index->graph.next_id = facts.next_id;
     index->graph.quant_error = (sl_quant_error){facts.quant_error_sum, facts.quant_error_max, facts.quant_error_count};
     /* The file may hold any slot. Readers check its node. */
@@ -410,7 +427,10 @@ static sl_status open_store(const sl_open_params *open, sl_store *store, sl_inde
     SL_TRY_GOTO(sl_progress_end(&progress), fail);
     SL_TRY_GOTO(sl_version_reserve(index, 1), fail);
     if (open->place != SL_PLACE_DRAM && !index->writer) index->published = sl_writable_head(store);
+    if (index->published && index->graph.lives.nodes && !store->healed)
+        index->readers = sl_readers_open(store, &index->graph.allocator);
     if (open->place == SL_PLACE_DRAM) SL_TRY_GOTO(settle_copy(index, copying, &progress), fail);
+    if (index->writer) sl_publish_unsealed(index);
     if (index->writer) SL_TRY_GOTO(sl_index_recover(index), fail);
     SL_TRY_GOTO(make_lives(index), fail);
     sl_version_publish_now(index);
@@ -422,6 +442,8 @@ fail:
     sl_writable_release(held);
     sl_writable_close(index->writer);
     index->writer = NULL;
+    sl_readers_close(index->readers);
+    index->readers = NULL;
     /* The caller closes the store. */
     index->store = NULL;
     sl_index_free(index);

@@ -50,6 +50,7 @@ void sl_save_source_open(const sl_index *index, sl_save_source *source) {
     source->size = 0;
     source->graph = sl_reading_begin(index, &source->reading);
     source->facts = sl_published_of(index, source->graph);
+    sl_published_seal(&source->facts, 1);
     if (has_other_writers(index, source->graph)) copy_changing(source);
     if (source->block) sl_version_keep_places(index, 1);
 }

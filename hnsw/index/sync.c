@@ -1,3 +1,5 @@
+#include "hnsw/index/sync.h"
+
 #include "hnsw/construct/reach.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
@@ -12,7 +14,22 @@ static void store_bytes(sl_index *index, void *to, const void *from, size_t size
     sl_index_touch(index, to, size);
 }
 
-static sl_status sync_index(sl_index *index) {
+/* Writes the facts to the head page and commits. A commit without a change has no number. */
+static sl_status commit_facts(sl_index *index, sl_published *facts) {
+    sl_published *to = sl_published_in_file(index);
+    const int counts = index->file_lives.nodes != NULL;
+    facts->commit = index->commit;
+    facts->free = counts ? index->graph.free_count : 0;
+    if (counts) sl_published_seal(facts, index->commit);
+    if (counts && (index->writer->dirty.marked || memcmp(to, facts, sizeof *facts) != 0))
+        sl_published_seal(facts, index->commit + 1);
+    store_bytes(index, to, facts, sizeof *facts);
+    SL_TRY(sl_writable_commit(index->writer));
+    index->commit = facts->commit;
+    return SL_OK;
+}
+
+sl_status sl_sync(sl_index *index) {
     /* Published nodes can be reached. If memory for the proof is missing, the proof is left to the next sync, and the
      * additions are made durable anyway. */
     if (sl_reach_settle(index) == SL_ENOMEM && index->log)
@@ -24,8 +41,7 @@ static sl_status sync_index(sl_index *index) {
         store_bytes(index, sl_section_in_file(index, SL_SECTION_TUNED), index->graph.tuned, size);
     }
     sl_index_fence(index);
-    store_bytes(index, sl_published_in_file(index), &facts, sizeof facts);
-    return sl_writable_commit(index->writer);
+    return commit_facts(index, &facts);
 }
 
 sl_status sl_index_sync(sl_index *index) {
@@ -36,7 +52,7 @@ sl_status sl_index_sync(sl_index *index) {
         return sl_fail(SL_EUNSUPPORTED,
                        "the index is in memory; save it with room, and open that file with writable set");
     SL_TRY(sl_change_begin(index));
-    sl_status status = sync_index(index);
+    sl_status status = sl_sync(index);
     sl_change_end(index);
     return status;
 }

@@ -56,6 +56,7 @@ static void set_up(void) {
 static void tear_down(void) {
     sl_index_free(idx);
     oracle_free(notes);
+    notes = NULL;
     scratch_close(&place);
 }
 

@@ -325,7 +325,8 @@ START_TEST(kinds_belong_to_a_type) {
                     (_i == 0 && kind >= SL_SECTION_SUMS && kind <= SL_SECTION_GROUP_ROWS) ||
                     (_i == 1 && kind >= SL_SECTION_TABLE_CODES && kind <= SL_SECTION_TABLE_ROWS) ||
                     (_i == 1 && kind >= SL_SECTION_LAYERS && kind <= SL_SECTION_RANGES) ||
-                    (_i == 0 && (kind == SL_SECTION_PARTITION_BANDS || kind == SL_SECTION_PAGE_SUMS)) ||
+                    (_i == 0 && (kind == SL_SECTION_PARTITION_BANDS || kind == SL_SECTION_PAGE_SUMS ||
+                                 kind == SL_SECTION_LIFETIMES)) ||
                     (_i == 0 && kind >= SL_SECTION_TAGS && kind <= SL_SECTION_MULTI);
         ck_assert_int_eq(try_open(), !known ? SL_EVERSION : there ? SL_ECORRUPT : SL_OK);
     }

@@ -17,6 +17,8 @@ enum {
     START = 150,
     THREADS = 3,
     MANY = 60,
+    REPLACED = 5, /* ids, in a step */
+    GONE = 12,
     TAGGED = 9,
     SECTOR = 512,
     WORD = 8,
@@ -307,10 +309,26 @@ static void find_neighbours(const crash_record *record, const sl_index *index, u
     indexes_search(index, (vector_rows){queries, SL_F32, CRASH_QUERIES}, CRASH_K, 40, ids, NULL);
 }
 
+/* Ids are given in order, and deleted in order. */
+static void count_ids(const crash_record *record, const sl_index *index, size_t *nodes, size_t *deleted) {
+    uint64_t *ids = malloc(record->vector_count * sizeof *ids), last = 0;
+    size_t count;
+    ck_assert_ptr_nonnull(ids);
+    ck_ok(sl_index_ids(index, ids, record->vector_count, &count));
+    for (size_t i = 0; i < count && i < record->vector_count; i++)
+        if (ids[i] > last) last = ids[i];
+    *nodes = (size_t)last + 1;
+    *deleted = *nodes - count;
+    free(ids);
+}
+
 static void add_mark(crash_record *record, sl_index *index, size_t begun) {
     crash_mark *here = &record->marks[record->mark_count++];
-    sl_index_stats stats = indexes_stats(index);
-    *here = (crash_mark){begun, record->count, stats.n + stats.deleted, stats.deleted, {0}, NULL};
+    *here = (crash_mark){.begun = begun, .ended = record->count};
+    count_ids(record, index, &here->nodes, &here->deleted);
+    here->rows = malloc(record->vector_count * sizeof *here->rows);
+    ck_assert_ptr_nonnull(here->rows);
+    memcpy(here->rows, record->rows, record->vector_count * sizeof *here->rows);
     here->tags = calloc(here->nodes, sizeof *here->tags);
     ck_assert_ptr_nonnull(here->tags);
     for (uint64_t id = here->deleted; id < here->nodes; id++)
@@ -361,6 +379,32 @@ static void add_some(const crash_record *record, sl_index *index, size_t step) {
     ck_ok(sl_index_add(index, rows, SL_F32, rows_of(record, step), 0, NULL, &params));
 }
 
+/* Gives some ids other vectors, that this step doesn't delete. */
+static void replace_some(crash_record *record, sl_index *index, size_t step) {
+    const crash_mark *last = &record->marks[record->mark_count - 1];
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = 1;
+    params.threads = 1;
+    for (size_t i = 0; i < REPLACED; i++) {
+        const size_t first = last->deleted + GONE;
+        const uint64_t id = first + sl_random_at(step, 2 * MANY + i) % (last->nodes - first);
+        const uint64_t tag = sl_random_at(step, 3 * MANY + i);
+        record->rows[id] = (uint32_t)(sl_random_at(step, 4 * MANY + i) % (record->vector_count - CRASH_QUERIES));
+        params.tags = &tag;
+        ck_ok(sl_index_add(index, record->vectors + record->rows[id] * CRASH_DIM, SL_F32, 1, 0, &id, &params));
+    }
+}
+
+/* Deletes the first ids. In direct writing places are not used again, and two deletes are enough. */
+static void delete_some(const crash_record *record, sl_index *index) {
+    const crash_mark *last = &record->marks[record->mark_count - 1];
+    uint64_t gone[GONE];
+    for (size_t i = 0; i < GONE; i++)
+        gone[i] = last->deleted + i;
+    ck_ok(sl_index_delete(index, gone, record->way == CRASH_DIRECT ? 2 : GONE));
+}
+
 /* Sets tags of ids all over the index that are not deleted. */
 static void set_some(const crash_record *record, sl_index *index) {
     const crash_mark *last = &record->marks[record->mark_count - 1];
@@ -385,13 +429,12 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
     add_mark(record, index, 0);
     record->marks[0].ended = 0;
     for (size_t step = 0; step < steps; step++) {
-        const crash_mark *last = &record->marks[record->mark_count - 1];
-        const uint64_t gone[] = {last->deleted, last->deleted + 1};
         set_some(record, index);
         if (step % 4 == 3)
-            ck_ok(sl_index_delete(index, gone, 2));
+            delete_some(record, index);
         else
             add_some(record, index, step);
+        if (record->way != CRASH_DIRECT) replace_some(record, index, step);
         /* An add may leave a node that no search reaches until its writer has looked; to a reader that is damage. The
          * threads of an add make another graph each time. */
         if (record->way != CRASH_DIRECT) indexes_sound(index);
@@ -399,6 +442,9 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
         ck_ok(sl_index_sync(index));
         add_mark(record, index, begun);
     }
+    const sl_index_stats stats = indexes_stats(index);
+    const size_t places = stats.n + stats.deleted + stats.reusable;
+    record->reused = places < record->marks[record->mark_count - 1].nodes;
     sl_index_free(index);
 }
 
@@ -421,7 +467,10 @@ static void record_init(crash_record *record, size_t steps, crash_way way, crash
         record->vector_count += rows_of(record, step);
     record->vectors = clusters_make(record->vector_count, CRASH_DIM, 0.3, 5);
     record->marks = calloc(steps + 1, sizeof *record->marks);
-    ck_assert_ptr_nonnull(record->marks);
+    record->rows = malloc(record->vector_count * sizeof *record->rows);
+    ck_assert(record->marks && record->rows);
+    for (size_t row = 0; row < record->vector_count; row++)
+        record->rows[row] = (uint32_t)row;
     ck_assert_int_eq(name_of(record, "index.sl"), DATA);
     ck_assert_int_eq(name_of(record, "index.sl.log"), LOG);
     record->is_log[LOG] = 1;
@@ -479,6 +528,7 @@ static void recover(crash_record *record, const char *folder, const char *path, 
     crash_record of;
     crash_run(&of, folder, steps, CRASH_LOGGED, CRASH_HONEST, record->codes);
     crash_mark lost = lose_power(&of, record, folder);
+    memcpy(record->rows, lost.rows, record->vector_count * sizeof *record->rows);
     write_in_place(record, path, RECOVERED_STEPS);
     ck_assert_uint_eq(record->marks[0].nodes, lost.nodes);
     ck_assert_uint_eq(record->marks[0].deleted, lost.deleted);
@@ -510,8 +560,11 @@ void crash_free(crash_record *record) {
     for (size_t i = 0; i < record->count; i++)
         free(record->ops[i].data);
     free(record->ops);
-    for (size_t i = 0; i < record->mark_count; i++)
+    for (size_t i = 0; i < record->mark_count; i++) {
         free(record->marks[i].tags);
+        free(record->marks[i].rows);
+    }
+    free(record->rows);
     free(record->marks);
     for (int i = 0; i < INITIAL; i++)
         free(record->initial[i].bytes);
@@ -536,7 +589,7 @@ static int same_vectors(const crash_record *record, sl_index *index, const crash
         if (status == SL_ENOTFOUND && id < maybe) continue;
         if (status != SL_OK || id < mark->deleted) return 0;
         for (size_t i = 0; i < CRASH_DIM; i++) {
-            float off = got[i] - record->vectors[id * CRASH_DIM + i];
+            float off = got[i] - record->vectors[mark->rows[id] * CRASH_DIM + i];
             if (!(off * off < 0.01F)) return 0;
         }
     }
@@ -619,9 +672,10 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     int found = -1;
     if (sl_index_open(path, &params, &index) != SL_OK) WRONG("does not open: %s", sl_last_error());
     sl_index_stats stats = indexes_stats(index);
-    size_t nodes = stats.n + stats.deleted, maybe;
-    size_t at = mark_of(record, nodes, stats.deleted, &maybe);
-    if (at == record->mark_count) WRONG("has %zu vectors, %zu deleted, as no sync left it", nodes, stats.deleted);
+    size_t nodes, deleted, maybe;
+    count_ids(record, index, &nodes, &deleted);
+    size_t at = mark_of(record, nodes, deleted, &maybe);
+    if (at == record->mark_count) WRONG("has %zu ids, %zu deleted, as no sync left it", nodes, deleted);
     /* This comes before the check, which lets a writer link unreached nodes. */
     find_neighbours(record, index, ids);
     sl_check_params check;
@@ -631,9 +685,9 @@ static int examine(crash_record *record, const char *path, sl_place place, int w
     check.scrub = 1;
     sl_check_report report = {.struct_size = sizeof report};
     if (sl_index_check(index, &check, &report) != SL_OK) WRONG("is not sound: %s", sl_last_error());
-    if (place != SL_PLACE_DRAM && report.records_checked != report.n + report.deleted)
-        WRONG("has %zu records of %zu looked at", report.records_checked, report.n + report.deleted);
-    if (maybe == stats.deleted && !finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
+    if (place != SL_PLACE_DRAM && report.records_checked != report.n + report.deleted + stats.reusable)
+        WRONG("has %zu records of %zu looked at", report.records_checked, report.n + report.deleted + stats.reusable);
+    if (maybe == deleted && !finds_enough(record, at, ids)) WRONG("finds other vectors than after sync %zu", at);
     if (!same_vectors(record, index, &record->marks[at], maybe)) WRONG("has lost or changed vectors of sync %zu", at);
     if (!same_tags(record, index, at, maybe)) WRONG("has other tags than sync %zu left", at);
     found = (int)at;

@@ -34,8 +34,9 @@ typedef struct crash_op crash_op;
 
 /* The index as a sync left it. */
 typedef struct crash_mark {
-    size_t begun, ended;   /* ops before the sync was called, and when it returned */
-    size_t nodes, deleted; /* vectors that were added, and how many of them were deleted since: the first, by id */
+    size_t begun, ended;                   /* ops before the sync was called, and when it returned */
+    size_t nodes, deleted;                 /* ids that were added, and how many of them were deleted since: the first */
+    uint32_t *rows;                        /* by id: its vector */
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* results of searches */
     uint64_t *tags;                        /* by id, of vectors that are not deleted */
 } crash_mark;
@@ -56,7 +57,9 @@ typedef struct crash_record {
     crash_mark *marks;        /* the first is the file as it was */
     size_t mark_count;
     float *vectors; /* vectors of the index, and the queries behind them */
+    uint32_t *rows; /* by id: its vector now */
     size_t vector_count;
+    int reused; /* places of deleted vectors were used again */
     crash_way way;
     crash_lie lie;
     sl_codes codes;
@@ -66,8 +69,9 @@ typedef struct crash_record {
 } crash_record;
 
 /* Runs the workload in this folder, which is empty again afterwards, on an index of these codes. The workload adds
- * vectors in different sizes and, in place, sometimes deletes some. Beside each change it sets some tags. Each change
- * is synced or saved. The log is emptied time and again. Failures end the test. */
+ * vectors in different sizes and, in place, sometimes deletes some. With a log it replaces some too, and deletes so
+ * many that places are used again. Beside each change it sets some tags. Each change is synced or saved. The log is
+ * emptied time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 

@@ -2,7 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/random.h"
-#include "storage/writable.h"
+#include "hnsw/graph/publish.h"
 #include "tests/support/faults.h"
 
 #include <stdio.h>
@@ -134,6 +134,20 @@ static void seal_pages(unsigned char *bytes, size_t size, const sl_file_header *
     }
 }
 
+/* Makes the words of the head page fit together again. */
+static void seal_facts(unsigned char *bytes, size_t size, const sl_file_header *header) {
+    sl_published facts;
+    for (uint32_t i = 0; i < header->section_count && i < SL_MAX_SECTIONS; i++) {
+        const sl_file_section *section = &header->sections[i];
+        if (section->kind != SL_SECTION_LIVE || section->size < SL_LIVE_SIZE || section->offset > size ||
+            section->size > size - section->offset)
+            continue;
+        memcpy(&facts, bytes + section->offset + SL_LIVE_HEAD, sizeof facts);
+        if (facts.seal) sl_published_seal(&facts, facts.commit);
+        memcpy(bytes + section->offset + SL_LIVE_HEAD, &facts, sizeof facts);
+    }
+}
+
 void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type) {
     if (size < SL_HEADER_SIZE) return;
     sl_file_header header;
@@ -143,6 +157,7 @@ void hostile_seal_as(unsigned char *bytes, size_t size, const sl_file_type *type
     header.endian = SL_FILE_ENDIAN;
     header.header_size = SL_HEADER_SIZE;
     header.file_size = size;
+    seal_facts(bytes, size, &header);
     for (uint32_t i = 0; i < header.section_count && i < SL_MAX_SECTIONS; i++) {
         sl_file_section *section = &header.sections[i];
         if (section->offset <= size && section->size <= size - section->offset)

@@ -19,6 +19,7 @@
 /* Changes that a writer in persistent memory left half done are told from damage. The next writer puts them right. */
 START_TEST(half_done_is_not_damage) {
     static const size_t words[] = {offsetof(sl_published, linked), offsetof(sl_published, deleting)};
+    const uint64_t unsealed = 0;
     uint64_t word = _i == 0 ? N - 10 : 1;
     sl_index *index;
     make_live(N, ROOM);
@@ -26,6 +27,8 @@ START_TEST(half_done_is_not_damage) {
     const uint64_t head = sl_store_section(index->store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
     int fd = open(place.path, O_RDWR);
     ck_assert_int_eq(pwrite(fd, &word, sizeof word, (off_t)(head + words[_i])), sizeof word);
+    ck_assert_int_eq(pwrite(fd, &unsealed, sizeof unsealed, (off_t)(head + offsetof(sl_published, seal))),
+                     sizeof unsealed);
     close(fd);
     sl_check_report report = {.struct_size = sizeof report};
     ck_fails(sl_index_check(index, NULL, &report), SL_ECORRUPT, "a writer in persistent memory died");

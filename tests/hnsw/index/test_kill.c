@@ -2,6 +2,8 @@
  * was acknowledged, and goes on from there.
  *   test_kill            as many kills as a test run has time for
  *   test_kill KILLS      so many, saying how many there were */
+#include "base/random.h"
+#include "base/status.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
 #include "tests/support/indexes.h"
@@ -15,7 +17,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILLS = SANITIZED ? 12 : 40, THREADS = 3, MANY = 60, DIM = 8, START = 200, A_LIFE = 400, QUERIES = 50, K = 5 };
+enum {
+    KILLS = SANITIZED ? 12 : 40,
+    THREADS = 3,
+    MANY = 60,
+    REPLACED = 8,
+    DIM = 8,
+    START = 200,
+    A_LIFE = 400,
+    QUERIES = 50,
+    K = 5
+};
 
 static size_t kills = KILLS;
 
@@ -33,7 +45,22 @@ static sl_status add(sl_index *index, const float *rows, size_t count) {
     return sl_index_add(index, rows, SL_F32, count, 0, NULL, &params);
 }
 
-/* Adds and syncs for as long as it lives; each number of vectors that is safe goes into the pipe. */
+/* Gives ids their vectors again, in other places. */
+static sl_status replace_some(sl_index *index, const float *x, uint64_t n, size_t turn) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = 1;
+    params.threads = 1;
+    float row[DIM];
+    for (size_t i = 0; i < REPLACED; i++) {
+        const uint64_t id = sl_random_at(turn, i) % n;
+        vector_of(x, id, row);
+        SL_TRY(sl_index_add(index, row, SL_F32, 1, 0, &id, &params));
+    }
+    return SL_OK;
+}
+
+/* Adds, replaces and syncs for as long as it lives; each number of vectors that is safe goes into the pipe. */
 static void write_on(const char *path, const float *x, int pipe) {
     sl_open_params params;
     sl_open_params_init(&params);
@@ -47,7 +74,9 @@ static void write_on(const char *path, const float *x, int pipe) {
         uint64_t more = turn % 4 ? 1 + turn % 16 : MANY;
         for (uint64_t i = 0; i < more; i++)
             vector_of(x, n + i, rows + i * DIM);
-        if (add(index, rows, more) != SL_OK || sl_index_sync(index) != SL_OK) _exit(3);
+        if (add(index, rows, more) != SL_OK || replace_some(index, x, n, turn) != SL_OK ||
+            sl_index_sync(index) != SL_OK)
+            _exit(3);
         n += more;
         if (write(pipe, &n, sizeof n) != (ssize_t)sizeof n) _exit(4);
     }

@@ -219,7 +219,7 @@ START_TEST(no_save_over_a_file_being_written) {
     ck_ok(sl_index_sync(writer));
     ck_assert_uint_eq(sl_index_size(reader), N + 1);
     sl_index_free(writer);
-    ck_assert_uint_eq(scratch_count(&place), 1);
+    ck_assert_uint_eq(scratch_count(&place), 2); /* and the table of readers */
     ck_ok(sl_index_save(reader, place.path, NULL));
     sl_index_free(reader);
 }
@@ -359,6 +359,7 @@ static void leave_a_debt(sl_index *writer, uint32_t node) {
     sl_published *facts = sl_published_in_file(writer);
     orphan(writer, node);
     facts->unverified = 10;
+    if (facts->seal) sl_published_seal(facts, facts->commit);
     sl_index_touch(writer, facts, sizeof *facts);
     ck_ok(sl_writable_commit(writer->writer));
 }

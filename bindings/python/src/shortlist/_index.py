@@ -497,7 +497,7 @@ class Index:
         added again.
 
         A deleted vector is marked. In memory, later adds and deletes take it out of the graph, and adds use its memory
-        again; in a file that is written in place it stays until a rebuild. ``stats()["deleted"]`` counts deleted vectors
+        again; in a file that is written in place, after the next two syncs. ``stats()["deleted"]`` counts deleted vectors
         in the graph. Searches take longer the more vectors are deleted. Searches find k vectors as long as k
         are left.
 
@@ -528,8 +528,9 @@ class Index:
         progress: True shows a bar. A function is called with (done, total) deleted vectors and cancels by returning
             True. The index then stays sound, and a later call goes on.
 
-        Filters need a refresh afterwards, and iterators end. Waits for searches that began before it. Raises
-        shortlist.Error for a file that is written in place: ``rebuild`` makes it anew.
+        Filters need a refresh afterwards, and iterators end. Waits for searches that began before it. A file that is
+        written in place is synced. Its places are left to later adds, and empty blocks to the file system. Raises
+        shortlist.Error for persistent memory that is written directly: ``rebuild`` makes it anew.
         """
         self._refuse_where_read_only("compact")
         with shown(progress, "compacting", "vectors") as tell:
