@@ -5,6 +5,7 @@
 //   ids EF COUNT              the ids that the first COUNT queries find
 //   idle EF SECONDS           time of single queries
 //   beside EF SECONDS         the same while the writer deletes the oldest vector and adds a new one, without pause
+//   apart EF SECONDS          the same while the writer changes another index of the same vectors
 //   adds THREADS COUNT many   seconds in which COUNT further rows are added by the library's call for many rows
 //   adds THREADS COUNT one    the same by as many threads of ours, one row a call
 #include "beside.h"
@@ -94,11 +95,12 @@ class Bench {
             const size_t ef = number(words), count = number(words);
             return ids(ef, count);
         }
-        if (order == "idle" || order == "beside") {
+        if (order == "idle" || order == "beside" || order == "apart") {
             const size_t ef = number(words);
             double seconds = 0;
             words >> seconds;
-            return order == "idle" ? idle(ef, seconds) : beside(ef, seconds);
+            if (order == "idle") return idle(ef, seconds);
+            return beside(ef, seconds, order == "beside" ? changing_ : apart());
         }
         if (order == "adds") {
             const size_t threads = number(words), count = number(words);
@@ -117,17 +119,37 @@ class Bench {
     }
 
     std::string build() {
-        unpin(everywhere_);
-        index_ = open_living(shape_);
-        oldest_ = 0;
-        next_ = live_;
         const auto begin = Clock::now();
-        if (!index_->add_many(0, base_.row(0), live_, WRITERS)) each(0, live_, WRITERS);
+        index_ = filled();
+        changing_ = {index_.get(), 0, live_};
         return "{\"s\": " + std::to_string(seconds_since(begin)) + "}";
     }
 
+    // A new index of the first rows.
+    std::unique_ptr<Living> filled() {
+        unpin(everywhere_);
+        auto index = open_living(shape_);
+        if (!index->add_many(0, base_.row(0), live_, WRITERS)) each(*index, 0, live_, WRITERS);
+        return index;
+    }
+
+    // An index that a writer changes, and its rows.
+    struct Changing {
+        Living *index;
+        size_t oldest, next;
+    };
+
+    // Another index than the one that is searched.
+    Changing &apart() {
+        if (!apart_) {
+            apart_ = filled();
+            changing_apart_ = {apart_.get(), 0, live_};
+        }
+        return changing_apart_;
+    }
+
     // Adds rows by threads that each take the next one.
-    void each(size_t begin, size_t count, size_t threads) {
+    void each(Living &index, size_t begin, size_t count, size_t threads) {
         std::atomic<size_t> next{begin};
         std::vector<std::thread> adding;
         std::exception_ptr problem;
@@ -135,7 +157,7 @@ class Bench {
             adding.emplace_back([&, t] {
                 try {
                     for (size_t i = next++; i < begin + count; i = next++)
-                        index_->add(i, base_.row(i), 1 + t);
+                        index.add(i, base_.row(i), 1 + t);
                 } catch (...) {
                     problem = std::current_exception();
                 }
@@ -182,7 +204,7 @@ class Bench {
         return "{" + quantiles(took) + "}";
     }
 
-    std::string beside(size_t ef, double seconds) {
+    std::string beside(size_t ef, double seconds, Changing &to) {
         pin(search_cpu_);
         index_->set(ef);
         std::atomic<bool> stop{false}, started{false};
@@ -194,9 +216,9 @@ class Bench {
                 pin(write_cpu_);
                 const auto begin = Clock::now();
                 while (!stop.load(std::memory_order_relaxed)) {
-                    index_->remove(oldest_++, 1);
-                    index_->add(next_, base_.row(next_), 1);
-                    next_++, changed++;
+                    to.index->remove(to.oldest++, 1);
+                    to.index->add(to.next, base_.row(to.next), 1);
+                    to.next++, changed++;
                     started.store(true);
                 }
                 wrote = seconds_since(begin);
@@ -217,15 +239,16 @@ class Bench {
 
     std::string adds(size_t threads, size_t count, bool many) {
         if (threads == 0 || threads > WRITERS) throw std::runtime_error("one thread or two");
-        if (next_ + count > base_.rows) throw std::runtime_error("too few rows; build first");
+        size_t &next = changing_.next;
+        if (next + count > base_.rows) throw std::runtime_error("too few rows; build first");
         unpin(everywhere_);
         const auto begin = Clock::now();
         if (!many)
-            each(next_, count, threads);
-        else if (!index_->add_many(next_, base_.row(next_), count, threads))
+            each(*index_, next, count, threads);
+        else if (!index_->add_many(next, base_.row(next), count, threads))
             return "{\"s\": null}";
         const double took = seconds_since(begin);
-        next_ += count;
+        next += count;
         return "{\"s\": " + std::to_string(took) + "}";
     }
 
@@ -234,8 +257,9 @@ class Bench {
     size_t live_;
     int search_cpu_, write_cpu_;
     cpu_set_t everywhere_{};
-    size_t oldest_ = 0, next_ = 0, asked_ = 0;
-    std::unique_ptr<Living> index_;
+    size_t asked_ = 0;
+    std::unique_ptr<Living> index_, apart_;
+    Changing changing_{}, changing_apart_{};
 };
 
 } // namespace

@@ -60,8 +60,9 @@ class Contender:
         return {"event": "ef", "library": self.library, "ef": ef, "recall": recall}
 
     def windows(self, number, seconds):
-        """A window without the writer and one with it; every other round the other way about."""
-        kinds = ("idle", "beside") if self.both else ("idle",)
+        """Windows without the writer, beside one of another index, and beside ours; every other round the other way
+        about."""
+        kinds = ("idle", "apart", "beside") if self.both else ("idle",)
         for kind in kinds if number % 2 == 0 else kinds[::-1]:
             yield {"event": kind, "library": self.library, "round": number,
                    **self.worker.ask(f"{kind} {self.ef} {seconds}")}

@@ -191,12 +191,15 @@ def spread_of(values):
 
 
 def tails(events, library):
-    """Times of single queries idle and beside the writer, the ratios of a round, and changes a second."""
-    times = {kind: {tail: rounds_of(events, kind, library, tail) for tail in TAILS} for kind in ("idle", "beside")}
+    """Times of single queries idle, beside the writer of another index, and beside ours; the ratios of a round; and
+    changes a second."""
+    times = {kind: {tail: rounds_of(events, kind, library, tail) for tail in TAILS}
+             for kind in ("idle", "apart", "beside")}
     changed = rounds_of(events, "beside", library, "changed")
     wrote = rounds_of(events, "beside", library, "wrote_s")
     return {**{kind: {tail: spread_of(values) for tail, values in found.items()} for kind, found in times.items()},
             "ratio": {tail: ratios(times["beside"][tail], times["idle"][tail]) for tail in TAILS},
+            "over_apart": {tail: ratios(times["beside"][tail], times["apart"][tail]) for tail in TAILS},
             "changes_per_s": ratios(changed, wrote)}
 
 
@@ -349,8 +352,9 @@ def beside_lines(record):
     if "why" in about:
         return ["", f"beside a writer: {about['why']}"]
     lines = ["", f"beside a writer, {about['live']} live vectors, ef for recall {about['recall']}: p50, p99, p99.9 in µs",
-             f"  {'':10}{'ef':>5}  {'idle':>29}  {'beside':>29}  {'p99':>6}{'p99.9':>7}{'changes/s':>10}   adds by "
-             f"{about['threads']} threads, rows/s (over hnswlib's)"]
+             "  (apart: the writer changes another index)",
+             f"  {'':10}{'ef':>5}  {'idle':>29}  {'apart':>29}  {'beside':>29}  {'p99':>6}{'p99.9':>7}{'changes/s':>10}   "
+             f"adds by {about['threads']} threads, rows/s (over hnswlib's)"]
     for row in about["libraries"]:
         if "failed" in row:
             lines.append(f"  {row['library']:10}{row['failed']}")
@@ -360,7 +364,8 @@ def beside_lines(record):
                           (f" ({one['over_hnswlib']['median']:.2f})" if one["over_hnswlib"] else "")
                           for how, one in row["adds"].items())
         changes = shown(row["changes_per_s"] and row["changes_per_s"]["median"], ".0f")
-        lines.append(f"  {row['library']:10}{row['ef']:5}  {three(row['idle'])}  {three(row['beside'])}  {ratio[0]:>6}"
+        times = "  ".join(three(row[kind]) for kind in ("idle", "apart", "beside"))
+        lines.append(f"  {row['library']:10}{row['ef']:5}  {times}  {ratio[0]:>6}"
                      f"{ratio[1]:>7}{changes:>10}   {added}")
     for kind, one in about.get("requests", {}).get("kinds", {}).items():
         lines.append(f"  requests, {kind:6} {one['updates_per_s']['median']:6.0f} updates/s   p50 "

@@ -48,16 +48,18 @@ def beside_fresh(record):
 
 
 def beside_writer(found):
-    lines = [row("library", "ef", "p50, p99, p99.9 idle, µs", "beside a writer, µs", "p99 over idle", "p99.9 over idle",
-                 "changes a second", "adds by 2 threads, rows a second (over hnswlib's)"), "|---|" + "---:|" * 7]
+    lines = [row("library", "ef", "p50, p99, p99.9 idle, µs", "beside a writer of another index, µs",
+                 "beside its own writer, µs", "p99 over idle", "p99.9 over idle", "p99 over the other writer's",
+                 "changes a second", "adds by 2 threads, rows a second (over hnswlib's)"), "|---|" + "---:|" * 9]
     for one in found["libraries"]:
         if "failed" in one:
             continue
-        times = [" / ".join(median(one[kind][tail], ".0f") for tail in TAILS) for kind in ("idle", "beside")]
+        times = [" / ".join(median(one[kind][tail], ".0f") for tail in TAILS) for kind in ("idle", "apart", "beside")]
         added = "; ".join(f"{how} {of['rows_per_s']['median']:,.0f} ({median(of['over_hnswlib'], '.2f')})"
                           for how, of in one["adds"].items())
         lines.append(row(one["library"], str(one["ef"]), *times, median(one["ratio"]["p99_us"], ".2f"),
-                         median(one["ratio"]["p999_us"], ".2f"), median(one["changes_per_s"], ",.0f"), added))
+                         median(one["ratio"]["p999_us"], ".2f"), median(one["over_apart"]["p99_us"], ".2f"),
+                         median(one["changes_per_s"], ",.0f"), added))
     return lines
 
 

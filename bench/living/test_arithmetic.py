@@ -342,6 +342,7 @@ def window(kind, number, p99, **more):
 
 
 WINDOWS = [{"event": "ef", "library": "usearch", "ef": 28, "recall": 0.96}, window("idle", 0, 10),
+           window("apart", 0, 16), window("apart", 1, 110),
            window("beside", 0, 20, changed=50, wrote_s=0.5), window("idle", 1, 100),
            window("beside", 1, 110, changed=50, wrote_s=1), window("idle", 2, 10)]
 
@@ -417,6 +418,7 @@ class Arithmetic(unittest.TestCase):
     def test_tails_are_of_the_same_round(self):
         row = report.beside(WINDOWS)[0]
         self.assertEqual(row["ratio"]["p99_us"], {"median": 1.55, "min": 1.1, "max": 2.0})
+        self.assertEqual(row["over_apart"]["p99_us"], {"median": 1.125, "min": 1.0, "max": 1.25})
         self.assertEqual(row["changes_per_s"], {"median": 75, "min": 50, "max": 100})
         self.assertEqual((row["ef"], row["adds"], row["idle"]["p99_us"]["median"]), (28, {}, 10))
 
@@ -453,10 +455,10 @@ class Arithmetic(unittest.TestCase):
                                               "beside": {"live": 9, "libraries": report.beside(WINDOWS)}})
         self.assertIn("| generations | shortlist | 16 | 0.0020 | 0.0020 | 2.00 | 1.20 | 0.125 |", page)
         self.assertIn("| generations | shortlist | 16 | 0.9167 | 0.900 | 5 | 9 | 37500 | 10000 | – | 0.0 | 1 |", page)
-        self.assertIn("| usearch | 28 | 1 / 10 / 9 | 1 / 65 / 9 | 1.55 | 1.00 | 75 |", page)
+        self.assertIn("| usearch | 28 | 1 / 10 / 9 | 1 / 63 / 9 | 1 / 65 / 9 | 1.55 | 1.00 | 1.12 | 75 |", page)
         self.assertIn("- faiss: no package", page)
         rows = [line for line in page.splitlines() if line.startswith("|")]
-        self.assertEqual([line.count("|") for line in rows], [13] * 3 + [9] * 3 + [9] * 3)
+        self.assertEqual([line.count("|") for line in rows], [13] * 3 + [9] * 3 + [11] * 3)
 
 
 if __name__ == "__main__":
