@@ -15,6 +15,14 @@ sl_status sl_words_check(const sl_graph *graph, sl_array_kind kind, int given) {
                    kind_name(kind));
 }
 
+sl_status sl_words_check_now(const sl_index *index, sl_array_kind kind, int given) {
+    sl_reading reading;
+    if (!given) return SL_OK;
+    sl_status status = sl_words_check(sl_reading_begin(index, &reading), kind, given);
+    sl_reading_end(&reading);
+    return status;
+}
+
 static uint64_t *words_at(const sl_graph *graph, sl_array_kind kind) {
     return (uint64_t *)(void *)graph->arrays[kind].at;
 }
@@ -32,7 +40,7 @@ static sl_status check_call(const sl_index *index, sl_array_kind kind, const uin
                             const uint64_t *words) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     if (n && (!ids || !words)) return sl_fail(SL_EINVAL, "ids or %s is NULL", kind_name(kind));
-    return sl_words_check(&index->graph, kind, 1);
+    return sl_words_check_now(index, kind, 1);
 }
 
 /* Finds a node of each of n ids for a writer, in memory that the caller frees. Errors: SL_ENOTFOUND names the first

@@ -202,7 +202,7 @@ fail:
  * The handle
  * ------------------------------------------------------------------------------------------------------------- */
 
-static sl_status check_filter_params(const sl_graph *graph, const sl_filter_params *params) {
+static sl_status check_filter_params(const sl_index *index, const sl_filter_params *params) {
     if (!params->bits && params->bits_count)
         return sl_fail(SL_EINVAL, "bits is NULL, bits_count %zu; give the bitmap, or 0", params->bits_count);
     if (params->bits_count > SIZE_MAX - 63 || params->allow_count > MOST || params->exclude_count > MOST)
@@ -214,8 +214,8 @@ static sl_status check_filter_params(const sl_graph *graph, const sl_filter_para
     if (params->key_min > params->key_max)
         return sl_fail(SL_EINVAL, "key_min is %llu, above key_max, %llu; give the lower one as key_min",
                        (unsigned long long)params->key_min, (unsigned long long)params->key_max);
-    SL_TRY(sl_words_check(graph, SL_ARRAY_TAGS, selects_by_tags(params)));
-    return sl_words_check(graph, SL_ARRAY_KEYS, selects_by_keys(params));
+    SL_TRY(sl_words_check_now(index, SL_ARRAY_TAGS, selects_by_tags(params)));
+    return sl_words_check_now(index, SL_ARRAY_KEYS, selects_by_keys(params));
 }
 
 /* Replaces the caller's words by a copy. NULL stays NULL. */
@@ -267,7 +267,7 @@ sl_status sl_filter_create(sl_index *index, const sl_filter_params *params, sl_f
     sl_filter_params mine;
     sl_filter_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_filter_params_init"));
-    SL_TRY(check_filter_params(&index->graph, &mine));
+    SL_TRY(check_filter_params(index, &mine));
     sl_allocator allocator = mine.allocator ? sl_allocator_of(mine.allocator) : index->graph.allocator;
     void *block;
     SL_TRY(sl_mem_alloc(&allocator, sizeof(sl_filter), &block));

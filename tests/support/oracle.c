@@ -5,6 +5,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -181,6 +182,18 @@ int oracle_is_unchanged(const oracle *o, uint64_t id, uint32_t from) {
     return note_of(o, id) == 2 * from;
 }
 
+const char *oracle_text(const oracle *o, uint64_t id, uint32_t from, char *out, size_t size) {
+    const uint32_t note = note_of(o, id), last = note / 2 + note % 2;
+    size_t length = 0;
+    out[0] = 0;
+    for (uint32_t change = from; change <= last && length < size; change++) {
+        uint32_t version;
+        const int kept = state_of(o, id, change, &version);
+        length += (size_t)snprintf(out + length, size - length, kept ? " %u" : " ?", version);
+    }
+    return out;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------
  * What is durable
  * ------------------------------------------------------------------------------------------------------------- */
@@ -244,8 +257,8 @@ const char *oracle_recovered_all(oracle *o) {
         put_state(o, id, change, of->found);
         of->states[change % KEPT].partner_change = 0;
         if (of->found) of->last_version = of->found;
-        __atomic_store_n(&of->synced, change, __ATOMIC_SEQ_CST);
         __atomic_store_n(&of->note, 2 * change, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&of->synced, change, __ATOMIC_SEQ_CST);
     }
     return wrong;
 }

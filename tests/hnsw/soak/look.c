@@ -54,10 +54,14 @@ static int judge_hit(soak_looker *l, const char *call, uint64_t id, double dista
 
 /* Judges that an id was found, or not. */
 static void judge_presence(soak_looker *l, const char *call, uint64_t id) {
-    if (!l->seen[id] && !oracle_may_be_absent(l->soak->oracle, id, l->from[id]))
-        differ(l, "%s missed id %llu", call, (unsigned long long)id);
-    if (l->seen[id] && !oracle_may_be_there(l->soak->oracle, id, l->from[id]))
-        differ(l, "%s found id %llu, which was deleted", call, (unsigned long long)id);
+    const oracle *o = l->soak->oracle;
+    char text[TEXT / 2];
+    if (!l->seen[id] && !oracle_may_be_absent(o, id, l->from[id]))
+        differ(l, "%s missed id %llu, of versions%s", call, (unsigned long long)id,
+               oracle_text(o, id, l->from[id], text, sizeof text));
+    if (l->seen[id] && !oracle_may_be_there(o, id, l->from[id]))
+        differ(l, "%s found id %llu, which was deleted: versions%s", call, (unsigned long long)id,
+               oracle_text(o, id, l->from[id], text, sizeof text));
 }
 
 /* Searches for a stored vector. It must be found, if it stays, but for the few that a walk may miss. */
