@@ -167,6 +167,24 @@ def test_nothing_that_changes_waits_for_a_search(living):
     assert asked and living.get_tags(7) == 9
 
 
+def test_changes_go_on_while_a_save_writes(living, tmp_path):
+    """The progress function waits for the changes. The file holds the index as it was when the save began to write."""
+    seen = []
+
+    def progress(done, total):
+        if not seen:
+            seen.append(done)
+            in_another_thread(lambda: living.delete(7))
+            in_another_thread(lambda: living.add(vector(10**6, 0)[None], ids=[10**6]))
+
+    in_another_thread(lambda: living.delete(8))
+    living.save(tmp_path / "a.sl", progress=progress)
+    assert seen and 7 not in living and 10**6 in living
+    saved = shortlist.open(tmp_path / "a.sl")
+    assert 7 in saved and 8 not in saved and 10**6 not in saved and len(saved) == LIVE + STILL - 1
+    saved.check()
+
+
 def test_changes_within_a_change_say_so(living, tmp_path):
     changes = {
         "add": lambda: living.add(vector(1, 8)[None]),
