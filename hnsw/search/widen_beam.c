@@ -13,6 +13,16 @@ static size_t ef_for_share(const sl_walk *walk, double share, size_t wanted, siz
     return ef < (double)most ? (size_t)ef : most;
 }
 
+/* Returns how many candidates a walk among tombstones keeps so that k of them are not deleted in nearly all searches:
+ * three standard deviations more than on average. Else half of the searches with k near ef would walk twice. */
+static size_t with_spread(const sl_walk *walk, const sl_beam_params *params) {
+    const sl_allowed *allowed = params->allowed;
+    const size_t n = allowed->n > walk->graph->free_count ? allowed->n - walk->graph->free_count : 0;
+    const double all = n ? fmin(1, (double)allowed->count / (double)n) : 1;
+    const double share = params->share < all ? params->share : all, k = (double)params->k;
+    return params->k + (size_t)ceil(3 * sqrt(k * fmax(0, 1 - share)));
+}
+
 static void walk_layer_0(sl_walk *walk, sl_range start, size_t ef) {
     if (start.first >= start.end)
         start = sl_range_of_id(sl_walk_descend(walk, sl_entry_in(walk->graph, walk->upper), 0));
@@ -72,6 +82,7 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
     /* Tuned settings hold for an ef that counts only nodes that are not deleted. */
     const int only_deleted = !sl_is_filtered(search);
     size_t wanted = only_deleted ? base_ef : rerank > k ? rerank : k;
+    if (only_deleted && wanted < with_spread(walk, params)) wanted = with_spread(walk, params);
     size_t ef = ef_for_share(walk, params->share, wanted, base_ef), max_ef = params->max_ef > ef ? params->max_ef : ef;
     if (sl_walk_reserve(walk, ef) != SL_OK) return 0;
     if (search->stop > 0 && sl_may_stop_early(walk->graph, search) && stop_was_sound(walk, params, ef)) return 1;

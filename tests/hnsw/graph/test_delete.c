@@ -265,6 +265,32 @@ static int accept_even(void *ctx, uint64_t id) {
 }
 
 /* Filters are asked of what is left alone, and take no more work than they may. */
+/* Searches for as many as their beam holds. A twentieth is deleted by chance, and nearly all searches still walk once.
+ */
+START_TEST(full_beams_are_walked_once) {
+    enum { MANY = 200 };
+    static uint64_t ids[Q * MANY];
+    static size_t rows[N];
+    size_t count = 0, work[2];
+    sl_index *index = make_any();
+    sl_search_params params;
+    sl_search_params_init(&params);
+    params.ef = MANY;
+    params.threads = 1;
+    for (size_t row = 0; row < N; row++)
+        if (sl_random_at(6, row) % 20 == 0) rows[count++] = row;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        sl_search_stats stats;
+        ck_ok(sl_index_search(index, queries, SL_F32, Q, 0, MANY, &params, ids, NULL, &stats));
+        ck_assert_uint_eq(stats.results, Q * MANY);
+        work[deleted] = stats.evaluations;
+        if (!deleted) delete_rows(index, rows, count);
+    }
+    ck_assert_msg(work[1] < work[0] + work[0] / 4, "%zu evaluations, before %zu", work[1], work[0]);
+    sl_index_free(index);
+}
+END_TEST
+
 START_TEST(with_a_filter) {
     sl_index *index = make_any();
     sl_search_params params = params_of(50);
@@ -674,6 +700,7 @@ int main(void) {
     tcase_add_test(tests, all_that_is_left_is_found);
     tcase_add_test(tests, deleted_neighbourhoods);
     tcase_add_test(tests, walks_that_stop);
+    tcase_add_test(tests, full_beams_are_walked_once);
     tcase_add_test(tests, with_a_filter);
     tcase_add_test(tests, identical_vectors);
     tcase_add_loop_test(tests, all_or_nothing, 0, 2);
