@@ -235,11 +235,13 @@ static void add_nodes(sl_build *build) {
     sl_publishing_unlock(index);
 }
 
-/* Without deletes no id had another vector before, so its birth need not be noted. */
+/* Without deletes, by this handle or before it, no id had another vector. Then births need not be noted. */
 static void note_births(const sl_build *build) {
     sl_index *index = build->index;
     const uint64_t epoch = sl_epochs_now(&index->versions->epochs) + 1;
-    if (!index->has_deleted || !index->graph.lives.nodes) return;
+    const size_t hidden = build->hidden ? build->appended : 0;
+    const int may_return = index->has_deleted || index->graph.deleted_count > hidden;
+    if (!may_return || !index->graph.lives.nodes) return;
     for (size_t node = build->first; node < build->first + build->appended; node++)
         sl_life_begin(index, node, epoch);
 }

@@ -12,7 +12,7 @@ sl_status sl_index_accepts(const sl_index *index, sl_dtype dtype);
 size_t sl_search_max_ef(const sl_search_params *params, size_t k);
 
 /* Births tell whether an id still has the vector that it had: 0: it has none; else a number that no other vector of the
- * id has on this handle. A handle that follows another process's file gives 1 for every vector.
+ * id has had on this handle, or in the file that it follows.
  * Parameters: `births` has n entries. Errors: SL_ENOMEM. Threads: waits as sl_index_get does. */
 sl_status sl_index_births(sl_index *index, const uint64_t *ids, size_t n, uint64_t *births);
 
