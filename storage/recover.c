@@ -1,11 +1,15 @@
 #define _GNU_SOURCE
 #include "storage/recover.h"
 
+#include "storage/dirty.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
 /* The most looks at the log while writers come and go. */
 #define MOST_LOOKS 16
+/* The longest write. */
+#define RUN ((uint64_t)1 << 20)
 
 typedef struct into_file {
     const sl_file_ops *ops;
@@ -23,25 +27,35 @@ static sl_status copy_record(void *ctx, uint64_t offset, const void *data, uint6
     return SL_OK;
 }
 
-/* A file, and its content after the replay. */
+/* A file, its content after the replay, and the lines that the replay changes. */
 typedef struct into_end {
     into_file to;
-    const uint8_t *says;
-    uint64_t head; /* where its head page begins */
+    uint8_t *says;
+    sl_dirty changed;
 } into_end;
 
-static sl_status write_end(into_end *end, uint64_t from, uint64_t to) {
-    return from < to ? write_record(&end->to, from, end->says + from, to - from) : SL_OK;
+static sl_status note_record(void *ctx, uint64_t offset, const void *data, uint64_t size) {
+    into_end *end = ctx;
+    sl_dirty_mark(&end->changed, offset, size);
+    return copy_record(end->says, offset, data, size);
 }
 
-/* Writes a record's place with its final content, because a later group may have changed it too. Leaves out the head
- * page. */
-static sl_status write_last(void *ctx, uint64_t offset, const void *data, uint64_t size) {
-    into_end *end = ctx;
-    uint64_t behind = offset + size, head = end->head, past = head + SL_LIVE_PAGE;
-    (void)data;
-    SL_TRY(write_end(end, offset, behind < head ? behind : head));
-    return write_end(end, offset > past ? offset : past, behind);
+/* Writes the changed lines of [from, to). */
+static sl_status write_lines(into_end *end, uint64_t from, uint64_t to) {
+    uint64_t offset = from, size;
+    while ((size = sl_dirty_next(&end->changed, &offset, RUN)) != 0 && offset < to) {
+        if (size > to - offset) size = to - offset;
+        SL_TRY(write_record(&end->to, offset, end->says + offset, size));
+        offset += size;
+    }
+    return SL_OK;
+}
+
+/* Writes as a commit does: from the file's beginning to its end, the head page last. */
+static sl_status write_end(into_end *end, uint64_t head, uint64_t size) {
+    SL_TRY(write_lines(end, 0, head));
+    SL_TRY(write_lines(end, head + SL_LIVE_PAGE, size));
+    return write_record(&end->to, head, end->says + head, SL_LIVE_PAGE);
 }
 
 sl_redo_owner sl_recover_owner(const sl_store *store, const sl_superblock *super) {
@@ -90,18 +104,19 @@ sl_status sl_recover_look(const sl_store *store, sl_superblock *super, sl_redo_f
 }
 
 /* Replays the log into the file beside readers that have it mapped, without showing them an earlier sync's state. The
- * log first goes into a private mapping; its places are then written from there, and the head page last. */
+ * log first goes into a private mapping; its places are then written from there. */
 static sl_status redo_forward(const sl_store *store, const sl_file_ops *ops, int fd, const sl_superblock *super,
                               sl_redo_found *found) {
     SL_TRY(sl_writable_look(store, super, found));
     if (!found->groups) return SL_OK;
     void *says = mmap(NULL, (size_t)store->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     if (says == MAP_FAILED) return sl_fail_errno("cannot map", store->path);
-    const uint64_t head = sl_store_section(store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
-    into_end end = {{ops, fd, store->path}, says, head};
-    sl_status status = sl_recover_into_memory(store, super, says, found);
-    if (status == SL_OK) status = apply_log(store, super, write_last, &end, found);
-    if (status == SL_OK) status = write_end(&end, head, head + SL_LIVE_PAGE);
+    into_end end = {.to = {ops, fd, store->path}, .says = says};
+    sl_status status = sl_dirty_init(&end.changed, store->size);
+    if (status == SL_OK) status = apply_log(store, super, note_record, &end, found);
+    if (status == SL_OK)
+        status = write_end(&end, sl_store_section(store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD, store->size);
+    sl_dirty_free(&end.changed);
     munmap(says, (size_t)store->size);
     return status;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { N = 600, ROOM = 700, DIM = 16, ROUNDS = SANITIZED ? 12 : 30, A_ROUND = 10, ROWS = 2 * N + 3 * ROUNDS * A_ROUND };
@@ -39,7 +40,9 @@ static size_t changes;
 static sl_index *writer, *reader;
 static int file = -1; /* the writer's descriptor of the index */
 static int looks;     /* a sync is under way: the reader looks before each write */
+static int dies;      /* the process ends before the first write */
 static size_t looked;
+static uint64_t head; /* where the head page begins */
 
 /* ---------------------------------------------------------------------------------------------------------------
  * What the reader sees
@@ -80,12 +83,14 @@ static int open_noting(void *ctx, const char *path, int flags, unsigned mode) {
     return fd;
 }
 
-/* Within a sync, the reader finds what the last one left. */
+/* Until the head page is written, the reader finds what the last sync left. */
 static int64_t pwrite_looking(void *ctx, int fd, const void *data, size_t size, uint64_t offset) {
     (void)ctx;
+    if (dies && fd == file) _exit(0);
     if (looks && fd == file)
         for (size_t i = 0; i < 4; i++, looked++)
             ck_sees(reader, changed[sl_random_at(3, looked) % changes], synced);
+    if (fd == file && offset >= head && offset < head + SL_LIVE_PAGE) looks = 0;
     return pwrite(fd, data, size, (off_t)offset);
 }
 
@@ -131,6 +136,7 @@ static void make(const kind *kind) {
     next_row = N;
     writer = opened(1);
     reader = opened(0);
+    head = sl_store_section(reader->store, SL_SECTION_LIVE)->offset + SL_LIVE_HEAD;
 }
 
 static void set_up(void) {
@@ -149,16 +155,16 @@ static void put(uint64_t id) {
     sl_add_params params;
     sl_add_params_init(&params);
     params.replace = now[id] != NONE;
-    ck_ok(sl_index_add(writer, x + next_row * DIM, SL_F32, 1, 0, &id, &params));
+    if (writer) ck_ok(sl_index_add(writer, x + next_row * DIM, SL_F32, 1, 0, &id, &params));
     now[id] = (int)next_row++;
 }
 
 static void take_out(uint64_t id) {
-    ck_ok(sl_index_delete(writer, &id, 1));
+    if (writer) ck_ok(sl_index_delete(writer, &id, 1));
     now[id] = NONE;
 }
 
-/* Replaces, deletes and adds. Ids that were gone come back. */
+/* Replaces, deletes and adds. Ids that were gone come back. Without a writer, only notes what one has done. */
 static void change(size_t round) {
     for (size_t i = 0; i < A_ROUND; i++) {
         const uint64_t id = sl_random_at(round, i) % N, other = sl_random_at(round, i + A_ROUND) % N;
@@ -190,6 +196,46 @@ START_TEST(old_or_new) {
     ck_assert_uint_eq(sl_index_size(reader), sl_index_size(writer));
     ck_assert_uint_eq(indexes_stats(reader).reusable, indexes_stats(writer).reusable);
     indexes_sound(writer);
+    indexes_sound(reader);
+}
+END_TEST
+
+/* Writes some rounds, and dies once the log of the last one is written. */
+static void write_and_die(size_t rounds) {
+    const pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        writer = opened(1);
+        for (size_t round = 0; round < rounds; round++, changes = 0) {
+            change(round);
+            dies = round + 1 == rounds;
+            if (sl_index_sync(writer) != SL_OK) _exit(1);
+        }
+        _exit(2);
+    }
+    int how;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == 0, "the writer ended with %d", how);
+}
+
+/* The same at every write of a replay, which writes what many commits wrote. */
+START_TEST(old_or_new_in_a_replay) {
+    enum { SYNCS = 8 };
+    make(&kinds[_i]);
+    sl_index_free(writer);
+    writer = NULL;
+    write_and_die(SYNCS);
+    for (size_t round = 0; round + 1 < SYNCS; round++, changes = 0)
+        change(round);
+    memcpy(synced, now, sizeof now);
+    change(SYNCS - 1);
+    looks = 1;
+    writer = opened(1);
+    looks = 0;
+    ck_assert_uint_gt(looked, 0);
+    memcpy(synced, now, sizeof now);
+    for (size_t i = 0; i < changes; i++)
+        ck_sees(reader, changed[i], synced);
     indexes_sound(reader);
 }
 END_TEST
@@ -348,6 +394,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, old_or_new, 0, sizeof kinds / sizeof *kinds);
+    tcase_add_loop_test(tests, old_or_new_in_a_replay, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(tests, words_of_two_commits);
     tcase_add_test(tests, places_wait_for_a_sync);
     tcase_add_test(tests, places_wait_for_searches);

@@ -21,7 +21,7 @@ enum { IDS = 1500, DIM = ORACLE_DIM, ROOM = 40000, TAG_BITS = 8, WRITERS = 2, SE
  *     docs/internals/versions.md), may go by the counts of its opening while a sync is under way, and misses ids that
  *     were undeleted. So the reader asks again, and there are no undeletes
  *   - places are not used again, so the file grows until it is rebuilt */
-enum { FILES_HAVE_LIVES = 0 };
+enum { FILES_HAVE_LIVES = 1 };
 
 typedef enum soak_kind {
     SOAK_MEMORY, /* in memory, in one life */
