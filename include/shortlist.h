@@ -631,7 +631,7 @@ typedef struct sl_epoch_holder {
     int pid, tid;   /* tid 0: unknown */
 } sl_epoch_holder;
 
-/* Lists them, oldest first; then, for a file's writer, those of others. *count is their number;
+/* Lists them, oldest first; then, for a mapped file, those of others. *count is their number;
    `holders` gets the first `room`, or is NULL. */
 SL_API SL_MUST_USE sl_status sl_index_holders(const sl_index *index, sl_epoch_holder *holders, size_t room,
                                               size_t *count);

@@ -14,6 +14,7 @@
 #include "cli/ranker/ranking_inputs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -33,6 +34,40 @@ static int read_numa(const sl_index *index, const char *path, const info_options
     *numa = (sl_index_numa){.struct_size = sizeof *numa};
     *known = options->numa.policy || (options->place >= 0 && sl_index_get_numa(index, numa) == SL_OK);
     return options->numa.policy ? numa_of_index(index, path, numa) : EXIT_DONE;
+}
+
+static void json_holders(json *json, const index_facts *facts) {
+    json_open_array(json, "holders");
+    for (size_t i = 0; i < facts->holder_count; i++) {
+        json_open_object(json, NULL);
+        json_count(json, "commit", facts->holders[i].epoch);
+        json_count(json, "pid", (uint64_t)facts->holders[i].pid);
+        json_count(json, "tid", (uint64_t)facts->holders[i].tid);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+static void print_holders(const index_facts *facts) {
+    if (!facts->holder_count) return;
+    const sl_epoch_holder *oldest = &facts->holders[oldest_holder(facts)];
+    printf("searches of other processes: %zu; the oldest goes by commit %llu, in process %d, thread %d\n",
+           facts->holder_count, (unsigned long long)oldest->epoch, oldest->pid, oldest->tid);
+}
+
+/* Lists the searches of other processes. More may begin between two lists. */
+static int read_holders(const sl_index *index, const char *path, index_facts *facts) {
+    size_t room, count = 0;
+    do {
+        room = 2 * count + 8;
+        free(facts->holders);
+        facts->holders = malloc(room * sizeof *facts->holders);
+        if (!facts->holders) return report_failure("out of memory");
+        sl_status status = sl_index_holders(index, facts->holders, room, &count);
+        if (status != SL_OK) return report_status(path, status);
+    } while (count > room);
+    facts->holder_count = count;
+    return EXIT_DONE;
 }
 
 static void json_index_info(const char *path, const sl_index *index, const index_facts *facts,
@@ -58,6 +93,7 @@ static void json_index_info(const char *path, const sl_index *index, const index
     json_real(&json, "quant_error_max", stats->quant_error_max);
     if (options->sample) json_sampled(&json, options->sample, &facts->report);
     json_storage(&json, &facts->storage);
+    json_holders(&json, facts);
     if (facts->has_numa) json_numa(&json, &facts->numa);
     json_tuned(&json, index, 0, stats->tuned);
     json_end(&json);
@@ -87,6 +123,7 @@ static void print_index_info(const char *path, const sl_index *index, const inde
     if (options->sample) print_sampled(options->sample, &facts->report);
     (void)warn_of_resolution(path, stats, facts->report.unresolved, facts->report.resolution_sampled);
     print_storage(&facts->storage);
+    print_holders(facts);
     if (facts->has_numa) print_numa(&facts->numa);
     if (stats->tuned) {
         printf("\nsettings tuned for a recall\n");
@@ -103,25 +140,33 @@ static sl_status check_sample(sl_index *index, const info_options *options, inde
     return check_index_with_progress(index, &params, 0, &facts->report);
 }
 
+static int read_facts(const char *path, sl_index *index, const info_options *options, index_facts *facts) {
+    sl_status status = sl_index_get_stats(index, &facts->stats);
+    if (status != SL_OK) return report_status(path, status);
+    int result = read_numa(index, path, options, &facts->numa, &facts->has_numa);
+    if (result != EXIT_DONE) return result;
+    status = check_sample(index, options, facts);
+    if (status == SL_OK) status = sl_index_get_storage(index, &facts->storage);
+    return status == SL_OK ? read_holders(index, path, facts) : report_status(path, status);
+}
+
 static int print_index_facts(const char *path, sl_index *index, const info_options *options) {
     index_facts facts = {.path = path,
                          .sample = options->sample,
                          .stats = {.struct_size = sizeof facts.stats},
                          .storage = {.struct_size = sizeof facts.storage}};
-    sl_status status = sl_index_get_stats(index, &facts.stats);
-    if (status != SL_OK) return report_status(path, status);
-    int result = read_numa(index, path, options, &facts.numa, &facts.has_numa);
-    if (result != EXIT_DONE) return result;
-    status = check_sample(index, options, &facts);
-    if (status == SL_OK) status = sl_index_get_storage(index, &facts.storage);
-    if (status != SL_OK) return report_status(path, status);
-    if (options->prometheus)
-        return print_index_metrics(&facts);
-    else if (options->json)
-        json_index_info(path, index, &facts, options);
-    else
-        print_index_info(path, index, &facts, options);
-    return report_stdout();
+    int result = read_facts(path, index, options, &facts);
+    if (result == EXIT_DONE && options->prometheus)
+        result = print_index_metrics(&facts);
+    else if (result == EXIT_DONE) {
+        if (options->json)
+            json_index_info(path, index, &facts, options);
+        else
+            print_index_info(path, index, &facts, options);
+        result = report_stdout();
+    }
+    free(facts.holders);
+    return result;
 }
 
 static const char *const loss_names[] = {"logistic", "multiclass", "squared"};
@@ -375,8 +420,9 @@ const command command_info = {
         "An index: prints how many vectors it holds, how many are deleted, how they are kept, the size of each part, "
         "and the settings that 'shortlist tune' stored. Only the file's header is read, whatever the file's size; "
         "'shortlist check' and --sample read all of it. Also prints the storage of layer 0: the medium, whether loads "
-        "go to persistent memory itself (DAX), and the pages. For a file with room, the log and the recoveries are "
-        "printed too. With --place or --numa the index is opened so, and the memory nodes of its pages are printed. A "
+        "go to persistent memory itself (DAX), and the pages. For a file with room, the log, the recoveries and "
+        "the searches that other processes run are printed too. With --place or --numa the index is opened so, and the "
+        "memory nodes of its pages are printed. A "
         "model: prints its loss, its weights, its features as they were fitted, the type and the bytes of each "
         "embedding table, and its spec; all of the file is verified. An item table: prints its rows and columns.\nWith "
         "--plan, for an index that does not exist yet: prints the size of each part in a file, and the medium of each "

@@ -10,6 +10,13 @@
 
 #define NAME(name) "shortlist_index_" name
 
+size_t oldest_holder(const index_facts *facts) {
+    size_t oldest = 0;
+    for (size_t i = 1; i < facts->holder_count; i++)
+        if (facts->holders[i].epoch < facts->holders[oldest].epoch) oldest = i;
+    return oldest;
+}
+
 static void print_kind(metrics *out, const index_facts *facts) {
     const sl_index_stats *stats = &facts->stats;
     const metric_label kind[] = {{"metric", sl_metric_name(stats->metric)},
@@ -68,6 +75,15 @@ static void print_storage_metrics(metrics *out, const sl_index_storage *storage)
     metrics_gauge(out, NAME("recovered_bytes"), "Bytes that the last recovery replayed.", storage->recovered_bytes);
 }
 
+static void print_searches(metrics *out, const index_facts *facts) {
+    const size_t oldest = oldest_holder(facts);
+    metrics_gauge(out, NAME("running_searches"), "Searches that run in other processes at this moment.",
+                  facts->holder_count);
+    if (!facts->holder_count) return;
+    metrics_gauge(out, NAME("oldest_search_commit"), "Commit of the file by which the oldest of these goes.",
+                  facts->holders[oldest].epoch);
+}
+
 static void print_sample(metrics *out, const index_facts *facts) {
     if (!facts->sample) return;
     metrics_gauge(out, NAME("sampled_vectors"), "Vectors that the sample searched for.", facts->sample);
@@ -85,6 +101,7 @@ int print_index_metrics(const index_facts *facts) {
     print_vectors(&out, &facts->stats);
     print_bytes(&out, &facts->stats, &file);
     print_storage_metrics(&out, &facts->storage);
+    print_searches(&out, facts);
     print_sample(&out, facts);
     return report_stdout();
 }

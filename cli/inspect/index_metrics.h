@@ -11,9 +11,14 @@ typedef struct index_facts {
     sl_index_storage storage;
     sl_index_numa numa;
     int has_numa;
+    sl_epoch_holder *holders; /* searches of the file that run in other processes; freed by the caller */
+    size_t holder_count;
     size_t sample; /* vectors that the check searched for; 0: there was none */
     sl_check_report report;
 } index_facts;
+
+/* The number of the holder that began first. There must be one. */
+size_t oldest_holder(const index_facts *facts);
 
 /* Prints them on stdout. Returns an exit status. */
 int print_index_metrics(const index_facts *facts);

@@ -85,19 +85,22 @@ sl_status sl_index_get_stats(const sl_index *index, sl_index_stats *out) {
 typedef struct holders_list {
     sl_epoch_holder *holders;
     size_t room, count;
+    uint64_t own; /* the process whose searches are listed already; 0: none */
 } holders_list;
 
 static void add_holder(void *ctx, uint64_t commit, uint64_t thread) {
     holders_list *list = ctx;
     const sl_epoch_holder holder = {.epoch = commit, .pid = (int)(thread >> 32), .tid = (int)(uint32_t)thread};
+    if (list->own && thread >> 32 == list->own) return;
     if (list->count < list->room) list->holders[list->count] = holder;
     list->count++;
 }
 
 sl_status sl_index_holders(const sl_index *index, sl_epoch_holder *holders, size_t room, size_t *count) {
     if (!index || !count || (room && !holders)) return sl_fail(SL_EINVAL, "index, holders or count is NULL");
-    holders_list list = {holders, room, sl_epochs_holders(&index->versions->epochs, holders, room)};
-    if (index->writer) sl_readers_each(index->store, UINT64_MAX, add_holder, &list);
+    holders_list list = {holders, room, sl_epochs_holders(&index->versions->epochs, holders, room),
+                         index->writer ? 0 : sl_thread_self() >> 32};
+    if (index->writer || index->published) sl_readers_each(index->store, UINT64_MAX, add_holder, &list);
     *count = list.count;
     return SL_OK;
 }

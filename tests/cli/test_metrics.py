@@ -3,9 +3,10 @@
 
 import os
 import re
+import subprocess
 import unittest
 
-from harness import clustered
+from harness import COMMAND, clustered
 from indexed import DIM, N, Indexed
 
 try:
@@ -84,6 +85,30 @@ class Metrics(Indexed):
         (kind, one), = [(dict(labels), value) for (name, labels), value in samples.items()
                         if name == "shortlist_index_info"]
         self.assertEqual((kind["metric"], kind["codes"], kind["place"], one), ("cosine", "i8", "map", 1))
+
+    def test_searches_of_other_processes(self):
+        """A batch of searches announces its commit, and its process and thread."""
+        self.vectors("many.fbin", clustered(500, DIM, 4) * 200)
+        self.build("--room", 1000)
+        told = self.run_json("info", "x.sl")
+        self.assertEqual((told["holders"], self.metrics("x.sl")[1]["shortlist_index_running_searches"]), ([], 0))
+        self.assertNotIn("searches of", self.run_ok("info", "x.sl"))
+        search = subprocess.Popen([COMMAND, "search", "x.sl", "many.fbin", "-k", "300", "--ef", "600", "--threads", "1",
+                                   "-o", "found.ibin"], cwd=self.folder)
+        try:
+            found, values, text = [], {}, ""
+            while search.poll() is None and not (found and values and text):
+                found = found or self.run_json("info", "x.sl")["holders"]
+                now = self.metrics("x.sl")[1]
+                values = values or (now if now["shortlist_index_running_searches"] else {})
+                text = text or "".join(re.findall("\nsearches of other processes: 1;.*", self.run_ok("info", "x.sl")))
+            self.assertEqual([(one["pid"], one["tid"]) for one in found], [(search.pid, search.pid)])
+            self.assertEqual((values["shortlist_index_running_searches"], values["shortlist_index_oldest_search_commit"]),
+                             (1, found[0]["commit"]))
+            self.assertIn(f"commit {found[0]['commit']}, in process {search.pid}, thread {search.pid}", text)
+        finally:
+            search.kill()
+            search.wait()
 
     def test_of_a_sample(self):
         self.build()

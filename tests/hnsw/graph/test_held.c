@@ -7,6 +7,7 @@
 #include "tests/support/check_main.h"
 #include "tests/support/faults.h"
 #include "tests/support/indexes.h"
+#include "tests/support/scratch.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -179,6 +180,39 @@ START_TEST(holders_are_the_threads_that_search) {
 }
 END_TEST
 
+static int list_once(void *ctx, uint64_t id) {
+    held_search *search = ctx;
+    (void)id;
+    if (!search->changed) ck_ok(sl_index_holders(idx, search->holders, 4, &search->count));
+    search->changed = 1;
+    return 1;
+}
+
+/* A reader of a file announces its searches to the writer too. It lists them once. */
+START_TEST(readers_of_a_file_list_their_searches_once) {
+    scratch place;
+    char path[SCRATCH_PATH];
+    uint64_t found[3];
+    held_search search = {.changed = 0};
+    sl_save_params save;
+    sl_search_params params;
+    scratch_open(&place);
+    scratch_name(&place, "live.sl", path);
+    sl_save_params_init(&save);
+    save.room = 2 * N;
+    ck_ok(sl_index_save(idx, path, &save));
+    sl_index_free(idx);
+    idx = indexes_open(path, SL_PLACE_MAP);
+    sl_search_params_init(&params);
+    params.accept = list_once;
+    params.accept_ctx = &search;
+    ck_ok(sl_index_search(idx, x[7], SL_F32, 1, 0, 3, &params, found, NULL, NULL));
+    ck_assert_uint_eq(search.count, 1);
+    ck_assert_int_eq(search.holders[0].tid, (int)syscall(SYS_gettid));
+    scratch_close(&place);
+}
+END_TEST
+
 START_TEST(bad_arguments) {
     sl_epoch_holder holder;
     size_t count;
@@ -197,6 +231,7 @@ int main(void) {
     tcase_add_test(tests, held_bytes_are_those_that_come_back);
     tcase_add_test(tests, vectors_in_repair_are_counted);
     tcase_add_test(tests, holders_are_the_threads_that_search);
+    tcase_add_test(tests, readers_of_a_file_list_their_searches_once);
     tcase_add_test(tests, bad_arguments);
     return check_main("held", &tests, 1);
 }
