@@ -480,7 +480,7 @@ def test_in_one_call(index, rk, items, users, vectors):
 
 
 def test_in_one_call_the_index_may_have_grown(index, vectors):
-    """Vectors of items that came later count, as in a recommender that is made then."""
+    """Vectors of items that came later count, as in a recommender that is made then. A few need no new one."""
     made, ids = columns(ITEMS, seed=2), np.arange(ITEMS)
     data = {"click": made["click"], "it": np.asarray(index.get(ids), np.float32)}
     vector = {"name": "it", "type": "vector", "dim": 8, "side": "item", "source": "index"}
@@ -493,9 +493,15 @@ def test_in_one_call_the_index_may_have_grown(index, vectors):
     }
     rk = shortlist.Ranker.train(text, data, threads=1)
     assert shortlist.recommend(index, rk, None, vectors, n=4, candidates=ITEMS).without_features == 0
-    index.add(np.random.default_rng(8).standard_normal((20, 8)).astype(np.float32))
-    out = shortlist.recommend(index, rk, None, vectors, n=4, candidates=ITEMS + 20)
-    assert out.without_features == 0 and out.candidates == USERS * (ITEMS + 20)
+    kept = shortlist._recommend._kept
+    for some, keeps in ((1, True), (3, True), (ITEMS // 8, False)):
+        first, size = kept[index].made, len(index) + some
+        index.add(np.random.default_rng(some).standard_normal((some, 8)).astype(np.float32))
+        out = shortlist.recommend(index, rk, None, vectors, n=4, candidates=size)
+        assert out.without_features == 0 and out.candidates == USERS * size
+        assert (kept[index].made is first) == keeps
+        anew = shortlist.Recommender(index, rk).recommend(vectors, n=4, candidates=size)
+        assert (out.ids == anew.ids).all() and np.allclose(out.scores, anew.scores, atol=1e-5)
 
 
 def test_an_index_is_let_go_with_what_was_kept_for_it(vectors):

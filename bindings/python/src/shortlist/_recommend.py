@@ -228,15 +228,20 @@ class Recommender:
 class _Kept:
     """The recommender that was last made for an index, and its parts."""
 
-    def __init__(self, made: Recommender, key: tuple[Any, ...], changes: tuple[int, int]) -> None:
-        self.made, self.key, self.changes = made, key, changes
+    def __init__(self, made: Recommender, key: tuple[Any, ...], changes: int, size: int) -> None:
+        self.made, self.key, self.changes, self.size = made, key, changes, size
+
+    def fits(self, key: tuple[Any, ...], changes: int, size: int) -> bool:
+        """A recommender follows its index, but not changes of the table. Requests prepare what the index was added to,
+        and from a sixteenth on it takes less time to prepare all once more."""
+        same = all(a is b or a == b for a, b in zip(self.key, key))
+        return same and self.changes == changes and abs(size - self.size) * 16 <= self.size
 
 
-def _changes(index: Index, ranker: Ranker | None, items: Items | None) -> tuple[int, int]:
-    """Counts that change when the values computed ahead for the items become out of date."""
+def _reads_vectors(ranker: Ranker | None) -> bool:
+    """Whether the model has items' vectors from the index as features."""
     features = [] if ranker is None else ranker.spec["features"]
-    reads = any(feature.get("source") == "index" and feature.get("side") == "item" for feature in features)
-    return 0 if items is None else items._core.changes, len(index) if reads else 0
+    return any(feature.get("source") == "index" and feature.get("side") == "item" for feature in features)
 
 
 _kept: weakref.WeakKeyDictionary[Index, _Kept] = weakref.WeakKeyDictionary()
@@ -271,15 +276,15 @@ def recommend(
     arguments.
 
     The recommender is kept with the index for later calls with the same parts. It is made anew after items were
-    changed. If the model reads items' vectors, it is also made anew after the index was added to.
+    changed. If the model reads items' vectors, it is also made anew after the index has grown by a sixteenth.
     """
     _check_parts(index, ranker, items)
     key = (ranker, items, item_part, group, missing_score)
-    changes = _changes(index, ranker, items)
+    changes = 0 if items is None else items._core.changes
+    size = len(index) if _reads_vectors(ranker) else 0
     kept = _kept.get(index)
-    fits = kept is not None and kept.changes == changes and all(a is b or a == b for a, b in zip(kept.key, key))
-    if kept is None or not fits:
-        kept = _Kept(Recommender(index, ranker, items, item_part, group, missing_score, threads), key, changes)
+    if kept is None or not kept.fits(key, changes, size):
+        kept = _Kept(Recommender(index, ranker, items, item_part, group, missing_score, threads), key, changes, size)
         _kept[index] = kept
     return kept.made.recommend(
         user_vectors, user_features, n, candidates, ef, exclude, accept, max_per_group, threads, progress
