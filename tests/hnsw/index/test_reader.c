@@ -135,6 +135,7 @@ typedef struct writes {
     uint64_t head;  /* where the head page begins in the file; 0: not known yet */
     size_t count;   /* of the sync */
     size_t behind;  /* writes behind that of the head page */
+    uint64_t end;   /* of the write before */
     size_t kill_at; /* the write, counted from 1, or else the head page's, before which the process kills itself; 0 */
     size_t at_most; /* looks at the reader, spread over so many writes */
     sl_index *reader;
@@ -163,6 +164,8 @@ static int64_t pwrite_watched(void *ctx, int fd, const void *data, size_t size, 
     if (w->armed && fd == w->fd) {
         w->count++;
         w->behind += w->behind || is_head;
+        if (!w->behind) ck_assert_uint_ge(offset, w->end);
+        w->end = offset + size;
         if (w->kill_at && (w->count == w->kill_at || is_head)) raise(SIGKILL);
         if (w->reader && (is_head || (!w->behind && w->count % LOOKS == 1))) look_within(w);
     }
@@ -189,6 +192,7 @@ START_TEST(recall_within_a_sync) {
     for (size_t done = 0; done < more; done += a_sync) {
         w.idle = look(w.reader);
         w.count = w.behind = 0;
+        w.end = 0;
         w.worst.recall = 2;
         w.armed = 1;
         ck_ok(add_and_sync(writer, start + done, a_sync));
