@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { K = 10, EF = 100, FOUND = 256, PAGES = 4, MOST_ASKED = 300 };
+enum { K = 10, EF = 100, FOUND = 256, PAGES = 4 };
 
 /* Notes what is wrong with the answers of this call. */
 __attribute__((format(printf, 2, 3))) static void differ(soak_looker *l, const char *format, ...) {
@@ -190,14 +190,9 @@ static void look_at_ids(soak_looker *l) {
         judge_presence(l, "the list of ids", id);
 }
 
-/* Whoever follows a file that another process writes asks again, as long as FILES_HAVE_LIVES is 0. */
 static void ask(soak_looker *l, void (*way)(soak_looker *)) {
-    const int may_ask_again = !FILES_HAVE_LIVES && l->elsewhere && !l->durable;
-    for (size_t asked = 0; asked == 0 || (may_ask_again && l->wrongs && asked < MOST_ASKED); asked++) {
-        if (asked) soak_sleep(0.01);
-        l->wrongs = 0;
-        way(l);
-    }
+    l->wrongs = 0;
+    way(l);
     if (l->wrongs) soak_differ(l->soak, "%s: %s; %zu more at once", l->who, l->wrong, l->wrongs - 1);
 }
 

@@ -16,13 +16,6 @@
 
 enum { IDS = 1500, DIM = ORACLE_DIM, ROOM = 40000, TAG_BITS = 8, WRITERS = 2, SEARCHERS = 2 };
 
-/* Files that are written in place will have lives, as indexes in memory have. Until this is 1:
- *   - another process may find both vectors of an id or none at the moment of a replacement (the limits in
- *     docs/internals/versions.md), may go by the counts of its opening while a sync is under way, and misses ids that
- *     were undeleted. So the reader asks again, and there are no undeletes
- *   - places are not used again, so the file grows until it is rebuilt */
-enum { FILES_HAVE_LIVES = 1 };
-
 typedef enum soak_kind {
     SOAK_MEMORY, /* in memory, in one life */
     SOAK_DRAM,   /* opened into DRAM, saved over its file */
@@ -62,9 +55,10 @@ typedef enum soak_op {
 
 enum { TEXTS = 8, TEXT = 200 };
 
-/* Bytes measured again and again, after the warm-up and at the end. */
+/* Bytes measured again and again, by tenths of the kind's time. */
+enum { TENTHS = 10 };
 typedef struct soak_memory {
-    uint64_t warm_sum, warm_count, end_sum, end_count;
+    uint64_t sums[TENTHS], counts[TENTHS];
 } soak_memory;
 
 typedef struct soak {
@@ -72,13 +66,13 @@ typedef struct soak {
     oracle *oracle;
     scratch place;
     char copy[SCRATCH_PATH];
-    int64_t begun, ends;          /* of the kind's turn, by sl_now_ns */
-    uint64_t counts[SOAK_OPS];    /* atomic */
-    uint64_t differences;         /* atomic */
-    char texts[TEXTS][TEXT];      /* of the first differences */
-    int over;                     /* atomic: the worker's life is to end by itself */
-    uint32_t files;               /* atomic: how many files the path has meant */
-    soak_memory resident, stored; /* by the system, and by the index's own statistics */
+    int64_t begun, ends;                     /* of the kind's turn, by sl_now_ns */
+    uint64_t counts[SOAK_OPS];               /* atomic */
+    uint64_t differences;                    /* atomic */
+    char texts[TEXTS][TEXT];                 /* of the first differences */
+    int over;                                /* atomic: the worker's life is to end by itself */
+    uint32_t files;                          /* atomic: how many files the path has meant */
+    soak_memory allocated, resident, stored; /* by malloc, the system, and the index's own statistics */
 } soak;
 
 void soak_count(soak *s, soak_op op, uint64_t more);

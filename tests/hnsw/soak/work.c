@@ -4,13 +4,11 @@
 #include "tests/hnsw/soak/soak.h"
 #include "tests/support/indexes.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* The warm-up takes a tenth of the kind's time. The next three tenths are compared with the last three. */
-enum { TENTHS = 10, WARM_FROM = 1, WARM_TO = 4, END_FROM = 7 };
 
 typedef struct worker {
     soak *soak;
@@ -51,13 +49,9 @@ static uint64_t resident_bytes(void) {
 
 static void add_measure(const soak *s, soak_memory *memory, uint64_t bytes) {
     const int64_t tenth = (sl_now_ns() - s->begun) * TENTHS / (s->ends - s->begun);
-    if (tenth >= WARM_FROM && tenth < WARM_TO) {
-        memory->warm_sum += bytes;
-        memory->warm_count++;
-    } else if (tenth >= END_FROM) {
-        memory->end_sum += bytes;
-        memory->end_count++;
-    }
+    if (tenth >= TENTHS) return;
+    memory->sums[tenth] += bytes;
+    memory->counts[tenth]++;
 }
 
 static void measure(soak *s, sl_index *index) {
@@ -65,6 +59,8 @@ static void measure(soak *s, sl_index *index) {
     if (soak_fails(s, sl_index_get_stats(index, &stats), "sl_index_get_stats")) return;
     add_measure(s, &s->stored, stats.bytes_total);
     add_measure(s, &s->resident, resident_bytes());
+    const struct mallinfo2 heap = mallinfo2();
+    add_measure(s, &s->allocated, heap.uordblks + heap.hblkhd);
 }
 
 sl_status soak_keep(soak *s, sl_index *index) {
@@ -100,8 +96,7 @@ static void *keep_on(void *ctx) {
     for (size_t turn = 1; soak_goes_on(w->soak); turn++) {
         sl_recall_report recall = {.struct_size = sizeof recall};
         if (w->soak->kind != SOAK_FILE) soak_fails(w->soak, soak_keep(w->soak, w->index), "sl_index_save");
-        if (w->soak->kind != SOAK_FILE && turn % 8 == 0 &&
-            !soak_fails(w->soak, sl_index_compact(w->index, NULL), "sl_index_compact"))
+        if (turn % 32 == 0 && !soak_fails(w->soak, sl_index_compact(w->index, NULL), "sl_index_compact"))
             soak_count(w->soak, SOAK_COMPACTIONS, 1);
         if (turn % 16 == 0) soak_check(w->soak, w->index, "the check beside the worker's threads");
         soak_fails(w->soak, sl_index_recall(w->index, &params, &recall), "sl_index_recall");

@@ -65,7 +65,7 @@ static void delete_ids(const writer *w, const uint64_t *ids, size_t n) {
 /* The vector of the last delete comes back, unless its place is used again, or another handle deleted it. */
 static void undelete(const writer *w, uint64_t id) {
     const uint32_t version = oracle_latest(w->soak->oracle, id);
-    if (!version || (!FILES_HAVE_LIVES && w->soak->kind == SOAK_FILE)) return;
+    if (!version) return;
     oracle_begin(w->soak->oracle, &id, 1, &version);
     const sl_status status = sl_index_undelete(w->index, &id, 1);
     oracle_end(w->soak->oracle, &id, 1, status == SL_OK);
