@@ -92,12 +92,13 @@ static int by_last_id(const void *a, const void *b) {
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* The first deleted node from `from` on that this handle deleted and that still has its vector. */
+/* The first deleted node from `from` on that this handle deleted and that still has its vector. Once a place was freed,
+ * earlier deletes don't count: the last vector of an id may be gone, and an older one still there. */
 static size_t next_deleted(const sl_index *index, size_t from) {
     const sl_graph *graph = &index->graph;
     for (; from < graph->n; from++)
-        if (sl_is_deleted(graph, from) && graph->lives.nodes[from].died && graph->lives.nodes[from].born != SL_UNBORN &&
-            !sl_node_set_has(&index->leaving, from))
+        if (sl_is_deleted(graph, from) && graph->lives.nodes[from].died > index->freed_until &&
+            graph->lives.nodes[from].born != SL_UNBORN && !sl_node_set_has(&index->leaving, from))
             break;
     return from;
 }

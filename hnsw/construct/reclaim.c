@@ -382,6 +382,8 @@ static void close_ends(sl_reclaim *reclaim) {
  * ------------------------------------------------------------------------------------------------------------- */
 
 static void free_node(sl_index *index, uint32_t node) {
+    const uint64_t died = index->graph.lives.nodes[node].died;
+    if (died > index->freed_until) index->freed_until = died;
     sl_id_remove(index, node);
     sl_life_unborn(index, node, sl_epochs_now(&index->versions->epochs) + 1);
     sl_node_wipe(index, node);

@@ -445,6 +445,53 @@ START_TEST(cancelled_adds_give_places_back) {
 }
 END_TEST
 
+static uint32_t node_of(uint64_t id) {
+    uint32_t node;
+    ck_ok(sl_id_find(idx, &idx->graph, id, &node));
+    return node;
+}
+
+/* Replaces some of the last nodes until one has a place before the old one, and deletes its id. Returns the id. */
+static uint64_t replace_by_an_earlier(uint32_t *old) {
+    sl_add_params params;
+    sl_add_params_init(&params);
+    params.replace = SL_REPLACE_ALL;
+    for (uint64_t id = N - 1;; id--) {
+        ck_assert_uint_gt(id, 600);
+        *old = node_of(id);
+        if (*old < N - 300) continue;
+        ck_ok(sl_index_add(idx, x + (size_t)(N + id) * DIM, SL_F32, 1, 0, &id, &params));
+        if (node_of(id) > *old) continue;
+        delete_row(id);
+        return id;
+    }
+}
+
+/* The last vector of an id is gone before an older one. An undelete then brings neither back. */
+START_TEST(no_older_vector_comes_back) {
+    uint32_t old;
+    int waits;
+    for (size_t row = 0; row < 200; row++)
+        delete_row(row);
+    ck_assert(sl_reclaim_run(idx));
+    idx->keeps_deleted = 1;
+    const uint64_t id = replace_by_an_earlier(&old);
+    for (size_t row = 200; row < 400; row++)
+        delete_row(row);
+    idx->keeps_deleted = 0;
+    const size_t before = idx->free.count;
+    while (idx->free.count == before)
+        ck_ok(sl_reclaim_some(idx, 1, &waits));
+    sl_reclaim_stop(idx); /* as another numbering does */
+    /* The older vector is still there, and the last one isn't. */
+    ck_assert_uint_eq(sl_id_of(&idx->graph, old), id);
+    ck_assert(!sl_node_set_has(&idx->free, old));
+    for (size_t node = 0; node < old; node++)
+        ck_assert_uint_ne(sl_id_of(&idx->graph, (uint32_t)node), id);
+    ck_fails(sl_index_undelete(idx, &id, 1), SL_ENOTFOUND, "was not deleted");
+}
+END_TEST
+
 int main(void) {
     TCase *tests = tcase_create("reclaim");
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -462,5 +509,6 @@ int main(void) {
     tcase_add_test(tests, ids_of_a_file_stay);
     tcase_add_test(tests, compacting_is_cancelled);
     tcase_add_test(tests, cancelled_adds_give_places_back);
+    tcase_add_test(tests, no_older_vector_comes_back);
     return check_main("reclaim", &tests, 1);
 }
