@@ -182,6 +182,12 @@ int oracle_is_unchanged(const oracle *o, uint64_t id, uint32_t from) {
     return note_of(o, id) == 2 * from;
 }
 
+uint32_t oracle_which(const oracle *o, uint64_t id, const float *vector) {
+    for (uint32_t version = o->ids[id].latest; version; version--)
+        if (fits_distance(&(wanted){id, vector, 0}, version)) return version;
+    return 0;
+}
+
 const char *oracle_text(const oracle *o, uint64_t id, uint32_t from, char *out, size_t size) {
     const uint32_t note = note_of(o, id), last = note / 2 + note % 2;
     size_t length = 0;

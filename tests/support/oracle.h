@@ -48,6 +48,8 @@ int oracle_may_be_there(const oracle *o, uint64_t id, uint32_t from);
 int oracle_may_be_absent(const oracle *o, uint64_t id, uint32_t from);
 /* Whether no change of the id has begun since. */
 int oracle_is_unchanged(const oracle *o, uint64_t id, uint32_t from);
+/* Which version of an id a vector is; 0: none that there was. */
+uint32_t oracle_which(const oracle *o, uint64_t id, const float *vector);
 /* Writes the versions that an id may have had since `from` to out, and returns it. */
 const char *oracle_text(const oracle *o, uint64_t id, uint32_t from, char *out, size_t size);
 

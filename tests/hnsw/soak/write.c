@@ -96,60 +96,48 @@ static void be_refused(const writer *w, uint64_t id, int present) {
 }
 
 /* Compares an id with the state that its only writer left. */
-static void look(const writer *w, uint64_t id) {
+static void look(const writer *w, uint64_t id, const char *after) {
     const uint32_t version = oracle_version(w->soak->oracle, id);
     float x[DIM], got[DIM];
     int found = 0;
     const sl_status status = sl_index_get(w->index, &id, 1, SL_F32, got);
     oracle_vector(id, version, x);
     if (status != (version ? SL_OK : SL_ENOTFOUND) || (version && memcmp(x, got, sizeof x) != 0))
-        soak_differ(w->soak, "get lags behind the writer of id %llu: %s", (unsigned long long)id,
-                    sl_status_name(status));
+        soak_differ(w->soak, "id %llu has version %u after %s, but get gives %s, version %u", (unsigned long long)id,
+                    version, after, sl_status_name(status),
+                    status == SL_OK ? oracle_which(w->soak->oracle, id, got) : 0);
     if (sl_index_contains(w->index, id, &found) != SL_OK || found != (version != 0))
         soak_differ(w->soak, "contains lags behind the writer of id %llu", (unsigned long long)id);
     soak_count(w->soak, SOAK_LOOKUPS, 1);
 }
 
-static void change_one(const writer *w, uint64_t id) {
+/* Returns what it did, as change_two does. */
+static const char *change_one(const writer *w, uint64_t id) {
     const uint64_t what = random_of(w, 1) % 20;
-    if (oracle_version(w->soak->oracle, id)) {
-        if (what < 9)
-            set_vectors(w, &id, 1, 1);
-        else if (what < 15)
-            delete_ids(w, &id, 1);
-        else if (what < 19)
-            set_tags(w, id);
-        else
-            be_refused(w, id, 1);
-    } else if (what < 10) {
-        set_vectors(w, &id, 1, (int)(what % 2));
-    } else if (what < 19) {
-        undelete(w, id);
-    } else {
-        be_refused(w, id, 0);
-    }
+    const int present = oracle_version(w->soak->oracle, id) != 0;
+    if (what == 19) return be_refused(w, id, present), "a refusal";
+    if (present && what < 9) return set_vectors(w, &id, 1, 1), "a replacement";
+    if (present && what < 15) return delete_ids(w, &id, 1), "a delete";
+    if (present) return set_tags(w, id), "set_tags";
+    if (what < 10) return set_vectors(w, &id, 1, (int)(what % 2)), "an add";
+    return undelete(w, id), "an undelete";
 }
 
 /* Changes two ids in one call, which takes both or none. */
-static void change_two(const writer *w, uint64_t id) {
+static const char *change_two(const writer *w, uint64_t id) {
     const uint64_t ids[2] = {id, (id + WRITERS) % IDS};
     const int present = oracle_version(w->soak->oracle, ids[0]) != 0;
     const int both = present == (oracle_version(w->soak->oracle, ids[1]) != 0);
-    if (both && present && random_of(w, 1) % 2)
-        delete_ids(w, ids, 2);
-    else
-        set_vectors(w, ids, 2, present || !both);
+    if (both && present && random_of(w, 1) % 2) return delete_ids(w, ids, 2), "a delete of two";
+    return set_vectors(w, ids, 2, present || !both), "an add or replacement of two";
 }
 
 void soak_write(soak *s, sl_index *index, uint64_t life, size_t number) {
     writer w = {s, index, 1000 * life + number, 0};
     for (; soak_goes_on(s); w.turn++) {
         const uint64_t id = random_of(&w, 0) % (IDS / WRITERS) * WRITERS + number;
-        if (random_of(&w, 2) % PAIR)
-            change_one(&w, id);
-        else
-            change_two(&w, id);
-        if (random_of(&w, 4) % LOOK == 0) look(&w, id);
+        const char *change = random_of(&w, 2) % PAIR ? change_one(&w, id) : change_two(&w, id);
+        if (random_of(&w, 4) % LOOK == 0) look(&w, id, change);
         if (s->kind == SOAK_FILE && random_of(&w, 5) % SYNC == 0) soak_fails(s, soak_keep(s, index), "sl_index_sync");
     }
 }
