@@ -33,10 +33,10 @@ static double seconds = 9;
 /* Memory may grow by a tenth after the warm-up, and by some MB in all: places of deleted vectors, and versions, which a
  * search keeps while the system holds it up. malloc keeps the most that there ever was. */
 #define MOST_GROWTH   1.1
-#define MOST_MORE     0.5
+#define MOST_MORE     1
 #define MOST_RESIDENT 16
 /* Shorter soaks measure too seldom to tell. */
-enum { LEAST_SECONDS = 60 };
+enum { LEAST_SECONDS = 300 };
 /* Walks miss a vector now and then, since links change beside them. */
 #define MOST_MISSED 0.002
 

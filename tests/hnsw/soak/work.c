@@ -87,6 +87,10 @@ void soak_check(soak *s, sl_index *index, const char *which) {
                     report.no_in_link);
 }
 
+static void compact(soak *s, sl_index *index) {
+    if (!soak_fails(s, sl_index_compact(index, NULL), "sl_index_compact")) soak_count(s, SOAK_COMPACTIONS, 1);
+}
+
 /* Saves, compacts, checks and measures beside the others. */
 static void *keep_on(void *ctx) {
     worker *w = ctx;
@@ -96,8 +100,7 @@ static void *keep_on(void *ctx) {
     for (size_t turn = 1; soak_goes_on(w->soak); turn++) {
         sl_recall_report recall = {.struct_size = sizeof recall};
         if (w->soak->kind != SOAK_FILE) soak_fails(w->soak, soak_keep(w->soak, w->index), "sl_index_save");
-        if (turn % 32 == 0 && !soak_fails(w->soak, sl_index_compact(w->index, NULL), "sl_index_compact"))
-            soak_count(w->soak, SOAK_COMPACTIONS, 1);
+        if (turn % 16 == 8) compact(w->soak, w->index);
         if (turn % 16 == 0) soak_check(w->soak, w->index, "the check beside the worker's threads");
         soak_fails(w->soak, sl_index_recall(w->index, &params, &recall), "sl_index_recall");
         measure(w->soak, w->index);
@@ -136,12 +139,15 @@ static sl_index *begin_life(soak *s) {
     return index;
 }
 
-/* Nothing changes any more: the oracle knows every state. */
+/* Nothing changes any more: the oracle knows every state. A short life leaves deleted vectors for the next, so this
+ * takes them out. */
 static void end_life(soak *s, sl_index *index) {
     static soak_looker looker;
     looker.soak = s;
     looker.who = "the worker's end";
     looker.index = index;
+    soak_look_at_all(&looker);
+    compact(s, index);
     soak_look_at_all(&looker);
     soak_check(s, index, "the check at the worker's end");
     soak_fails(s, soak_keep(s, index), "the last save or sync");
