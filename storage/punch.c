@@ -2,10 +2,12 @@
 #include "storage/writable.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
-/* Pages of a file system are no larger, mostly. A smaller hole gives nothing back. */
+/* Most file systems have pages of this size or smaller. */
 #define PAGE ((uint64_t)4096)
 
 /* The file's bytes count: the mapping may have changes that are not committed. */
@@ -24,6 +26,9 @@ static void forget_pieces(sl_writable *file, uint64_t offset, uint64_t size) {
 void sl_writable_punch(sl_writable *file, const void *at, size_t size) {
     const uint64_t offset = (uint64_t)((const uint8_t *)at - file->base);
     const uint64_t end = (offset + size) / PAGE * PAGE;
+    struct statfs system;
+    /* A read of a hole takes memory in a file system in memory. */
+    if (file->redo->end || fstatfs(file->fd, &system) != 0 || system.f_type == TMPFS_MAGIC) return;
     for (uint64_t from = (offset + PAGE - 1) / PAGE * PAGE, to; from < end; from = to + PAGE) {
         for (to = from; to < end && is_zero(file, to);)
             to += PAGE;

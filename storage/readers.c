@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "storage/readers.h"
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "storage/superblock.h"
 
@@ -21,10 +22,10 @@ struct sl_readers {
     sl_allocator allocator;
     const sl_store *store;
     uint8_t identity[16];
-    sl_spin lock; /* held while an entry is taken */
-    int process;  /* the one that opened the table */
-    int full;     /* atomic: no entry was free */
-    int fd;       /* holds the locks of entries; -1: there is no table */
+    sl_spin lock;  /* held while an entry is taken */
+    int process;   /* the one that opened the table */
+    uint64_t full; /* atomic: the second of the clock in which no entry was free */
+    int fd;        /* holds the locks of entries; -1: there is no table */
     sl_reader_entry *entries;
     uint64_t taken[ENTRIES / 64]; /* the entries that it has taken, a bit each */
 };
@@ -63,12 +64,11 @@ static int is_locked(int fd, size_t entry) {
  * A reader
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Whoever may read the file may announce. */
+/* Whoever may write the file may announce. Others could shorten the table, which ends a process that stores there. */
 static void give_access(const sl_store *store, int fd) {
     struct stat info;
-    sl_access access = store->access;
+    const sl_access access = store->access;
     if (fstat(fd, &info) != 0 || info.st_size != 0) return;
-    access.mode = (access.mode & 0444) | (access.mode & 0444) >> 1;
     sl_access_give(fd, &access);
 }
 
@@ -152,7 +152,8 @@ static sl_reader_entry *take_free(sl_readers *readers) {
 }
 
 sl_reader_entry *sl_readers_take(sl_readers *readers) {
-    if (__atomic_load_n(&readers->full, __ATOMIC_RELAXED)) return NULL;
+    const uint64_t second = (uint64_t)(sl_now_ns() / 1000000000) + 1;
+    if (__atomic_load_n(&readers->full, __ATOMIC_RELAXED) == second) return NULL;
     sl_spin_lock_owned(&readers->lock);
     /* The locks of a parent are shared with it, so a child opens the table anew. Announcements of the parent's threads
      * may lie in the old mapping: it stays. */
@@ -167,7 +168,7 @@ sl_reader_entry *sl_readers_take(sl_readers *readers) {
         map_table(readers);
         entry = take_free(readers);
     }
-    __atomic_store_n(&readers->full, !entry, __ATOMIC_RELAXED);
+    __atomic_store_n(&readers->full, entry ? 0 : second, __ATOMIC_RELAXED);
     sl_spin_unlock(&readers->lock);
     return entry;
 }
@@ -189,14 +190,32 @@ void sl_reader_done(sl_reader_entry *entry) {
  * The writer
  * ------------------------------------------------------------------------------------------------------------- */
 
-void sl_readers_each(const sl_store *store, uint64_t before, sl_reader_fn fn, void *ctx) {
-    enum { AT_ONCE = 64 };
+/* Opens the table. *unknown: 1: there is one that can't be read. */
+static int open_to_look(const sl_store *store, int *unknown) {
     char path[PATH_MAX];
+    struct stat info;
+    *unknown = 0;
+    if (!name_of(store, path)) return -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        *unknown = errno != ENOENT && errno != ELOOP;
+        return -1;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
+    close(fd);
+    return -1;
+}
+
+int sl_readers_each(const sl_store *store, uint64_t before, sl_reader_fn fn, void *ctx) {
+    enum { AT_ONCE = 64 };
+    int unknown;
     sl_superblock super;
     sl_reader_entry some[AT_ONCE];
-    if (!name_of(store, path) || sl_writable_super(store, &super) != SL_OK) return;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;
+    /* The commit is out before the table is read. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (sl_writable_super(store, &super) != SL_OK) return 0;
+    const int fd = open_to_look(store, &unknown);
+    if (fd < 0) return !unknown;
     for (size_t first = 0; first < ENTRIES; first += AT_ONCE) {
         if (pread(fd, some, sizeof some, (off_t)(first * SL_CACHE_LINE)) != (ssize_t)sizeof some) break;
         for (size_t i = 0; i < AT_ONCE; i++)
@@ -205,6 +224,7 @@ void sl_readers_each(const sl_store *store, uint64_t before, sl_reader_fn fn, vo
                 fn(ctx, some[i].since, some[i].thread);
     }
     close(fd);
+    return 1;
 }
 
 static void keep_oldest(void *ctx, uint64_t since, uint64_t thread) {
@@ -215,6 +235,5 @@ static void keep_oldest(void *ctx, uint64_t since, uint64_t thread) {
 
 uint64_t sl_readers_oldest(const sl_store *store, uint64_t newest) {
     uint64_t oldest = newest;
-    sl_readers_each(store, newest, keep_oldest, &oldest);
-    return oldest;
+    return sl_readers_each(store, newest, keep_oldest, &oldest) ? oldest : 0;
 }

@@ -42,13 +42,16 @@ int sl_reader_is_mine(const sl_reader_entry *entry);
 void sl_reader_announce(sl_reader_entry *entry, uint64_t commit);
 void sl_reader_done(sl_reader_entry *entry);
 
-/* Returns the oldest commit that a living reader announces, or `newest` if none announces an older one. */
+/* Returns the oldest commit that a living reader announces, or `newest` if none announces an older one. 0: the table
+ * can't be read. */
 uint64_t sl_readers_oldest(const sl_store *store, uint64_t newest);
 
 /* Called for a running search: its commit, and its thread as of sl_thread_self. */
 typedef void (*sl_reader_fn)(void *ctx, uint64_t commit, uint64_t thread);
 
-/* Calls `fn` for each search of a living reader that began before commit `before`. */
-void sl_readers_each(const sl_store *store, uint64_t before, sl_reader_fn fn, void *ctx);
+/* Calls `fn` for each search of a living reader that began before commit `before`. Returns 0 if the table can't be
+ * read.
+ */
+int sl_readers_each(const sl_store *store, uint64_t before, sl_reader_fn fn, void *ctx);
 
 #endif

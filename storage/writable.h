@@ -69,8 +69,8 @@ sl_status sl_writable_commit(sl_writable *file);
 sl_status sl_writable_checkpoint(sl_writable *file);
 
 /* Gives the blocks of pages back that are all zeros in the file, among those that lie wholly in [at, at + size) of the
- * mapping. Does nothing where the file system can't. Call it once a checkpoint has emptied the log: replaying a log
- * then needs no blocks that may be missing. */
+ * mapping. Does nothing where the file system can't, and until a checkpoint has emptied the log: replaying
+ * a log needs no blocks that may be missing. */
 void sl_writable_punch(sl_writable *file, const void *at, size_t size);
 
 /* Closes the writer; uncommitted changes are lost. Takes NULL. */

@@ -247,7 +247,6 @@ static void note_births(const sl_build *build) {
 }
 
 static void show_nodes(sl_build *build) {
-    note_births(build);
     if (build->hidden) sl_nodes_show(build->index, build->first, build->appended);
     build->hidden = 0;
 }
@@ -270,6 +269,7 @@ static void settle_places(const sl_build *build, int shows) {
         sl_life_begin(index, node, epoch);
         if (!shows) {
             sl_life_end(index, node, epoch);
+            index->freed_until = epoch; /* no undelete shows it */
             continue;
         }
         sl_tombstone_flip(index, node);
@@ -407,9 +407,9 @@ static sl_status choose_places(sl_build *build) {
     SL_TRY(sl_free_nodes_load(index));
     if (!may_reuse(build)) return SL_OK;
     SL_TRY(sl_lives_reserve(index));
+    if (scratch_bytes) SL_TRY(sl_mem_alloc(allocator, scratch_bytes, &scratch));
     build->places = sl_mem_array(allocator, build->n, sizeof *build->places, &status);
-    if (status == SL_OK && scratch_bytes) status = sl_mem_alloc(allocator, scratch_bytes, &scratch);
-    build->appended = 0;
+    if (status == SL_OK) build->appended = 0;
     for (size_t i = 0; i < build->n && status == SL_OK; i++) {
         uint32_t place = take_place(index, own_places(build, i, scratch));
         if (place == SL_NONE && index->graph.partitions.count) place = take_place(index, rest);
@@ -464,10 +464,19 @@ static void publish_rows(sl_build *build, sl_status status) {
         for (size_t i = 0; i < build->n; i++)
             sl_id_put(index, sl_build_node(build, i));
     }
+    if (status == SL_OK) note_births(build);
     show_nodes(build);
     if (build->linked) settle_places(build, status == SL_OK);
     sl_version_publish(index);
     sl_publishing_unlock(index);
+}
+
+/* A full file refuses adds until deleted nodes have left the graph, however few they are. Each refused add does a part
+ * of that work. */
+static void make_places(sl_index *index) {
+    enum { LISTS = 4096 };
+    int waits;
+    (void)sl_reclaim_some(index, LISTS, &waits);
 }
 
 /* Adds the build's rows with these ids: checks, links, proves and renumbers. */
@@ -500,6 +509,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     if (build->places) SL_FREE_ARRAY(&index->graph.allocator, build->places, build->n);
     build->places = NULL;
     if (status == SL_OK) sl_reclaim_step(index, build->n);
+    if (status == SL_ELIMIT && index->writer) make_places(index);
     sl_renumber_compact(index, SL_MOST_FREE);
     if (status == SL_OK) report_times(build, start, linked, params->times);
     return status;

@@ -61,7 +61,7 @@ static uint32_t other_entry(const sl_graph *graph, uint32_t *level, uint32_t *sl
     *level = 0;
     for (size_t s = 0; s < graph->upper.count; s++) {
         const uint32_t levels = graph->upper.start[s + 1] - graph->upper.start[s], node = graph->upper.nodes[s];
-        if (levels <= *level || sl_is_deleted(graph, node)) continue;
+        if (levels <= *level || levels > SL_MAX_LEVEL || node >= graph->n || sl_is_deleted(graph, node)) continue;
         best = node;
         *level = levels;
         *slot = (uint32_t)s;
@@ -74,7 +74,8 @@ static uint32_t other_entry(const sl_graph *graph, uint32_t *level, uint32_t *sl
 /* Makes another node the entry point, if the present one is deleted. */
 static void move_entry(sl_index *index) {
     uint32_t level, slot = 0;
-    if (!sl_is_deleted(&index->graph, sl_entry_get(&index->graph).node)) return;
+    const uint32_t entry = sl_entry_get(&index->graph).node;
+    if (entry < index->graph.n && !sl_is_deleted(&index->graph, entry)) return;
     const uint32_t node = other_entry(&index->graph, &level, &slot);
     if (node != SL_NONE) sl_entry_set(index, level, level ? slot : node);
 }
@@ -89,10 +90,16 @@ static horizon horizon_of(const sl_index *index) {
                      index->writer ? sl_readers_oldest(index->store, index->commit) : 0};
 }
 
-/* Returns whether the horizon is there: no search that began before this epoch or commit is left. */
+/* Returns whether all searches have ended that began before this epoch or commit. */
 static int have_left(const sl_index *index, uint64_t epoch, uint64_t commit) {
     return sl_epochs_oldest(&index->versions->epochs) >= epoch && index->commit >= commit &&
            (!index->writer || sl_readers_oldest(index->store, commit) >= commit);
+}
+
+/* The commit that deleted a node. A damaged file may name one that is to come. */
+static uint64_t died_in_file(const sl_index *index, size_t node) {
+    const uint64_t died = index->file_lives.nodes[node].died;
+    return died <= index->commit + (index->writer->dirty.marked != 0) ? died : 0;
 }
 
 /* Finds the next deleted node from `from` on that is in the graph and that no reader may find any more; until then
@@ -105,7 +112,7 @@ static size_t next_ready(const sl_index *index, const horizon *horizon, size_t f
         from = rest ? from + (size_t)__builtin_ctzll(rest) : (from / 64 + 1) * 64 - 1;
         if (!rest || from >= graph->n || from == entry || sl_node_set_has(&index->free, from)) continue;
         if (graph->lives.nodes[from].died > horizon->epoch) continue;
-        if (!index->writer || index->file_lives.nodes[from].died <= horizon->commit) break;
+        if (!index->writer || died_in_file(index, from) <= horizon->commit) break;
     }
     return from < graph->n ? from : graph->n;
 }
@@ -209,7 +216,8 @@ static void split_list(const sl_reclaim *reclaim, const sl_layer *layer, const u
     for (size_t i = 0; i < layer->degree; i++) {
         const uint32_t id = sl_link_load(links + i);
         if (id == SL_NONE) break;
-        const uint32_t node = layer->level && id < upper->count ? upper->nodes[id] : id;
+        if (id >= layer->count) continue; /* of a damaged file */
+        const uint32_t node = layer->level ? upper->nodes[id] : id;
         if (is_leaving(reclaim, node))
             out->gone[out->left++] = id;
         else
@@ -355,11 +363,11 @@ static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
 /* Upper layers only speed a descent up, and later inserts fill their lists again. */
 static void sweep_slot(sl_reclaim *reclaim, size_t slot) {
     sl_index *index = reclaim->index;
-    const sl_upper *upper = &index->graph.upper;
-    for (uint32_t row = upper->start[slot]; row < upper->start[slot + 1]; row++) {
-        const sl_layer layer = sl_layer_at(&index->graph, row - upper->start[slot] + 1);
+    for (uint32_t level = 1; level <= SL_MAX_LEVEL; level++) {
+        const sl_layer layer = sl_layer_at(&index->graph, level);
         uint32_t *links = sl_layer_links(&layer, (uint32_t)slot);
         swept_list list;
+        if (!links) break;
         split_list(reclaim, &layer, links, &list);
         if (list.left) sl_links_store(index, links, layer.degree, list.keep, list.kept);
     }
@@ -411,15 +419,17 @@ static void next_phase(sl_reclaim *reclaim, sl_reclaim_phase phase) {
     reclaim->at = 0;
 }
 
-/* From the epoch on that begins here, no search meets a leaving node, unless it began before. */
-static void begin_waiting(sl_reclaim *reclaim) {
+/* From the epoch on that begins here, no search meets a leaving node, unless it began before. Returns 0 for want of
+ * memory. */
+static int begin_waiting(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
-    if (index->unverified && sl_reach_settle(index) != SL_OK) return;
-    if (sl_version_reserve(index, 1) != SL_OK) return;
+    if (index->unverified && sl_reach_settle(index) != SL_OK) return 0;
+    if (sl_version_reserve(index, 1) != SL_OK) return 0;
     sl_version_publish_now(index);
     reclaim->epoch = sl_epochs_now(&index->versions->epochs);
     if (index->writer) reclaim->commit = index->commit + (index->writer->dirty.marked != 0);
     next_phase(reclaim, WAIT);
+    return 1;
 }
 
 /* Does up to `lists` lists' work. Returns 0 if it has to wait for searches, or for memory. */
@@ -435,8 +445,7 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
     case SWEEP_UPPER:
         for (; lists && reclaim->at < index->graph.upper.count; reclaim->at++, lists--)
             sweep_slot(reclaim, reclaim->at);
-        if (reclaim->at >= index->graph.upper.count) begin_waiting(reclaim);
-        return 1;
+        return reclaim->at < index->graph.upper.count || begin_waiting(reclaim);
     case WAIT:
         if (!have_left(index, reclaim->epoch, reclaim->commit)) return 0;
         next_phase(reclaim, FREE);
@@ -471,14 +480,13 @@ void sl_reclaim_step(sl_index *index, size_t changed) {
 }
 
 size_t sl_reclaim_left(const sl_index *index) {
-    const size_t deleted = deleted_in_graph(index);
-    const int entry_stays = deleted && sl_is_deleted(&index->graph, sl_entry_get(&index->graph).node) &&
-                            deleted == index->graph.n - index->free.count;
-    return deleted - (size_t)entry_stays;
+    const horizon nobody = {UINT64_MAX, UINT64_MAX};
+    return count_ready(index, &nobody);
 }
 
 sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits) {
     *waits = 0;
+    SL_TRY(sl_free_nodes_load(index));
     if (!may_go_on(index) || (!index->reclaim && !sl_reclaim_left(index))) return SL_OK;
     if (!index->reclaim) SL_TRY(reclaim_begin(index, 1));
     *waits = !index->reclaim;

@@ -2,9 +2,13 @@
  * part of later adds and deletes:
  *
  *   choose:  enough nodes are deleted, and no search is left that may find them: they leave. From here on no list gets
- * a link to them sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv
- * 2502.13826) wait:    until no search is left that began before the sweep ended; in a file, until a commit has the
- * swept lists free:    rows, ids and links are wiped; the places are free
+ * a link to them
+ *
+ *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
+ *
+ *   wait:    until no search is left that began before the sweep ended; in a file, until a commit has the swept lists
+ *
+ *   free:    rows, ids and links are wiped; the places are free
  *
  * A link that leads to a leaving node is dropped like one that a full list gives up: what the node leads to must stay
  * reachable by another path (detours.h). So all others stay reachable at every step. */

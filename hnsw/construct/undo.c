@@ -2,6 +2,7 @@
 
 #include "hnsw/construct/link_rows.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/links.h"
 #include "hnsw/graph/publish.h"
@@ -28,18 +29,25 @@ static int drop_links(const sl_index *index, uint32_t *links, size_t degree, uin
 }
 
 /* Links all nodes of the index anew, as if they had come at once. */
-static void link_anew(sl_build *build) {
+static void link_anew(const sl_build *build) {
     sl_index *index = build->index;
+    sl_build anew = *build;
     size_t upper_bytes = index->graph.upper.rows * index->graph.m * sizeof(uint32_t);
     sl_build_clear_links(index, 0, index->graph.n);
     if (upper_bytes) memset(index->graph.upper.links, 0xff, upper_bytes);
     sl_index_touch(index, index->graph.upper.links, upper_bytes);
-    build->first = 0;
-    build->n = build->appended = index->graph.n;
-    build->places = NULL;
-    build->builder = SL_BUILDER_AUTO;
-    sl_progress_start(&build->progress, NULL, NULL, 0);
-    (void)sl_build_link_rows(build);
+    anew.first = 0;
+    anew.n = anew.appended = index->graph.n;
+    anew.builder = SL_BUILDER_AUTO;
+    sl_progress_start(&anew.progress, NULL, NULL, 0);
+    (void)sl_build_link_rows(&anew);
+}
+
+/* Inserts all nodes again that are in the graph. Free places stay out of it. */
+static void insert_anew(const sl_build *build) {
+    const sl_graph *graph = &build->index->graph;
+    for (size_t node = 0; node < graph->n; node++)
+        if (!sl_is_out(graph, node)) sl_insert_node(&build->inserts[0], (uint32_t)node);
 }
 
 /* The lists of the removed nodes, from `first` on, are scratch for numbers of nodes. Returns the place of number i. */
@@ -75,5 +83,8 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     for (size_t i = 0; i < poor; i++)
         if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *scratch_at(&index->graph, first, i));
     sl_build_clear_links(index, first, build->appended);
-    if (most) link_anew(build);
+    if (most && (build->places || index->free.count))
+        insert_anew(build);
+    else if (most)
+        link_anew(build);
 }

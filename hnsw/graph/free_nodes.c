@@ -63,7 +63,8 @@ sl_status sl_free_nodes_load(sl_index *index) {
     SL_TRY(sl_lives_reserve(index));
     SL_TRY(sl_node_set_reserve(index, &index->free));
     const uint64_t *tombstones = sl_tombstones(graph);
-    for (size_t node = 0; node < graph->n; node++) {
+    /* A damaged file may have more of them than deleted nodes. */
+    for (size_t node = 0; node < graph->n && index->free.count < graph->deleted_count; node++) {
         if (node % 64 == 0 && !tombstones[node / 64]) node += 63;
         if (node >= graph->n || !sl_has_tombstone(tombstones, node) || index->file_lives.nodes[node].born != SL_UNBORN)
             continue;
@@ -95,6 +96,7 @@ void sl_node_wipe(sl_index *index, uint32_t node) {
     sl_links_store(index, sl_links(graph, node), graph->m0, NULL, 0);
     for (uint32_t level = 1; level <= levels; level++) {
         const sl_layer layer = sl_layer_at(graph, level);
-        sl_links_store(index, sl_layer_links(&layer, slot), graph->m, NULL, 0);
+        uint32_t *links = sl_layer_links(&layer, slot);
+        if (links) sl_links_store(index, links, graph->m, NULL, 0);
     }
 }

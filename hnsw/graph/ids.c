@@ -227,7 +227,8 @@ static sl_status map_follow(sl_index *index, const sl_graph *view) {
  * graph that a reading under this lock has. The caller holds the lock. */
 static sl_status map_ensure(sl_index *index, const sl_graph *graph) {
     sl_id_map made;
-    if (!sl_has(graph, SL_ARRAY_IDS)) return SL_OK;
+    /* A version may be older than the ids. */
+    if (!sl_has(&index->graph, SL_ARRAY_IDS)) return SL_OK;
     if (index->published && graph != &index->graph) return map_follow(index, graph);
     if (index->published) {
         sl_graph view = index->graph;

@@ -15,7 +15,7 @@ size_t sl_lives_room(size_t capacity) {
 }
 
 sl_lives sl_lives_in(void *block, size_t capacity) {
-    sl_lives lives = {.nodes = block, .capacity = capacity};
+    sl_lives lives = {.nodes = block, .capacity = capacity, .is_filed = 1};
     lives.changed = (uint64_t *)(void *)(lives.nodes + capacity);
     return lives;
 }
@@ -33,6 +33,7 @@ sl_status sl_lives_grow(const sl_lives *from, size_t capacity, sl_lives *out) {
     void *block;
     SL_TRY(sl_mem_alloc_raw(&sl_sparse_allocator, sl_lives_room(capacity), &block));
     *out = sl_lives_in(block, capacity);
+    out->is_filed = 0;
     if (!from->nodes) return SL_OK;
     const size_t both = from->capacity < capacity ? from->capacity : capacity;
     copy_touched(out->nodes, from->nodes, both * sizeof *from->nodes);
@@ -45,7 +46,7 @@ size_t sl_lives_bytes(const sl_lives *lives) {
 }
 
 void sl_lives_free(sl_lives *lives) {
-    sl_mem_free(&sl_sparse_allocator, lives->nodes, sl_lives_bytes(lives));
+    if (!lives->is_filed) sl_mem_free(&sl_sparse_allocator, lives->nodes, sl_lives_bytes(lives));
     *lives = (sl_lives){0};
 }
 
@@ -93,7 +94,7 @@ void sl_life_begin(sl_index *index, size_t node, uint64_t epoch) {
     store(&lives->nodes[node].died, 0);
     store(&lives->nodes[node].born, epoch);
     store(&lives->changed[node / 64], epoch);
-    /* No commit has a node that was deleted since the last one as deleted: it has been there all the time. */
+    /* The node was deleted after the last commit, so no reader saw it deleted. It keeps its birth. */
     if (file->nodes) set_in_file(index, node, file->nodes[node].died == commit ? file->nodes[node].born : commit, 0);
 }
 

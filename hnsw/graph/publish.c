@@ -58,7 +58,8 @@ int sl_published_read_whole(const sl_published *facts, sl_published *out) {
 sl_status sl_published_check(const sl_index *index, const sl_published *facts, sl_extent room) {
     if (facts->n <= room.n && facts->upper_count <= room.slots && facts->upper_rows <= room.rows &&
         facts->tuned <= SL_MAX_TUNED && facts->linked <= facts->n && facts->dead <= facts->n &&
-        facts->free <= facts->dead && sl_published_has_entry(facts->entry, facts->n, facts->upper_count))
+        facts->free <= facts->dead && facts->commit < SL_UNBORN - 1 &&
+        sl_published_has_entry(facts->entry, facts->n, facts->upper_count))
         return SL_OK;
     return sl_fail(
         SL_ECORRUPT,

@@ -88,10 +88,10 @@ sl_status sl_capacity_trim(sl_index *index) {
 sl_status sl_capacity_reserve(sl_index *index, size_t n) {
     if (n > SL_MAX_VECTORS) return sl_fail(SL_ELIMIT, "%zu vectors; an index holds up to %u", n, SL_MAX_VECTORS);
     if (n > index->graph.capacity && index->writer)
-        return sl_fail(
-            SL_ELIMIT,
-            "%s has room for %zu vectors, not for %zu; make more with 'shortlist rebuild --room' or sl_index_rebuild",
-            index->store->path, index->graph.capacity, n);
+        return sl_fail(SL_ELIMIT,
+                       "%s has room for %zu vectors, not for %zu; make more with 'shortlist rebuild --room' or "
+                       "sl_index_rebuild, or delete vectors, and sync",
+                       index->store->path, index->graph.capacity, n);
     return n > index->graph.capacity ? sl_spill_explain(index->spill, resize_arrays(index, n)) : SL_OK;
 }
 

@@ -271,7 +271,8 @@ const sl_graph *sl_version_enter(const sl_index *index, sl_epoch_reader *reader)
 }
 
 void sl_version_exit(const sl_index *index, sl_epoch_reader *reader) {
-    if (index->readers && reader && reader->outside) sl_reader_done(reader->outside);
+    if (index->readers && reader && reader->outside && sl_reader_is_mine(reader->outside))
+        sl_reader_done(reader->outside);
     sl_epoch_exit(&index->versions->epochs, reader);
 }
 

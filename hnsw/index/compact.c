@@ -81,9 +81,8 @@ static sl_status punch_file(sl_index *index, sl_progress *progress) {
     for (size_t first = 0; first < index->graph.n; first += PLACES) {
         const size_t left = index->graph.n - first;
         SL_TRY(sl_change_begin(index));
-        sl_status status = SL_OK;
-        if (!first) status = sl_sync(index);
-        if (!first && status == SL_OK) status = sl_writable_checkpoint(index->writer);
+        sl_status status = sl_sync(index);
+        if (status == SL_OK) status = sl_writable_checkpoint(index->writer);
         if (status == SL_OK) punch_range(index, (sl_range){first, first + (left < PLACES ? left : PLACES)});
         sl_change_end(index);
         SL_TRY(status);

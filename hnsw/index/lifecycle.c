@@ -145,7 +145,7 @@ void sl_index_free(sl_index *index) {
     sl_node_set_free(index, &index->free);
     sl_ids_forget(index);
     sl_versions_free(index);
-    if (!index->published) sl_lives_free(&index->graph.lives);
+    sl_lives_free(&index->graph.lives);
     release_arrays(index);
     sl_settings_free(&index->graph);
     sl_numa_place_free(index);

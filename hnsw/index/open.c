@@ -300,7 +300,7 @@ static sl_status check_multi(const sl_index *index) {
  * earlier version of the library. */
 static sl_status load_lives(sl_index *index, const sl_sizes *sizes, const sl_published *facts) {
     const sl_file_section *section = sl_store_section(index->store, SL_SECTION_LIFETIMES);
-    if (!section) return SL_OK;
+    if (!section || !sizes->in_place) return SL_OK;
     SL_TRY(find_section(index, SL_SECTION_LIFETIMES, sl_lives_room(sizes->room.n), &section));
     if (index->graph.place == SL_PLACE_DRAM || !section || sl_index_is_direct(index)) return SL_OK;
     sl_lives *lives = index->writer ? &index->file_lives : &index->graph.lives;

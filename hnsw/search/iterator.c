@@ -1,5 +1,6 @@
 #include "base/key_counts.h"
 #include "base/params.h"
+#include "hnsw/graph/view.h"
 #include "hnsw/search/filter.h"
 #include "hnsw/search/rerank.h"
 #include "hnsw/search/search_params.h"
@@ -67,7 +68,7 @@ static sl_status begin_query(sl_iterator *iterator, sl_query query) {
 }
 
 /* Begins a call. The iterator goes on over the nodes that it began with, wherever their arrays are now. Nodes that were
- * deleted since are left out. If the handle follows a file, the view stays as it is. Errors: SL_EINVAL: the nodes have
+ * deleted since are left out. Errors: SL_EINVAL: the nodes have
  * other numbers now. */
 static sl_status enter_iterator(sl_iterator *iterator) {
     sl_searcher *searcher = iterator->searcher;
@@ -76,13 +77,13 @@ static sl_status enter_iterator(sl_iterator *iterator) {
         sl_version_exit(iterator->index, searcher->reader);
         return sl_fail(SL_EINVAL, "the index was renumbered after the iterator was made; make another");
     }
-    if (!iterator->index->published) {
-        iterator->view = *now;
-        iterator->view.n = was.n < now->n ? was.n : now->n;
-        iterator->view.upper.count = was.upper.count < now->upper.count ? was.upper.count : now->upper.count;
-        iterator->view.upper.rows = was.upper.rows < now->upper.rows ? was.upper.rows : now->upper.rows;
-        iterator->view.entry = was.entry;
-    }
+    sl_graph *view = &iterator->view;
+    *view = *now;
+    if (iterator->index->published) sl_view_follow(iterator->index, view);
+    if (was.n < view->n) view->n = was.n;
+    if (was.upper.count < view->upper.count) view->upper.count = was.upper.count;
+    if (was.upper.rows < view->upper.rows) view->upper.rows = was.upper.rows;
+    view->entry = was.entry;
     sl_searcher_enter(searcher);
     sl_searcher_choose_copies(searcher);
     return SL_OK;
