@@ -79,6 +79,7 @@ static void encode_coarse(sl_index *index, const sl_new_rows *rows, uint8_t *scr
     const sl_coarse *coarse = &index->graph.coarse;
     const size_t n = rows->places ? rows->n : rows->appended, own = scratch_bytes(&index->graph);
     const size_t floats = sl_round_up(index->graph.codec.dim * sizeof(float), SL_CACHE_LINE);
+    (void)threads; /* unread without OpenMP */
 #pragma omp parallel for schedule(static) num_threads((int)threads) if (threads > 1)
     for (size_t i = 0; i < n; i++) {
         const uint32_t node = rows->places ? rows->places[i] : (uint32_t)(rows->first + i);

@@ -99,7 +99,7 @@ def test_python_runs_while_the_library_works(counter, ready, x, q, tmp_path):
     ids, scores = np.empty((len(q), 10), np.uint64), np.empty((len(q), 10), np.float32)
     vectors, name = np.empty((len(numbers), DIM), np.float32), os.fsencode(path)
     calls = {
-        "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, None, None, False, 0, 1, None),
+        "add": lambda: shortlist.Index(dim=DIM)._core.add(x, f32, None, None, None, 0, None, 0, 1, None),
         "search": lambda: core.search(q, f32, 10, OPTIONS, ids, scores),
         "search as is": lambda: core.search_as_is(q, 10, 64, 1, 0, None, 0.0, 0, 0),
         "get": lambda: core.get(numbers, len(numbers), f32, vectors),
