@@ -15,7 +15,7 @@ enum { DIM = 12, N = 6000, FIRST = 700, ROOM = 8000 };
 const sl_file_type one_more_file = {.magic = "SHORTLST",
                                     .name = "an index",
                                     .version = 1,
-                                    .known_kinds = UINT32_MAX,
+                                    .known_kinds = UINT64_MAX,
                                     .fields_end = offsetof(sl_file_header, reserved)};
 
 static float vectors[ROOM][DIM];
