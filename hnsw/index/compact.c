@@ -78,12 +78,12 @@ static void punch_range(sl_index *index, sl_range range) {
 
 /* Gives file space back, in steps. */
 static sl_status punch_file(sl_index *index, sl_progress *progress) {
-    for (size_t first = 0; first < index->graph.n; first += PLACES) {
-        const size_t left = index->graph.n - first;
+    for (size_t first = 0, n = 1; first < n; first += PLACES) {
         SL_TRY(sl_change_begin(index));
+        n = index->graph.n;
         sl_status status = sl_sync(index);
         if (status == SL_OK) status = sl_writable_checkpoint(index->writer);
-        if (status == SL_OK) punch_range(index, (sl_range){first, first + (left < PLACES ? left : PLACES)});
+        if (status == SL_OK) punch_range(index, (sl_range){first, n < first + PLACES ? n : first + PLACES});
         sl_change_end(index);
         SL_TRY(status);
         if (sl_progress_cancelled(progress)) return sl_progress_end(progress);
