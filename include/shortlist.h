@@ -302,7 +302,7 @@ typedef struct sl_add_times {
     double numbering; /* proving reachability, renumbering by partition */
 } sl_add_times;
 
-/* What an add replaces, as one step. ONE: per row, its id's vector nearest to the row of `old`. */
+/* Vectors that an add replaces, in one step. ONE: of each row's id, the nearest to the row of `old`. */
 typedef enum sl_replace { SL_REPLACE_NONE = 0, SL_REPLACE_ALL = 1, SL_REPLACE_ONE = 2 } sl_replace;
 
 typedef struct sl_add_params {

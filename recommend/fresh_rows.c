@@ -36,14 +36,18 @@ static uint64_t birth_of_row(const sl_prepared *prepared, const sl_candidate *ca
     return candidate->part->births ? candidate->part->births[candidate->row] : 1;
 }
 
+/* Returns whether a candidate's vector is another one than its row was made of. */
+static int is_other(const sl_prepared *prepared, const sl_vector_births *now, size_t i) {
+    return !now->candidates[i].deleted && birth_of_row(prepared, &now->candidates[i]) != now->births[i];
+}
+
 /* Lists the candidates whose vectors are others now. Their rows in the table come from the body; NULL: there is no
  * table. */
 static void list_others(sl_fresh_rows *fresh, const sl_prepared *prepared, const sl_item_body *body,
                         const sl_vector_births *now) {
     fresh->n = 0;
     for (size_t i = 0; i < now->n; i++) {
-        const sl_candidate *candidate = &now->candidates[i];
-        if (candidate->deleted || birth_of_row(prepared, candidate) == now->births[i]) continue;
+        if (!is_other(prepared, now, i)) continue;
         const sl_row_ref ref = body ? sl_catalog_find(&body->catalog, now->ids[i]) : SL_NO_REF;
         if (body && !sl_ref_is_row(ref)) continue;
         fresh->ids[fresh->n] = now->ids[i];
@@ -67,7 +71,7 @@ static sl_status prepare_listed(sl_fresh_rows *fresh, const sl_item_body *body, 
 
 static int any_other(const sl_prepared *prepared, const sl_vector_births *now) {
     for (size_t i = 0; i < now->n; i++)
-        if (!now->candidates[i].deleted && birth_of_row(prepared, &now->candidates[i]) != now->births[i]) return 1;
+        if (is_other(prepared, now, i)) return 1;
     return 0;
 }
 

@@ -92,8 +92,8 @@ static horizon horizon_of(const sl_index *index) {
 
 /* Returns whether all searches have ended that began before this epoch or commit. */
 static int have_left(const sl_index *index, uint64_t epoch, uint64_t commit) {
-    return sl_epochs_oldest(&index->versions->epochs) >= epoch && index->commit >= commit &&
-           (!index->writer || sl_readers_oldest(index->store, commit) >= commit);
+    const horizon now = horizon_of(index);
+    return now.epoch >= epoch && now.commit >= commit;
 }
 
 /* The commit that deleted a node. A damaged file may name one that is to come. */

@@ -51,7 +51,7 @@ typedef struct sl_id_map {
     size_t size;       /* of `entries`: a power of two; `next` has half as many */
     uint64_t seed;     /* of the ids' hash */
     size_t nodes;      /* nodes that are in the map: the first ones */
-    /* Of a handle that follows a file: */
+    /* These are for a handle that follows a file. */
     int follows;    /* 1: the map is that of such a handle */
     uint64_t *ids;  /* node -> its id in the map, or SL_NO_ID; size / 2 of them. The file may already have another */
     uint64_t as_of; /* the commit that the map knows */

@@ -8,7 +8,7 @@
  * replaces an array leaves the old one to the version, which is freed with it, once no reader can hold it: see
  * base/epochs.h.
  *
- * Changes pass a gate: batches of inserted nodes together, all others alone. Readers don't pass it. */
+ * Changes pass a gate, one at a time. Readers don't pass it. */
 #ifndef SL_HNSW_GRAPH_VERSION_H
 #define SL_HNSW_GRAPH_VERSION_H
 
@@ -95,7 +95,7 @@ static inline void sl_change_end(const sl_index *index) {
 static inline void sl_version_keep_places(const sl_index *index, int keep) {
     __atomic_store_n(&index->versions->places_stay, keep, __ATOMIC_RELEASE);
 }
-/* Whether places stay. The caller is alone in the gate. */
+/* Sets whether places stay. The caller is alone in the gate. */
 static inline int sl_version_places_stay(const sl_index *index) {
     return __atomic_load_n(&index->versions->places_stay, __ATOMIC_ACQUIRE);
 }

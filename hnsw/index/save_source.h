@@ -1,4 +1,4 @@
-/* The graph that a save writes. It is a version. What changes word by word, a save may copy: then changes go on while
+/* The graph that a save writes. It is a version. A save may copy what changes word by word: then changes go on while
  * the save writes. */
 #ifndef SL_HNSW_INDEX_SAVE_SOURCE_H
 #define SL_HNSW_INDEX_SAVE_SOURCE_H

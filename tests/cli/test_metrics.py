@@ -1,4 +1,4 @@
-"""What operators watch: `info --prometheus`, held to the format's rules and to a parser of Prometheus's own, and
+"""Operators' metrics: `info --prometheus`, held to the format's rules and to a parser of Prometheus's own, and
 `recall`."""
 
 import os

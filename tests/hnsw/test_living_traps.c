@@ -262,12 +262,12 @@ static const char *add_in_order(size_t number) {
     return NULL;
 }
 
-/* Whether a count is that of a moment since `before`. */
+/* Returns whether a count is that of a moment since `before`. */
 static int fits(size_t count, size_t before) {
     return count >= before && count <= __atomic_load_n(&begun, __ATOMIC_SEQ_CST);
 }
 
-/* Whether the index has exactly ids 0 to count - 1, with their vectors. */
+/* Returns whether the index has exactly ids 0 to count - 1, with their vectors. */
 static int has_first(sl_index *index, const uint64_t *ids, size_t count) {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -405,7 +405,7 @@ static const char *update_all(size_t number) {
     return NULL;
 }
 
-/* Whether a vector is one that update_all gives the id, whole. */
+/* Returns whether a vector is one that update_all gives the id, whole. */
 static int is_update(uint64_t id, const float *got, uint64_t first) {
     for (uint64_t generation = first; generation < (UPDATES + 1) * UPDATERS; generation++) {
         float wanted[DIM];
@@ -594,7 +594,7 @@ START_TEST(usearch_769_ids_under_churn) {
 }
 END_TEST
 
-/* What some adds and replacements cost: calls of the allocator, and versions. */
+/* The cost of some adds and replacements: calls of the allocator, and versions. */
 typedef struct work_done {
     size_t calls;
     uint64_t epochs;
@@ -687,7 +687,7 @@ static void poison_free(void *ctx, void *block, size_t size) {
 
 enum { GENERATIONS = SANITIZED ? 3 : 8 };
 
-/* Whether a score is that of a vector that the id ever has. */
+/* Returns whether a score is that of a vector that the id ever has. */
 static int is_score(const float *query, uint64_t id, float score) {
     for (uint64_t generation = 0; generation <= GENERATIONS; generation++) {
         float x[DIM], sum = 0;

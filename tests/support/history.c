@@ -11,7 +11,7 @@ typedef struct state {
     int present;
 } state;
 
-/* What may be true at a moment: the state, and which of the running operations have happened. */
+/* A possible truth at a moment: the state, and which of the running operations have happened. */
 typedef struct moment {
     uint64_t happened; /* a bit for each place of `running` */
     state state;

@@ -241,7 +241,7 @@ const char *oracle_recovered(oracle *o, uint64_t id, const float *vector) {
                   : "an id is absent that has to be there";
 }
 
-/* Whether an id's change is there in the file: 1, 0, or -1: that is not known. */
+/* Returns whether an id's change is there in the file: 1 or 0; -1: that is not known. */
 static int is_there(const oracle *o, uint64_t id, uint32_t change) {
     const history *of = &o->ids[id];
     return change <= of->found_first ? 1 : change > of->found_last ? 0 : -1;

@@ -40,15 +40,16 @@ uint32_t oracle_next_version(oracle *o, uint64_t id);
 void oracle_look(const oracle *o, uint32_t *counts);
 uint32_t oracle_count(const oracle *o, uint64_t id);
 
-/* Whether an id may have been found at this distance from a query, since `from` of its changes were acknowledged. */
+/* Returns whether an id may have been found at this distance from a query, since `from` of its changes were
+ * acknowledged. */
 int oracle_may_be_at(const oracle *o, uint64_t id, uint32_t from, double distance, const float *query);
-/* Whether it may have had this vector, any vector, and none. */
+/* The same: whether it may have had this vector, any vector, and none. */
 int oracle_may_be(const oracle *o, uint64_t id, uint32_t from, const float *vector);
 int oracle_may_be_there(const oracle *o, uint64_t id, uint32_t from);
 int oracle_may_be_absent(const oracle *o, uint64_t id, uint32_t from);
-/* Whether no change of the id has begun since. */
+/* Returns whether no change of the id has begun since. */
 int oracle_is_unchanged(const oracle *o, uint64_t id, uint32_t from);
-/* Which version of an id a vector is; 0: none that there was. */
+/* Returns the version of an id that a vector is; 0: none that there was. */
 uint32_t oracle_which(const oracle *o, uint64_t id, const float *vector);
 /* Writes the versions that an id may have had since `from` to out, and returns it. */
 const char *oracle_text(const oracle *o, uint64_t id, uint32_t from, char *out, size_t size);

@@ -1,4 +1,4 @@
-/* What statistics tell of versions that searches hold, who holds them, and which deleted vectors are in repair. */
+/* Statistics of versions that searches hold, of their holders, and of deleted vectors in repair. */
 #define _GNU_SOURCE
 #include "base/random.h"
 #include "hnsw/construct/reclaim.h"
@@ -112,7 +112,7 @@ START_TEST(a_search_holds_its_epoch) {
     ck_assert_uint_eq(search.holders[0].epoch, before);
     ck_assert_int_eq(search.holders[0].pid, getpid());
     ck_assert_int_eq(search.holders[0].tid, (int)syscall(SYS_gettid));
-    /* What the search held is freed by the next change. */
+    /* The next change frees all that the search held. */
     ck_assert_uint_eq(indexes_stats(idx).versions_held, 3);
     ck_assert_uint_eq(indexes_stats(idx).oldest_epoch, before + 3);
     delete_some(1);

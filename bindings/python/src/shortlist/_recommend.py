@@ -239,7 +239,7 @@ class _Kept:
 
 
 def _reads_vectors(ranker: Ranker | None) -> bool:
-    """Whether the model has items' vectors from the index as features."""
+    """Returns whether the model has items' vectors from the index as features."""
     features = [] if ranker is None else ranker.spec["features"]
     return any(feature.get("source") == "index" and feature.get("side") == "item" for feature in features)
 
