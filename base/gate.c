@@ -19,7 +19,7 @@ void sl_gate_free(sl_gate *gate) {
 static sl_status adopt(sl_gate *gate) {
     const int self = (int)getpid();
     if (__atomic_load_n(&gate->process, __ATOMIC_RELAXED) == self) return SL_OK;
-    if (gate->together || gate->alone)
+    if (gate->inside)
         return sl_fail(SL_EBUSY,
                        "process %d was forked while another thread of its parent made a change; open or "
                        "build this again here, or fork between changes",
@@ -31,22 +31,13 @@ static sl_status adopt(sl_gate *gate) {
 sl_status sl_gate_enter(sl_gate *gate) {
     SL_TRY(adopt(gate));
     pthread_mutex_lock(&gate->lock);
-    while (gate->alone || gate->waiting)
-        pthread_cond_wait(&gate->turn, &gate->lock);
-    gate->together++;
-    pthread_mutex_unlock(&gate->lock);
-    return SL_OK;
-}
-
-sl_status sl_gate_enter_alone(sl_gate *gate) {
-    SL_TRY(adopt(gate));
-    pthread_mutex_lock(&gate->lock);
     gate->waiting++;
-    while (gate->alone || gate->together)
+    while (gate->inside)
         pthread_cond_wait(&gate->turn, &gate->lock);
     gate->waiting--;
-    gate->alone = 1;
-    if (gate->passed && !pthread_equal(gate->last, pthread_self())) gate->shared = 1;
+    gate->inside = 1;
+    if (gate->passed && !pthread_equal(gate->last, pthread_self()))
+        __atomic_store_n(&gate->shared, 1, __ATOMIC_RELAXED);
     gate->last = pthread_self();
     gate->passed = 1;
     pthread_mutex_unlock(&gate->lock);
@@ -54,15 +45,12 @@ sl_status sl_gate_enter_alone(sl_gate *gate) {
 }
 
 int sl_gate_is_shared(const sl_gate *gate) {
-    return gate->shared;
+    return __atomic_load_n(&gate->shared, __ATOMIC_RELAXED);
 }
 
 void sl_gate_leave(sl_gate *gate) {
     pthread_mutex_lock(&gate->lock);
-    if (gate->alone)
-        gate->alone = 0;
-    else
-        gate->together--;
-    pthread_cond_broadcast(&gate->turn);
+    gate->inside = 0;
+    pthread_cond_signal(&gate->turn);
     pthread_mutex_unlock(&gate->lock);
 }

@@ -77,7 +77,7 @@ void sl_items_end(sl_hazard *hazard) {
 }
 
 sl_status sl_items_lock(const sl_items *items) {
-    return sl_gate_enter_alone(&items->access->changes);
+    return sl_gate_enter(&items->access->changes);
 }
 
 void sl_items_unlock(const sl_items *items) {

@@ -162,7 +162,7 @@ static void log_version(const sl_recommender *recommender, const sl_pair *pair) 
 
 sl_status sl_recommender_swap(sl_recommender *recommender, sl_ranker *ranker, sl_items *items) {
     if (!recommender) return sl_fail(SL_EINVAL, "recommender is NULL");
-    SL_TRY(sl_gate_enter_alone(&recommender->changes));
+    SL_TRY(sl_gate_enter(&recommender->changes));
     const sl_pair *now = sl_recommender_pair(recommender);
     sl_pair *pair;
     sl_status status =
@@ -240,7 +240,7 @@ static sl_status change_items(sl_recommender *recommender, const change *c) {
 }
 
 static sl_status change_locked(sl_recommender *recommender, const change *c) {
-    SL_TRY(sl_gate_enter_alone(&recommender->changes));
+    SL_TRY(sl_gate_enter(&recommender->changes));
     sl_status status = change_items(recommender, c);
     sl_gate_leave(&recommender->changes);
     return status;

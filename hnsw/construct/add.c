@@ -305,6 +305,7 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     }
     add_nodes(build);
     sl_publish_nodes(index);
+    __atomic_store_n(&index->added, index->added + build->n, __ATOMIC_RELAXED);
     watch_lists(build);
     status = sl_build_link_rows(build);
     if (status == SL_OK) status = sl_progress_end(&build->progress);
@@ -530,7 +531,7 @@ sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, cons
 }
 
 static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
-                             const uint64_t *ids, const sl_add_params *params) {
+                             const uint64_t *ids, const sl_add_params *params, const sl_look_ahead *ahead) {
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
@@ -546,6 +547,7 @@ static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtyp
                       .vectors = vectors,
                       .dtype = dtype,
                       .n = n,
+                      .ahead = ahead,
                       .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype)};
     return add_rows(&build, ids, &mine);
 }
@@ -554,9 +556,15 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
                        const uint64_t *ids, const sl_add_params *params) {
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
-    SL_TRY(sl_change_begin(index));
-    sl_status status = sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params));
-    sl_change_end(index);
+    sl_look_ahead ahead;
+    sl_look_ahead_begin(&ahead, index, (sl_query){n == 1 ? vectors : NULL, dtype});
+    sl_status status = sl_change_begin(index);
+    if (status == SL_OK) {
+        sl_look_ahead_check(&ahead);
+        status = sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params, &ahead));
+        sl_change_end(index);
+    }
+    sl_look_ahead_end(&ahead);
     return status;
 }
 

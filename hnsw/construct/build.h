@@ -3,6 +3,7 @@
 #define SL_HNSW_CONSTRUCT_BUILD_H
 
 #include "hnsw/construct/insert.h"
+#include "hnsw/construct/look_ahead.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/ids.h"
 
@@ -27,6 +28,7 @@ typedef struct sl_build {
     const uint8_t *vectors;
     sl_dtype dtype;
     size_t n, stride, first;     /* rows; bytes from one to the next; node of the first */
+    const sl_look_ahead *ahead;  /* what was found for the only row; NULL: it has to be found */
     const uint64_t *tags, *keys; /* n words each, or NULL for zeros */
     size_t threads;
     sl_builder builder;

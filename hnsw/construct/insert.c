@@ -40,16 +40,28 @@ static uint32_t node_of(const sl_layer *layer, uint32_t id) {
     return layer->level ? layer->graph->upper.nodes[id] : id;
 }
 
-/* Makes the walk's pool, without the node itself, the candidates of the selection. */
-static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint32_t self) {
+/* Makes a node a candidate of the selection for another node's list, if lists may get links to it. */
+static void add_candidate(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t self) {
     sl_selection *selection = &insert->selection;
+    if (node != self && node < layer->graph->n && !sl_node_set_has(&insert->index->leaving, node))
+        selection->candidates[selection->candidate_count++] = node;
+}
+
+static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint32_t self) {
     const sl_pool *pool = &insert->walk.pool;
-    selection->candidate_count = 0;
-    for (size_t i = 0; i < pool->size; i++) {
-        uint32_t node = node_of(layer, sl_pool_id(pool->keys[i]));
-        if (node != self && node < layer->graph->n && !sl_node_set_has(&insert->index->leaving, node))
-            selection->candidates[selection->candidate_count++] = node;
-    }
+    insert->selection.candidate_count = 0;
+    for (size_t i = 0; i < pool->size; i++)
+        add_candidate(insert, layer, node_of(layer, sl_pool_id(pool->keys[i])), self);
+}
+
+/* Makes the nodes that were found before the candidates, but for free places. A place that is used again has another
+ * vector, which is a candidate like any other. Returns whether at least half of them are. */
+static int candidates_from_found(sl_insert *insert, const sl_layer *layer, uint32_t self) {
+    insert->selection.candidate_count = 0;
+    for (size_t i = 0; i < insert->found_count; i++)
+        if (!sl_node_set_has(&insert->index->free, insert->found[i]))
+            add_candidate(insert, layer, insert->found[i], self);
+    return insert->found_count && insert->selection.candidate_count >= insert->found_count / 2;
 }
 
 /* Returns the id of a node on a layer that has the node. Slots are in node order, so a binary search finds the slot. */
@@ -146,10 +158,11 @@ int sl_insert_reverse_link(sl_insert *insert, const sl_layer *layer, uint32_t to
     return has;
 }
 
-/* Writes a node's own list. A node that's linked anew is already in the graph, so other threads may write reverse links
- * into its list meanwhile. */
+/* Selects a node's own list among the candidates, and writes it. A node that's linked anew is already in the graph, so
+ * other threads may write reverse links into its list meanwhile. */
 static void write_own_list(sl_insert *insert, const sl_layer *layer, uint32_t node, uint32_t *links) {
     sl_spin *lock = lock_of(insert, node);
+    sl_select_neighbours(&insert->selection, node, insert->index->graph.m);
     sl_spin_lock(lock);
     write_selection(insert, layer, links);
     sl_spin_unlock(lock);
@@ -168,7 +181,6 @@ static void write_own_links(sl_insert *insert, uint32_t node, uint32_t slot, uin
         sl_pool_finish(&walk->pool, index->graph.ef_construction);
         sl_pool_sort(&walk->pool);
         candidates_from_pool(insert, &layer, node);
-        sl_select_neighbours(&insert->selection, node, index->graph.m);
         write_own_list(insert, &layer, node, sl_layer_links(&layer, level ? slot : node));
         if (level == 0) break;
         start = walk->pool.size ? sl_pool_id(walk->pool.keys[0]) : start;
@@ -213,7 +225,12 @@ void sl_insert_node(sl_insert *insert, uint32_t node) {
     uint32_t slot, level = sl_level_and_slot(&index->graph, node, &slot);
     sl_entry entry = sl_entry_get(&index->graph);
     uint32_t top = level < entry.level ? level : entry.level;
-    write_own_links(insert, node, slot, top, entry);
+    const sl_layer layer = sl_layer_at(&index->graph, 0);
+    if (!level && candidates_from_found(insert, &layer, node)) {
+        write_own_list(insert, &layer, node, sl_links(&index->graph, node));
+    } else {
+        write_own_links(insert, node, slot, top, entry);
+    }
     sl_index_fence(index);
     write_reverse_links(insert, node, slot, top);
     if (level <= entry.level) return;

@@ -20,7 +20,9 @@ typedef struct sl_insert {
     sl_walk walk;
     sl_selection selection;
     sl_detours detours;
-    uint32_t *own; /* a copy of the node's new list on one layer */
+    uint32_t *own;         /* a copy of the node's new list on one layer */
+    const uint32_t *found; /* candidates for the list of the next node on layer 0; NULL: a walk finds them */
+    size_t found_count;
 } sl_insert;
 
 sl_status sl_insert_init(sl_insert *insert, sl_index *index, sl_build_locks *locks);

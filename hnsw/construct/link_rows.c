@@ -31,12 +31,17 @@ static void insert_rows(sl_build *build) {
             sl_insert_node(&build->inserts[0], (uint32_t)done);
     }
     sl_progress_step(&build->progress, done);
+    if (build->ahead) {
+        build->inserts[0].found = build->ahead->nodes;
+        build->inserts[0].found_count = build->ahead->count;
+    }
 #pragma omp parallel for schedule(dynamic, SL_BUILD_CHUNK) num_threads((int)build->threads) if (build->threads > 1)
     for (size_t i = done; i < build->n; i++) {
         if (sl_progress_cancelled(&build->progress)) continue;
         sl_insert_node(&build->inserts[sl_thread_number()], sl_build_node(build, i));
         sl_progress_step(&build->progress, 1);
     }
+    build->inserts[0].found_count = 0; /* it was for this row alone */
 }
 
 sl_status sl_build_link_rows(sl_build *build) {

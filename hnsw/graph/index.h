@@ -201,6 +201,7 @@ struct sl_index {
     uint64_t freed_until;    /* the last epoch of a delete whose place was freed: older deletes can't be taken back */
     uint64_t reclaim_looked; /* how far readers had moved on at the last look for nodes that can leave */
     int keeps_deleted;       /* 1: deleted nodes stay in the graph; set by tests of searches among them */
+    uint64_t added;          /* vectors that adds of this handle linked. Atomic: other threads read it */
     int has_deleted;         /* 1: the handle deleted or replaced a vector, so an id may come back with another one */
     sl_writable *writer;     /* of a file that is written in place: its touched ranges and its log; else NULL */
     sl_lives file_lives;     /* those that the writer's file has for other processes; NULL: it has none */

@@ -85,7 +85,7 @@ void sl_publishing_unlock(const sl_index *index);
 
 /* Begin and end a change of the handle's graph by one thread alone. Errors: SL_EBUSY, in a forked child. */
 static inline sl_status sl_change_begin(const sl_index *index) {
-    return sl_gate_enter_alone(&index->versions->gate);
+    return sl_gate_enter(&index->versions->gate);
 }
 static inline void sl_change_end(const sl_index *index) {
     sl_gate_leave(&index->versions->gate);

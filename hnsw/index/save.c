@@ -243,7 +243,7 @@ sl_status sl_index_save(sl_index *index, const char *path, const sl_save_params 
             return status;
         }
     }
-    sl_status status = sl_gate_enter_alone(&index->versions->saves);
+    sl_status status = sl_gate_enter(&index->versions->saves);
     if (status == SL_OK) {
         status = save_alone(index, path, params);
         sl_gate_leave(&index->versions->saves);

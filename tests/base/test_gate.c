@@ -1,4 +1,4 @@
-/* The gate: threads pass it together or alone, in turns, and a forked child does not wait for its parent's threads. */
+/* The gate: one thread passes at a time, and a forked child does not wait for its parent's threads. */
 #include "base/gate.h"
 #include "tests/support/check_main.h"
 
@@ -30,96 +30,54 @@ static void ck_ok(sl_status status) {
     ck_assert_msg(status == SL_OK, "%s", sl_last_error());
 }
 
-static void *go_alone(void *ctx) {
-    (void)ctx;
-    if (sl_gate_enter_alone(&gate) != SL_OK) return NULL;
-    note('A');
-    sl_gate_leave(&gate);
-    return NULL;
-}
-
-static void *go_together(void *ctx) {
+static void *go_in(void *ctx) {
     (void)ctx;
     if (sl_gate_enter(&gate) != SL_OK) return NULL;
-    note('t');
+    note('i');
     sl_gate_leave(&gate);
     return NULL;
-}
-
-static size_t waiting(void) {
-    pthread_mutex_lock(&gate.lock);
-    const size_t count = gate.waiting;
-    pthread_mutex_unlock(&gate.lock);
-    return count;
 }
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* This thread is inside. Another goes in together. One that wants to be alone waits, and goes before the next. */
-START_TEST(takes_turns) {
-    pthread_t threads[3];
-    ck_ok(sl_gate_enter(&gate));
-    pthread_create(&threads[0], NULL, go_together, NULL);
-    pthread_join(threads[0], NULL);
-    ck_assert_uint_eq(noted, 1);
-    pthread_create(&threads[1], NULL, go_alone, NULL);
-    for (int i = 0; i < 5000 && !waiting(); i++)
-        pause_ms(1);
-    ck_assert_uint_eq(waiting(), 1);
-    pthread_create(&threads[2], NULL, go_together, NULL);
-    pause_ms(20);
-    ck_assert_uint_eq(noted, 1);
-    sl_gate_leave(&gate);
-    pthread_join(threads[1], NULL);
-    pthread_join(threads[2], NULL);
-    ck_assert_int_eq(memcmp(notes, "tAt", 3), 0);
-}
-END_TEST
-
-/* A thread alone keeps all others out. */
 START_TEST(keeps_others_out) {
     pthread_t threads[2];
-    ck_ok(sl_gate_enter_alone(&gate));
-    pthread_create(&threads[0], NULL, go_together, NULL);
-    pthread_create(&threads[1], NULL, go_alone, NULL);
+    ck_ok(sl_gate_enter(&gate));
+    for (int t = 0; t < 2; t++)
+        pthread_create(&threads[t], NULL, go_in, NULL);
     pause_ms(20);
     ck_assert_uint_eq(noted, 0);
     sl_gate_leave(&gate);
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
+    for (int t = 0; t < 2; t++)
+        pthread_join(threads[t], NULL);
     ck_assert_uint_eq(noted, 2);
 }
 END_TEST
 
-/* Only a second thread that is alone makes a gate shared. */
 START_TEST(knows_whether_it_is_shared) {
-    pthread_t threads[2];
-    for (int round = 0; round < 3; round++) {
-        ck_ok(sl_gate_enter_alone(&gate));
-        ck_assert_int_eq(sl_gate_is_shared(&gate), round == 2);
+    pthread_t thread;
+    for (int round = 0; round < 2; round++) {
+        ck_ok(sl_gate_enter(&gate));
         sl_gate_leave(&gate);
-        if (round < 2) pthread_create(&threads[round], NULL, round ? go_alone : go_together, NULL);
-        if (round < 2) pthread_join(threads[round], NULL);
+        ck_assert_int_eq(sl_gate_is_shared(&gate), 0);
     }
+    pthread_create(&thread, NULL, go_in, NULL);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(sl_gate_is_shared(&gate), 1);
 }
 END_TEST
 
 enum { THREADS = 4, TURNS = 3000 };
-static size_t alone, inside; /* atomic: threads inside */
-static size_t met;           /* atomic: threads that met another where they shouldn't */
+static size_t inside; /* atomic: threads inside */
+static size_t met;    /* atomic: threads that met another inside */
 
 static void *pass_on(void *ctx) {
-    const int alone_first = ctx != NULL;
+    (void)ctx;
     for (int i = 0; i < TURNS; i++) {
-        const int is_alone = (i + alone_first) % 2;
-        if ((is_alone ? sl_gate_enter_alone : sl_gate_enter)(&gate) != SL_OK) return NULL;
-        const size_t others = __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
-        if (is_alone) __atomic_fetch_add(&alone, 1, __ATOMIC_SEQ_CST);
-        if ((is_alone && others) || (!is_alone && __atomic_load_n(&alone, __ATOMIC_SEQ_CST)))
-            __atomic_fetch_add(&met, 1, __ATOMIC_SEQ_CST);
-        if (is_alone) __atomic_fetch_sub(&alone, 1, __ATOMIC_SEQ_CST);
+        if (sl_gate_enter(&gate) != SL_OK) return NULL;
+        if (__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST)) __atomic_fetch_add(&met, 1, __ATOMIC_SEQ_CST);
         __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
         sl_gate_leave(&gate);
     }
@@ -130,7 +88,7 @@ static void *pass_on(void *ctx) {
 START_TEST(passes_all) {
     pthread_t threads[THREADS];
     for (size_t t = 0; t < THREADS; t++)
-        pthread_create(&threads[t], NULL, pass_on, t % 2 ? &gate : NULL);
+        pthread_create(&threads[t], NULL, pass_on, NULL);
     for (size_t t = 0; t < THREADS; t++)
         pthread_join(threads[t], NULL);
     ck_assert_uint_eq(noted, THREADS);
@@ -143,11 +101,9 @@ static int pass_in_child(void) {
     const pid_t child = fork();
     if (!child) {
         alarm(30);
-        for (int i = 0; i < 2; i++) {
-            const sl_status status = (i ? sl_gate_enter_alone : sl_gate_enter)(&gate);
-            if (status != SL_OK) _exit(status == SL_EBUSY && strstr(sl_last_error(), "forked while") ? 1 : 2);
-            sl_gate_leave(&gate);
-        }
+        const sl_status status = sl_gate_enter(&gate);
+        if (status != SL_OK) _exit(status == SL_EBUSY && strstr(sl_last_error(), "forked while") ? 1 : 2);
+        sl_gate_leave(&gate);
         _exit(0);
     }
     int status;
@@ -160,9 +116,6 @@ START_TEST(children_do_not_wait) {
     ck_ok(sl_gate_enter(&gate));
     ck_assert_int_eq(pass_in_child(), 1);
     sl_gate_leave(&gate);
-    ck_ok(sl_gate_enter_alone(&gate));
-    ck_assert_int_eq(pass_in_child(), 1);
-    sl_gate_leave(&gate);
     ck_assert_int_eq(pass_in_child(), 0);
 }
 END_TEST
@@ -170,7 +123,6 @@ END_TEST
 int main(void) {
     TCase *tests = tcase_create("gate");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, takes_turns);
     tcase_add_test(tests, keeps_others_out);
     tcase_add_test(tests, knows_whether_it_is_shared);
     tcase_add_test(tests, passes_all);

@@ -410,7 +410,7 @@ static void *change_here(void *ctx) {
     return NULL;
 }
 
-/* Waits until a thread waits at the gate to be alone. */
+/* Waits until a thread waits at the gate. */
 static void wait_at(sl_gate *gate) {
     for (size_t waiting = 0; !waiting; sched_yield()) {
         pthread_mutex_lock(&gate->lock);
@@ -431,7 +431,7 @@ START_TEST(changes_wait_for_another) {
             pthread_t thread;
             sl_request request = funnel_request(&f, 3);
             float score;
-            ck_ok(sl_gate_enter_alone(gate));
+            ck_ok(sl_gate_enter(gate));
             ck_assert_int_eq(pthread_create(&thread, NULL, change_here, &me), 0);
             wait_at(gate);
             ck_ok(sl_session_score(session, &request, f.ids, NULL, 1, &score, NULL));
