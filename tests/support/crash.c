@@ -19,6 +19,7 @@ enum {
     MANY = 60,
     REPLACED = 5, /* ids, in a step */
     GONE = 12,
+    COMPACTS = 5, /* steps */
     TAGGED = 9,
     SECTOR = 512,
     WORD = 8,
@@ -416,6 +417,14 @@ static void set_some(const crash_record *record, sl_index *index) {
     ck_ok(sl_index_set_tags(index, ids, TAGGED, tags));
 }
 
+/* Takes deleted vectors out, with commits of its own. */
+static void compact(crash_record *record, sl_index *index) {
+    const size_t before = indexes_stats(index).deleted;
+    ck_ok(sl_index_compact(index, NULL));
+    record->marks[record->mark_count - 1].compacted = 1;
+    record->compacted |= indexes_stats(index).deleted < before;
+}
+
 static void write_in_place(crash_record *record, const char *path, size_t steps) {
     sl_file_ops ops = recording(record);
     sl_open_params open_params;
@@ -441,6 +450,7 @@ static void write_in_place(crash_record *record, const char *path, size_t steps)
         size_t begun = record->count;
         ck_ok(sl_index_sync(index));
         add_mark(record, index, begun);
+        if (record->way != CRASH_DIRECT && step % COMPACTS == 0) compact(record, index);
     }
     const sl_index_stats stats = indexes_stats(index);
     const size_t places = stats.n + stats.deleted + stats.reusable;
@@ -636,7 +646,7 @@ static double recall_of(const crash_record *record, const crash_mark *mark, cons
 static int finds_enough(crash_record *record, size_t at, const uint64_t *ids) {
     const crash_mark *mark = &record->marks[at];
     if (memcmp(ids, mark->ids, sizeof mark->ids) == 0) return 1;
-    if (record->way != CRASH_DIRECT) return 0;
+    if (record->way != CRASH_DIRECT && !mark->compacted) return 0;
     double found = recall_of(record, mark, ids), wanted = recall_of(record, mark, mark->ids);
     record->recall += found;
     record->wanted += wanted;

@@ -39,6 +39,7 @@ typedef struct crash_mark {
     uint32_t *rows;                        /* by id: its vector */
     uint64_t ids[CRASH_QUERIES * CRASH_K]; /* results of searches */
     uint64_t *tags;                        /* by id, of vectors that are not deleted */
+    int compacted;                         /* deleted vectors left the graph afterwards, before the next change */
 } crash_mark;
 
 typedef struct crash_file {
@@ -59,7 +60,8 @@ typedef struct crash_record {
     float *vectors; /* vectors of the index, and the queries behind them */
     uint32_t *rows; /* by id: its vector now */
     size_t vector_count;
-    int reused; /* places of deleted vectors were used again */
+    int reused;    /* places of deleted vectors were used again */
+    int compacted; /* deleted vectors left the graph in compactions */
     crash_way way;
     crash_lie lie;
     sl_codes codes;
@@ -70,15 +72,15 @@ typedef struct crash_record {
 
 /* Runs the workload in this folder, which is empty again afterwards, on an index of these codes. The workload adds
  * vectors in different sizes and, in place, sometimes deletes some. With a log it replaces some too, and deletes so
- * many that places are used again. Beside each change it sets some tags. Each change is synced or saved. The log is
- * emptied time and again. Failures end the test. */
+ * many that places are used again; time and again it compacts. Beside each change it sets some tags. Each change is
+ * synced or saved. The log is emptied time and again. Failures end the test. */
 void crash_run(crash_record *record, const char *folder, size_t steps, crash_way way, crash_lie lie, sl_codes codes);
 void crash_free(crash_record *record);
 
 /* Makes the crash image of this number, opens it, and checks it. The image must open and pass `check`. It must hold the
  * vectors and tags that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering
  * again must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others,
- * as near. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
+ * as near. So may an index within a compaction or after it. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif
