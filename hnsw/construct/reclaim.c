@@ -479,6 +479,12 @@ void sl_reclaim_step(sl_index *index, size_t changed) {
     }
 }
 
+void sl_reclaim_free_swept(sl_index *index) {
+    if (!may_go_on(index)) return;
+    while (index->reclaim && index->reclaim->phase >= WAIT)
+        if (!go_on(index->reclaim, AT_ONCE)) return;
+}
+
 size_t sl_reclaim_left(const sl_index *index) {
     const horizon nobody = {UINT64_MAX, UINT64_MAX};
     return count_ready(index, &nobody);

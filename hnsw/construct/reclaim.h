@@ -25,6 +25,8 @@ int sl_reclaim_run(sl_index *index);
 /* Goes on by up to `lists` lists, and begins if anything is deleted. *waits: 1: it waits for searches.
  * Errors: SL_ENOMEM. */
 sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits);
+/* Frees the leaving nodes that no list names any more, if no search may meet one. Threads: as sl_reclaim_step. */
+void sl_reclaim_free_swept(sl_index *index);
 /* Returns how many deleted nodes are still in the graph, but for one that has to stay as the entry point. */
 size_t sl_reclaim_left(const sl_index *index);
 /* Ends the work where it stands. The graph is sound at every step. */

@@ -1,6 +1,7 @@
 #include "hnsw/index/save.h"
 #include "base/params.h"
 #include "hnsw/construct/reach.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/construct/renumber.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/checksums.h"
@@ -212,6 +213,8 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle(index));
     SL_TRY(verify_source(index, &progress));
+    /* Places stay during saves, so one after another would keep them for good. */
+    sl_reclaim_free_swept(index);
     sl_renumber_compact(index, 1);
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);

@@ -223,6 +223,53 @@ START_TEST(places_move_again) {
 }
 END_TEST
 
+/* An index of one thread's first half and another's second, which adds and deletes in each save. */
+enum { LIVE = 1000, TURN = 100, SAVES = 40 };
+static size_t oldest;
+static int open_and_turn_over(void *ctx, const char *path, int flags, unsigned mode) {
+    (void)ctx;
+    if (!(flags & O_CREAT)) return open(path, flags, (mode_t)mode);
+    for (size_t i = 0; i < TURN; i++, oldest++) {
+        const uint64_t old = oldest, id = oldest + LIVE;
+        ck_ok(sl_index_delete(idx, &old, 1));
+        ck_ok(sl_index_add(idx, x + id % (N + MORE) * DIM, SL_F32, 1, 0, &id, NULL));
+    }
+    return open(path, flags, (mode_t)mode);
+}
+
+static void *add_live(void *ctx) {
+    for (uint64_t id = ctx ? LIVE / 2 : 0; id < (ctx ? LIVE : LIVE / 2); id++)
+        ck_ok(sl_index_add(idx, x + id * DIM, SL_F32, 1, 0, &id, NULL));
+    return NULL;
+}
+
+/* Changes that only come during saves still get places of deleted vectors. */
+START_TEST(saves_without_end) {
+    sl_index_params params;
+    pthread_t thread;
+    fault_files files;
+    sl_save_params save_params;
+    fault_allocator_init(&memory, 0);
+    fault_files_init(&files);
+    files.ops.open = open_and_turn_over;
+    sl_save_params_init(&save_params);
+    save_params.file_ops = &files.ops;
+    indexes_params(&params, DIM, SL_METRIC_L2);
+    params.allocator = &memory.allocator;
+    ck_ok(sl_index_create(&params, &idx));
+    ck_assert_int_eq(pthread_create(&thread, NULL, add_live, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    (void)add_live(idx);
+    oldest = 0;
+    for (size_t i = 0; i < SAVES; i++) {
+        ck_ok(sl_index_save(idx, place.path, &save_params));
+        ck_assert_uint_eq(sl_index_size(idx), LIVE);
+        ck_assert_uint_le(idx->graph.n, LIVE + 4 * TURN);
+    }
+    indexes_sound(idx);
+}
+END_TEST
+
 /* Without memory for copies, changes wait for the save. */
 START_TEST(every_allocation_fails_once) {
     const kind *of = &kinds[1];
@@ -278,5 +325,6 @@ int main(void) {
     tcase_add_loop_test(tests, places_move_again, 0, 2);
     tcase_add_test(tests, every_allocation_fails_once);
     tcase_add_test(tests, one_thread_takes_no_copies);
+    tcase_add_test(tests, saves_without_end);
     return check_main("save_beside", &tests, 1);
 }
