@@ -134,8 +134,10 @@ sl_status __real_sl_gate_enter(sl_gate *gate);
 sl_status __wrap_sl_gate_enter(sl_gate *gate);
 sl_status __wrap_sl_gate_enter(sl_gate *gate) {
     void (*const happens)(void) = meanwhile;
-    meanwhile = NULL;
-    if (happens) happens();
+    if (happens) {
+        meanwhile = NULL;
+        happens();
+    }
     return __real_sl_gate_enter(gate);
 }
 
