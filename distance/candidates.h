@@ -10,6 +10,17 @@
 
 #ifdef LANE_GATHERS
 
+/* Shows the thread sanitizer that links were loaded after their rows were written. */
+static AI void order_links(const uint32_t *links, size_t degree) {
+#ifdef SL_LINKS_NEED_ORDER
+    for (size_t j = 0; j < degree; j++)
+        (void)__atomic_load_n(links + j, SL_LINK_ORDER);
+#else
+    (void)links;
+    (void)degree;
+#endif
+}
+
 /* Tests all of sixteen links before it marks any. Another thread may change the links meanwhile, each word as a whole.
  */
 static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degree, size_t count, uint32_t *found) {
@@ -25,6 +36,7 @@ static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degre
         kept += (size_t)__builtin_popcount(fresh);
         if (set != 0xffff) break;
     }
+    order_links(links, degree);
     /* An id that stands twice among sixteen counts once. A damaged list, or one being written, may hold such an id. */
     size_t once = 0;
     sl_visited table = *visited; /* a copy stays in registers */
@@ -42,7 +54,7 @@ static size_t unvisited(sl_visited *visited, const uint32_t *links, size_t degre
     size_t kept = 0;
     sl_visited table = *visited; /* a copy stays in registers */
     for (size_t j = 0; j < degree; j++) {
-        uint32_t id = __atomic_load_n(links + j, __ATOMIC_RELAXED);
+        uint32_t id = __atomic_load_n(links + j, SL_LINK_ORDER);
         if (id >= count) {
             if (id == SL_NO_LINK) break;
             continue;

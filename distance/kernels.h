@@ -66,6 +66,17 @@ typedef struct sl_query_code {
 typedef void sl_score_fn(const sl_code_rows *rows, const sl_query_code *query, const uint32_t *ids, size_t n,
                          size_t ahead, float *out);
 
+/* The order in which links are loaded that other threads store. The address of a row depends on the link, which orders
+ * the loads of both on every machine. The thread sanitizer sees no such dependency. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SL_LINK_ORDER __ATOMIC_ACQUIRE
+#define SL_LINKS_NEED_ORDER
+#endif
+#endif
+#ifndef SL_LINK_ORDER
+#define SL_LINK_ORDER __ATOMIC_RELAXED
+#endif
 #define SL_NO_LINK 0xffffffffu /* ends a list of links; it is no id, since `count` is at most this */
 
 /*

@@ -296,16 +296,7 @@ static inline int sl_index_is_direct(const sl_index *index) {
 }
 
 /* Threads read and write links without locks. Any mixture of old and new words is a valid list. A node has its rows
- * before a list names it, so a link is stored in release order. A reader's address of a row depends on the link that it
- * loaded, which orders the two loads on every machine. The thread sanitizer sees no such dependency. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SL_LINK_ORDER __ATOMIC_ACQUIRE
-#endif
-#endif
-#ifndef SL_LINK_ORDER
-#define SL_LINK_ORDER __ATOMIC_RELAXED
-#endif
+ * before a list names it, so a link is stored in release order. See SL_LINK_ORDER for the loads. */
 static inline uint32_t sl_link_load(const uint32_t *link) {
     return __atomic_load_n(link, SL_LINK_ORDER);
 }
