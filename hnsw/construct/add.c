@@ -500,8 +500,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     /* The first vectors are numbered before anybody sees them, because that takes no second copy of the arrays. */
     const int is_first = !sl_version_is_read(index);
     if (!is_first) publish_rows(build, status);
-    /* Renumbers if more than half of the nodes are new. However vectors come, each is moved a bounded number of
-     * times. */
+    /* Renumbers if as many vectors came as half of the nodes. So each is moved a bounded number of times. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
     if (is_first) publish_rows(build, status);
@@ -530,26 +529,22 @@ sl_status sl_add_copied(sl_index *index, const sl_copied *copied, size_t n, cons
     return sl_spill_explain(index->spill, add_copied(index, copied, n, ids, params));
 }
 
-static sl_status add_vectors(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
-                             const uint64_t *ids, const sl_add_params *params, const sl_look_ahead *ahead) {
+/* `build` has the arguments of the call, unchecked. */
+static sl_status add_vectors(sl_build *build, const uint64_t *ids, const sl_add_params *params) {
+    sl_index *index = build->index;
     sl_add_params mine;
     sl_add_params_init(&mine);
     SL_TRY(sl_params_in(&mine, sizeof mine, params, "sl_add_params_init"));
     SL_TRY(check_replace(&mine));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_TAGS, mine.tags != NULL));
     SL_TRY(sl_words_check(&index->graph, SL_ARRAY_KEYS, mine.keys != NULL));
-    if (n == 0) return SL_OK;
-    SL_TRY(check_input(&index->graph, vectors, dtype, stride));
-    if (mine.old) SL_TRY(sl_check_stride(mine.old, dtype, index->graph.codec.dim, stride));
-    SL_TRY(sl_build_check_builder(index, mine.builder, n));
-    SL_TRY(check_limit(&index->graph, n));
-    sl_build build = {.index = index,
-                      .vectors = vectors,
-                      .dtype = dtype,
-                      .n = n,
-                      .ahead = ahead,
-                      .stride = stride ? stride : index->graph.codec.dim * sl_dtype_size(dtype)};
-    return add_rows(&build, ids, &mine);
+    if (build->n == 0) return SL_OK;
+    SL_TRY(check_input(&index->graph, build->vectors, build->dtype, build->stride));
+    if (mine.old) SL_TRY(sl_check_stride(mine.old, build->dtype, index->graph.codec.dim, build->stride));
+    SL_TRY(sl_build_check_builder(index, mine.builder, build->n));
+    SL_TRY(check_limit(&index->graph, build->n));
+    if (!build->stride) build->stride = index->graph.codec.dim * sl_dtype_size(build->dtype);
+    return add_rows(build, ids, &mine);
 }
 
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,
@@ -557,11 +552,12 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     if (!index) return sl_fail(SL_EINVAL, "index is NULL");
     SL_TRY(sl_index_writable(index));
     sl_look_ahead ahead;
+    sl_build build = {.index = index, .vectors = vectors, .dtype = dtype, .n = n, .stride = stride, .ahead = &ahead};
     sl_look_ahead_begin(&ahead, index, (sl_query){n == 1 ? vectors : NULL, dtype});
     sl_status status = sl_change_begin(index);
     if (status == SL_OK) {
         sl_look_ahead_check(&ahead);
-        status = sl_spill_explain(index->spill, add_vectors(index, vectors, dtype, n, stride, ids, params, &ahead));
+        status = sl_spill_explain(index->spill, add_vectors(&build, ids, params));
         sl_change_end(index);
     }
     sl_look_ahead_end(&ahead);
