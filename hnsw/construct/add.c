@@ -274,6 +274,7 @@ static void settle_places(const sl_build *build, int shows) {
         }
         sl_tombstone_flip(index, node);
         index->graph.deleted_count--;
+        index->reused += node < index->ordered;
     }
     index->graph.free_count = index->free.count;
 }

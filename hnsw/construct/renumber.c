@@ -432,7 +432,7 @@ void sl_renumber_compact(sl_index *index, size_t most) {
 
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
     if (index->graph.place != SL_PLACE_DRAM || index->graph.n < SL_RENUMBER_LEAST ||
-        (index->graph.n - index->ordered) * 16 <= index->graph.n * most)
+        (index->graph.n - index->ordered + index->reused) * 16 <= index->graph.n * most)
         return;
     sl_renumber_compact(index, 0);
     sl_order order = {.index = index};
@@ -443,6 +443,7 @@ void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progres
         copy_upper(&order);
         move_layer0(&order);
         adopt_order(&order);
+        index->reused = 0;
     } else if (index->log && !sl_progress_cancelled(progress)) {
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
     }

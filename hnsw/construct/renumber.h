@@ -11,15 +11,15 @@
 #define SL_MOST_FREE 2u
 
 /*
- * Renumbers all nodes if enough of them are new since the last numbering. The nodes of a partition get consecutive
- * numbers. Within a partition they follow a breadth-first pass from the entry point, or under IP fall in length.
+ * Renumbers all nodes if enough vectors came since the last numbering, at new places or at old ones. The nodes of a
+ * partition get consecutive numbers. Within a partition they follow a breadth-first pass from the entry point, or under
+ * IP fall in length.
  *
  * Rows, links and visited marks of neighbours then share cache lines and pages. Vectors keep their ids. Stored settings
  * scan the same share of the vectors as before.
  *
- * Parameters: `most`: the call does nothing while at most `most` sixteenths of the nodes are new since the last
- * numbering. `threads`: of the k-means; 0: OpenMP's number. `progress` may be NULL; cancelled, it leaves everything
- * unchanged.
+ * Parameters: `most`: the call does nothing if at most `most` sixteenths as many vectors came as there are nodes.
+ * `threads`: of the k-means; 0: OpenMP's number. `progress` may be NULL; cancelled, it leaves everything unchanged.
  *
  * Memory: some 13 bytes per vector and two rows per partition, during the call. From then on ids take 8 bytes each. If
  * that memory is lacking, or the index is small, nothing changes, since the order matters only for speed. Threads: no

@@ -206,6 +206,7 @@ struct sl_index {
     sl_writable *writer;     /* of a file that is written in place: its touched ranges and its log; else NULL */
     sl_lives file_lives;     /* those that the writer's file has for other processes; NULL: it has none */
     size_t ordered;          /* nodes at the last renumbering */
+    size_t reused;           /* places of these that got another vector since */
     size_t threads;          /* the threads parameter of the last add */
 };
 

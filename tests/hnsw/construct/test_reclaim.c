@@ -88,6 +88,28 @@ static void turn_over(size_t count, size_t next) {
     }
 }
 
+/* Once as many vectors came as half of the nodes, nodes are numbered anew, though all got places that were free. */
+START_TEST(turnover_renumbers) {
+    sl_index *index = make(0, 2 * N, SL_METRIC_L2);
+    size_t row = 0, most = 0;
+    const uint64_t before = index->graph.numbering;
+    for (; row < 2 * N && index->graph.numbering == before; row++) {
+        const uint64_t old = row, id = row + 2 * N;
+        ck_ok(sl_index_delete(index, &old, 1));
+        ck_ok(sl_index_add(index, x + id * DIM, SL_F32, 1, 0, &id, NULL));
+        most = index->graph.n > most ? index->graph.n : most;
+    }
+    ck_assert_uint_ge(row, N);
+    ck_assert_uint_lt(row, N + N / 4);
+    ck_assert_uint_lt(most, 2 * N + N / 4);
+    const sl_range rest = sl_partition_rest(&index->graph.partitions, index->graph.n);
+    ck_assert_uint_eq(rest.first, rest.end);
+    ck_ok(sl_partitions_check(&index->graph));
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
 /* The recall of searches for the queries, against exact search. */
 static double recall_of(sl_index *index) {
     static float rows[N * DIM];
@@ -496,6 +518,7 @@ int main(void) {
     TCase *tests = tcase_create("reclaim");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, ten_times_turnover);
+    tcase_add_test(tests, turnover_renumbers);
     tcase_add_test(tests, freed_places_keep_nothing);
     tcase_add_test(tests, searches_hold_places);
     tcase_add_test(tests, places_are_taken_before_all_are_free);
