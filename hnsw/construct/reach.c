@@ -234,6 +234,7 @@ static sl_status prove_all(sl_index *index) {
         sl_reach_repair(&reach, &insert);
     }
     __atomic_store_n(&index->unverified, 0, __ATOMIC_RELEASE);
+    index->swept = 0;
 done:
     sl_insert_free(&insert);
     sl_mem_free(&index->graph.allocator, locks, sizeof(sl_build_locks));
@@ -250,4 +251,9 @@ sl_status sl_reach_settle(sl_index *index) {
     sl_status status = __atomic_load_n(&index->unverified, __ATOMIC_ACQUIRE) ? prove_all(index) : SL_OK;
     sl_spin_unlock(&index->settling);
     return status;
+}
+
+sl_status sl_reach_settle_swept(sl_index *index) {
+    if (index->swept) index->unverified++;
+    return sl_reach_settle(index);
 }

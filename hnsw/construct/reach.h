@@ -43,5 +43,7 @@ int sl_reach_close(sl_insert *insert, sl_detours *detours);
  * stays pending.
  */
 sl_status sl_reach_settle(sl_index *index);
+/* The same, also if lists were swept (sl_index.swept). */
+sl_status sl_reach_settle_swept(sl_index *index);
 
 #endif

@@ -1,6 +1,7 @@
 #include "hnsw/construct/reclaim.h"
 
 #include "hnsw/construct/reach.h"
+#include "hnsw/construct/reach_steps.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/free_nodes.h"
@@ -14,15 +15,13 @@
 /* Nodes leave once more than one in SHARE is deleted, and LEAST. */
 enum { SHARE = 64, LEAST = 16 };
 /* Each changed node pays for so many times its share of the lists. */
-enum { PACE = 3 };
+enum { PACE = 6 };
 /* Candidates that are tried for the place of a dropped link. */
 enum { TRIED = 32, ADDED = 4 };
-/* Leaving nodes that are looked through for what a list must go on to reach. */
-enum { BEHIND = 32 };
 /* Nodes that are freed while the lock is held once. */
 enum { AT_ONCE = 64 };
 
-typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, WAIT, FREE } sl_reclaim_phase;
+typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, PROVE, WAIT, FREE } sl_reclaim_phase;
 
 struct sl_reclaim {
     sl_index *index;
@@ -34,7 +33,8 @@ struct sl_reclaim {
     uint64_t epoch;     /* in which no list of the graph named a leaving node any more */
     uint64_t commit;    /* the same for a file: the first commit that has these lists; 0 in memory */
     sl_build_locks *locks;
-    sl_insert insert; /* scratch */
+    sl_insert insert;     /* scratch */
+    sl_reach_steps steps; /* of PROVE */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -49,6 +49,7 @@ static void reclaim_free(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
     const sl_allocator *allocator = &index->graph.allocator;
     sl_insert_free(&reclaim->insert);
+    sl_reach_steps_free(&reclaim->steps, &index->graph);
     SL_FREE(allocator, reclaim->locks);
     SL_FREE_ARRAY(allocator, reclaim->nodes, reclaim->count);
     SL_FREE(allocator, reclaim);
@@ -198,12 +199,6 @@ static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
     return 0;
 }
 
-/* Leaving nodes behind one another. */
-typedef struct behind {
-    uint32_t nodes[BEHIND];
-    size_t count;
-} behind;
-
 /* A list without its links to leaving nodes. */
 typedef struct swept_list {
     uint32_t keep[2 * SL_MAX_M], gone[2 * SL_MAX_M];
@@ -225,10 +220,6 @@ static void split_list(const sl_reclaim *reclaim, const sl_layer *layer, const u
     }
 }
 
-static int is_candidate(const sl_selection *selection, uint32_t node) {
-    return is_among(selection->candidates, selection->candidate_count, node);
-}
-
 /* Makes the undeleted neighbours of a leaving node the candidates for a list, but those that the list has. */
 static void list_candidates(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list) {
     const sl_graph *graph = &reclaim->index->graph;
@@ -241,38 +232,6 @@ static void list_candidates(sl_reclaim *reclaim, uint32_t node, uint32_t leaving
         if (id != node && id < graph->n && !sl_is_deleted(graph, id) && !is_among(list->keep, list->kept, id))
             selection->candidates[selection->candidate_count++] = id;
     }
-}
-
-/* Adds to the candidates what one leaving node leads to. Other leaving nodes go to `behind`. Returns 0 if there are too
- * many. */
-static int add_ends(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list, behind *behind) {
-    const sl_graph *graph = &reclaim->index->graph;
-    sl_selection *selection = &reclaim->insert.selection;
-    const uint32_t *links = sl_links(graph, leaving);
-    for (size_t i = 0; i < graph->m0; i++) {
-        const uint32_t id = sl_link_load(links + i);
-        if (id == SL_NONE) break;
-        if (id == node || id >= graph->n || is_among(list->keep, list->kept, id) || is_candidate(selection, id))
-            continue;
-        if (!is_leaving(reclaim, id)) {
-            if (selection->candidate_count == selection->most) return 0;
-            selection->candidates[selection->candidate_count++] = id;
-        } else if (!is_among(behind->nodes, behind->count, id)) {
-            if (behind->count == BEHIND) return 0;
-            behind->nodes[behind->count++] = id;
-        }
-    }
-    return 1;
-}
-
-/* Makes the candidates of all that a leaving node leads to, also over others that leave. Returns 0 if there are too
- * many. */
-static int list_ends(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, const swept_list *list) {
-    behind behind = {.nodes = {leaving}, .count = 1};
-    reclaim->insert.selection.candidate_count = 0;
-    for (size_t i = 0; i < behind.count; i++)
-        if (!add_ends(reclaim, node, behind.nodes[i], list, &behind)) return 0;
-    return 1;
 }
 
 /* Moves the candidate that is nearest to the base, among those from place `from` on, to that place. */
@@ -320,32 +279,6 @@ static void replace_link(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, s
     if (!added && list->kept < degree) list->keep[list->kept++] = selection->candidates[0];
 }
 
-/* Links what a leaving node leads to, and what no other short path from this list reaches. If that is too much to look
- * at, the whole graph is proved once the sweep ends. */
-static void keep_reachable(sl_reclaim *reclaim, const sl_layer *layer, uint32_t node, uint32_t leaving,
-                           swept_list *list) {
-    sl_detours *detours = &reclaim->insert.detours;
-    const sl_selection *selection = &reclaim->insert.selection;
-    if (!list_ends(reclaim, node, leaving, list)) {
-        reclaim->index->unverified++;
-        return;
-    }
-    for (size_t first = 0, some; first < selection->candidate_count; first += some) {
-        const size_t rest = selection->candidate_count - first, before = list->kept;
-        some = rest < layer->degree ? rest : layer->degree;
-        detours->dropped_count = some;
-        memcpy(detours->dropped, selection->candidates + first, some * sizeof *detours->dropped);
-        sl_detours_check(detours, node);
-        for (size_t i = 0; i < detours->dropped_count; i++)
-            if (list->kept < layer->degree)
-                list->keep[list->kept++] = detours->dropped[i];
-            else
-                sl_detours_open(detours, node, detours->dropped[i]);
-        if (list->kept > before)
-            sl_links_store(reclaim->index, sl_links(layer->graph, node), layer->degree, list->keep, list->kept);
-    }
-}
-
 static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     sl_index *index = reclaim->index;
     const sl_layer layer = sl_layer_at(&index->graph, 0);
@@ -356,8 +289,7 @@ static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     for (size_t i = 0; i < list.left; i++)
         replace_link(reclaim, node, list.gone[i], &list, layer.degree);
     sl_links_store(index, links, layer.degree, list.keep, list.kept);
-    for (size_t i = 0; i < list.left; i++)
-        keep_reachable(reclaim, &layer, node, list.gone[i], &list);
+    index->swept = 1;
 }
 
 /* Upper layers only speed a descent up, and later inserts fill their lists again. */
@@ -373,16 +305,24 @@ static void sweep_slot(sl_reclaim *reclaim, size_t slot) {
     }
 }
 
-/* Links the ends that lists had no place for. */
-static void close_ends(sl_reclaim *reclaim) {
+/* ---------------------------------------------------------------------------------------------------------------
+ * Proving
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* Looks for a path to each node that was not found reached, and links the node if there is none. Leaving nodes need no
+ * path. If that fails, the whole graph is proved at once. */
+static void close_missing(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
     sl_insert *insert = &reclaim->insert;
-    if (!insert->detours.open_count && !insert->detours.too_many) return;
-    if (sl_visited_cover(&insert->walk.visited, &index->graph.allocator, index->graph.n) != SL_OK ||
-        !sl_reach_close(insert, &insert->detours))
-        index->unverified++;
-    insert->detours.open_count = 0;
-    insert->detours.too_many = 0;
+    sl_detours *detours = &insert->detours;
+    const uint32_t entry = sl_entry_get(&index->graph).node;
+    for (size_t node = 0; (node = sl_reach_steps_missing(&reclaim->steps, node)) < reclaim->steps.n; node++)
+        if (!is_leaving(reclaim, (uint32_t)node) && !sl_is_out(&index->graph, node))
+            sl_detours_open(detours, entry, (uint32_t)node);
+    const int covers = sl_visited_cover(&insert->walk.visited, &index->graph.allocator, index->graph.n) == SL_OK;
+    if (!covers || !sl_reach_close(insert, detours)) index->unverified++;
+    detours->open_count = 0;
+    detours->too_many = 0;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -425,6 +365,7 @@ static int begin_waiting(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
     if (index->unverified && sl_reach_settle(index) != SL_OK) return 0;
     if (sl_version_reserve(index, 1) != SL_OK) return 0;
+    index->swept = 0;
     sl_version_publish_now(index);
     reclaim->epoch = sl_epochs_now(&index->versions->epochs);
     if (index->writer) reclaim->commit = index->commit + (index->writer->dirty.marked != 0);
@@ -435,17 +376,23 @@ static int begin_waiting(sl_reclaim *reclaim) {
 /* Does up to `lists` lists' work. Returns 0 if it has to wait for searches, or for memory. */
 static int go_on(sl_reclaim *reclaim, size_t lists) {
     sl_index *index = reclaim->index;
+    sl_reach_steps *steps = &reclaim->steps;
     switch (reclaim->phase) {
     case SWEEP:
         for (; lists && reclaim->at < index->graph.n; reclaim->at++, lists--)
             if (!is_leaving(reclaim, (uint32_t)reclaim->at)) sweep_list(reclaim, (uint32_t)reclaim->at);
-        close_ends(reclaim);
         if (reclaim->at >= index->graph.n) next_phase(reclaim, SWEEP_UPPER);
         return 1;
     case SWEEP_UPPER:
         for (; lists && reclaim->at < index->graph.upper.count; reclaim->at++, lists--)
             sweep_slot(reclaim, reclaim->at);
-        return reclaim->at < index->graph.upper.count || begin_waiting(reclaim);
+        if (reclaim->at >= index->graph.upper.count) next_phase(reclaim, PROVE);
+        return 1;
+    case PROVE:
+        if (!steps->n && sl_reach_steps_begin(steps, &index->graph) != SL_OK) return 0;
+        if (!sl_reach_steps_go(steps, &index->graph, &lists)) return 1;
+        close_missing(reclaim);
+        return begin_waiting(reclaim);
     case WAIT:
         if (!have_left(index, reclaim->epoch, reclaim->commit)) return 0;
         next_phase(reclaim, FREE);

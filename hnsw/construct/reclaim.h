@@ -6,12 +6,13 @@
  *
  *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
  *
+ *   prove:   marks what links reach, and links what they do not (reach_steps.h)
+ *
  *   wait:    until no search is left that began before the sweep ended; in a file, until a commit has the swept lists
  *
  *   free:    rows, ids and links are wiped; the places are free
  *
- * A link that leads to a leaving node is dropped like one that a full list gives up: what the node leads to must stay
- * reachable by another path (detours.h). So all others stay reachable at every step. */
+ * Between the sweep and the proof, a few nodes may be out of reach. A save or a check in between proves all at once. */
 #ifndef SL_HNSW_CONSTRUCT_RECLAIM_H
 #define SL_HNSW_CONSTRUCT_RECLAIM_H
 

@@ -192,6 +192,7 @@ struct sl_index {
     sl_id_map id_map;
     sl_spin settling;  /* held by the thread that proves reachability */
     size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
+    int swept;         /* 1: reclaim has swept lists, and has not proved yet that all nodes can be reached */
     uint64_t commit;   /* the file's last commit when it was opened; for a writer, the last one. 0: it counts none */
 
     /* The writer's fields. */

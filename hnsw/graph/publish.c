@@ -15,7 +15,7 @@ sl_published sl_published_of(const sl_index *index, const sl_graph *graph) {
                           .next_id = graph->next_id,
                           .upper_count = graph->upper.count,
                           .upper_rows = graph->upper.rows,
-                          .unverified = index->unverified,
+                          .unverified = index->unverified + (size_t)index->swept,
                           .ordered = index->ordered,
                           .tuned = graph->tuned_count,
                           .quant_error_sum = graph->quant_error.sum,

@@ -330,7 +330,7 @@ sl_status sl_index_check(sl_index *index, const sl_check_params *params, sl_chec
     SL_TRY(read_check_params(&check, params, report));
     SL_TRY(check_mended(&check));
     SL_TRY(sl_change_begin(index));
-    sl_status status = sl_reach_settle(index);
+    sl_status status = sl_reach_settle_swept(index);
     if (status == SL_OK) {
         check.graph = sl_reading_begin(index, &check.reading);
         status = run_check(&check);

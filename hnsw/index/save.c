@@ -211,7 +211,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_progress progress;
     SL_TRY(begin_save(index, &mine, &progress));
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
-    SL_TRY(sl_reach_settle(index));
+    SL_TRY(sl_reach_settle_swept(index));
     SL_TRY(verify_source(index, &progress));
     /* Places stay during saves, so one after another would keep them for good. */
     sl_reclaim_free_swept(index);
