@@ -27,7 +27,7 @@ from sets import Data, read_matrix  # noqa: E402
 
 TARGETS = {"book": (0.99,), "churn": (0.95, 0.99)}  # recalls that choose the depths of searches
 TUNED_WITH = 500  # queries
-FORM = 1  # of the whole record; --only goes on from one of the same form
+FORM = 2  # of the whole record; --only goes on from one of the same form
 PACKAGES = {"shortlist": "shortlist", "hnswlib": "hnswlib", "usearch": "usearch", "faiss": "faiss-cpu",
             "diskann": "diskannpy"}
 
@@ -94,35 +94,31 @@ class Driver:
             return [*said, {"event": "failed", "why": str(why)}]
         return said
 
-    def tuned(self, library, book):
-        """Depths of searches that reach the targets, and what the library told of itself."""
+    def tuned(self, library, book, counts):
+        """Depths of searches that reach the targets, and what the library told of itself. `counts`: instructions too."""
         count = str(self.instructions.resolve()) if self.instructions.exists() else ""
         said = self.events(library, book, targets=book.targets, live=str(live_file(book)), instructions=count,
-                           counts=not (book.churns or self.chosen.quick))
+                           counts=counts)
         if said[-1]["event"] == "failed":
             return said[-1]
         about = next(event for event in said if event["event"] == "tuned")
         return {**about, "depths": [report.least_depth(about["tried"], target) for target in book.targets]}
 
     def library(self, name, books):
-        """All runbooks of one library. Its depths are tuned on the book with the most live vectors of each kind."""
+        """All runbooks of one library. Each has its depths."""
         note(f"{self.data.name}: {name}")
         found = {"library": name, "version": version(PACKAGES[name], self.prefix(name)), "books": {}}
-        for churns in (False, True):
-            here = [book for book in books if book.churns == churns]
-            if not here:
-                continue
-            tuned = self.tuned(name, max(here, key=lambda book: book.room))
+        for book in books:
+            note(f"{self.data.name}: {name}: {book.name}")
+            tuned = self.tuned(name, book, counts=not (book.churns or self.chosen.quick or "book" in found))
             if tuned["event"] == "failed":
                 note(f"{name} is left out: {tuned['why']}")
                 return {**found, "failed": tuned["why"]}
-            found["churn" if churns else "book"] = tuned
-            for book in here:
-                note(f"{self.data.name}: {name}: {book.name}")
-                events = self.events(name, book, runbook=str(book.path), truth=str(book.truth), count=book.count,
-                                     depths=[one["depth"] for one in tuned["depths"]], memory=not book.churns)
-                searches = len(runbooks.searches(book.operations))
-                found["books"][book.name] = report.book(events, self.chosen.clock, searches)
+            found.setdefault("churn" if book.churns else "book", tuned)
+            events = self.events(name, book, runbook=str(book.path), truth=str(book.truth), count=book.count,
+                                 depths=[one["depth"] for one in tuned["depths"]], memory=not book.churns)
+            searches = len(runbooks.searches(book.operations))
+            found["books"][book.name] = report.book(events, self.chosen.clock, searches)
         return found
 
     def prefix(self, name):
