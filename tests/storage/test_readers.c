@@ -1,4 +1,5 @@
 /* The table of running searches: who is in it, and who holds the writer up. */
+#include "base/random.h"
 #include "storage/readers.h"
 #include "tests/support/check_main.h"
 #include "tests/support/indexes.h"
@@ -172,6 +173,27 @@ START_TEST(full_and_missing_tables) {
 }
 END_TEST
 
+/* Bytes that nobody announced hold nobody up, and searches announce over them. */
+START_TEST(forged_tables) {
+    static const size_t sizes[] = {1, 63, 64, 65, 4096, 1 << 16, (1 << 16) + 1, 1 << 20};
+    static unsigned char bytes[1 << 20];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t at = 0; at < sizes[i]; at++)
+            bytes[at] = i % 2 ? 0xff : (unsigned char)sl_random_at(i, at);
+        file_write(table, bytes, sizes[i]);
+        ck_assert_uint_eq(oldest(), NEWEST);
+        sl_readers *readers = sl_readers_open(store, &allocator);
+        sl_reader_entry *entry = readers ? sl_readers_take(readers) : NULL;
+        if (entry) {
+            sl_reader_announce(entry, 5);
+            ck_assert_uint_eq(oldest(), 5);
+        }
+        if (readers) sl_readers_close(readers);
+        (void)unlink(table);
+    }
+}
+END_TEST
+
 /* A table that was removed by its last reader is not announced in. */
 START_TEST(a_removed_table_is_made_anew) {
     sl_readers *readers = opened();
@@ -192,6 +214,7 @@ int main(void) {
     tcase_add_test(tests, the_dead_hold_nobody_up);
     tcase_add_test(tests, children_announce_for_themselves);
     tcase_add_test(tests, full_and_missing_tables);
+    tcase_add_test(tests, forged_tables);
     tcase_add_test(tests, a_removed_table_is_made_anew);
     return check_main("readers", &tests, 1);
 }
