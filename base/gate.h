@@ -10,7 +10,7 @@ typedef struct sl_gate {
     pthread_mutex_t lock;
     pthread_cond_t turn;
     int inside;         /* 1: a thread is inside */
-    size_t waiting;     /* threads that wait for it */
+    size_t waiting;     /* threads that wait for it, for tests */
     pthread_t last;     /* the thread that was inside last; valid once `passed` */
     int passed, shared; /* `shared` is atomic */
     int process;        /* the process that the thread inside belongs to */
@@ -20,7 +20,7 @@ void sl_gate_init(sl_gate *gate);
 void sl_gate_free(sl_gate *gate);
 
 /* Waits until no thread is inside. A thread that is inside must not enter again.
- * Errors: SL_EBUSY, in a child that was forked while another thread of its parent was inside. */
+ * Errors: SL_EBUSY, in a child that was forked while a thread of its parent was inside. */
 sl_status sl_gate_enter(sl_gate *gate);
 /* Returns whether different threads have been inside. Threads: any. */
 int sl_gate_is_shared(const sl_gate *gate);

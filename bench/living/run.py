@@ -118,7 +118,7 @@ class Driver:
             events = self.events(name, book, runbook=str(book.path), truth=str(book.truth), count=book.count,
                                  depths=[one["depth"] for one in tuned["depths"]], memory=not book.churns)
             searches = len(runbooks.searches(book.operations))
-            found["books"][book.name] = report.book(events, self.chosen.clock, searches)
+            found["books"][book.name] = {**report.book(events, self.chosen.clock, searches), "tuned": tuned["depths"]}
         return found
 
     def prefix(self, name):

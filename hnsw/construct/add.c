@@ -190,8 +190,8 @@ static int is_small(const sl_build *build) {
     return build->n < build->first / 16;
 }
 
-/* Makes inserts look for other paths to the ends of dropped links (detours.h), if few nodes are inserted and all nodes
- * of the index were reachable before. */
+/* Makes inserts look for other paths to the ends of dropped links (detours.h), if few nodes are inserted and no proof
+ * of the whole graph is owed. */
 static void watch_lists(sl_build *build) {
     const sl_index *index = build->index;
     if (index->unverified || !is_small(build)) return;
@@ -501,7 +501,7 @@ static sl_status add_rows(sl_build *build, const uint64_t *ids, const sl_add_par
     /* The first vectors are numbered before anybody sees them, because that takes no second copy of the arrays. */
     const int is_first = !sl_version_is_read(index);
     if (!is_first) publish_rows(build, status);
-    /* Renumbers if as many vectors came as half of the nodes. So each is moved a bounded number of times. */
+    /* Renumbers if more vectors came than half the number of nodes. So each is moved a bounded number of times. */
     index->threads = params->threads;
     if (status == SL_OK) sl_renumber_settle(index, 8, params->threads, &build->progress);
     if (is_first) publish_rows(build, status);
@@ -554,7 +554,7 @@ sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, siz
     SL_TRY(sl_index_writable(index));
     sl_look_ahead ahead;
     sl_build build = {.index = index, .vectors = vectors, .dtype = dtype, .n = n, .stride = stride, .ahead = &ahead};
-    sl_look_ahead_begin(&ahead, index, (sl_query){n == 1 ? vectors : NULL, dtype});
+    sl_look_ahead_begin(&ahead, index, (sl_query){n == 1 ? vectors : NULL, dtype}, stride);
     sl_status status = sl_change_begin(index);
     if (status == SL_OK) {
         sl_look_ahead_check(&ahead);

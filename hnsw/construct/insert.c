@@ -54,14 +54,14 @@ static void candidates_from_pool(sl_insert *insert, const sl_layer *layer, uint3
         add_candidate(insert, layer, node_of(layer, sl_pool_id(pool->keys[i])), self);
 }
 
-/* Makes the nodes that were found before the candidates, but for free places. A place that is used again has another
- * vector, which is a candidate like any other. Returns whether at least half of them are. */
+/* Makes candidates of the nodes that a look ahead found. Leaves free places out. A place that is used again has another
+ * vector, which is a candidate like any other. Returns whether at least half of the nodes are candidates. */
 static int candidates_from_found(sl_insert *insert, const sl_layer *layer, uint32_t self) {
     insert->selection.candidate_count = 0;
     for (size_t i = 0; i < insert->found_count; i++)
         if (!sl_node_set_has(&insert->index->free, insert->found[i]))
             add_candidate(insert, layer, insert->found[i], self);
-    return insert->found_count && insert->selection.candidate_count >= insert->found_count / 2;
+    return insert->selection.candidate_count && 2 * insert->selection.candidate_count >= insert->found_count;
 }
 
 /* Returns the id of a node on a layer that has the node. Slots are in node order, so a binary search finds the slot. */

@@ -14,8 +14,9 @@ typedef struct sl_look_ahead {
 } sl_look_ahead;
 
 /* Searches the current version, if different threads change the index. Otherwise, without memory, or for a vector that
- * the index doesn't take, finds nothing. Call sl_look_ahead_end. Threads: any, at any time, but in a change. */
-void sl_look_ahead_begin(sl_look_ahead *ahead, const sl_index *index, sl_query row);
+ * the index doesn't take, finds nothing. `stride`: of the add. Call sl_look_ahead_end. Threads: any; the caller is
+ * not inside the gate. */
+void sl_look_ahead_begin(sl_look_ahead *ahead, const sl_index *index, sl_query row, size_t stride);
 /* Forgets all nodes if they were numbered anew, or many vectors came since. The caller has the index for a change. */
 void sl_look_ahead_check(sl_look_ahead *ahead);
 void sl_look_ahead_end(sl_look_ahead *ahead);

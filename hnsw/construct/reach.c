@@ -121,8 +121,7 @@ static void attach_near(sl_reach *reach, sl_insert *insert, uint32_t node) {
             if (attach_to(reach, insert, reach->queue[i], node, replaces)) return;
 }
 
-/* Returns whether a node has left the graph, or is leaving it. */
-static int stays_out(const sl_index *index, size_t node) {
+int sl_stays_out(const sl_index *index, size_t node) {
     return sl_node_set_has(&index->leaving, node) || sl_is_out(&index->graph, node);
 }
 
@@ -130,7 +129,7 @@ size_t sl_reach_repair(sl_reach *reach, sl_insert *insert) {
     const sl_graph *graph = reach->graph;
     size_t attached = 0;
     for (size_t node = 0; node < graph->n && reach->tail < graph->n; node++) {
-        if (sl_reach_has(reach, (uint32_t)node) || stays_out(insert->index, node)) continue;
+        if (sl_reach_has(reach, (uint32_t)node) || sl_stays_out(insert->index, node)) continue;
         attach_near(reach, insert, (uint32_t)node);
         attached++;
         follow_links(reach);
@@ -234,7 +233,7 @@ static sl_status prove_all(sl_index *index) {
         sl_reach_repair(&reach, &insert);
     }
     __atomic_store_n(&index->unverified, 0, __ATOMIC_RELEASE);
-    index->swept = 0;
+    if (!index->reclaim) index->swept = 0; /* its work may undo the proof */
 done:
     sl_insert_free(&insert);
     sl_mem_free(&index->graph.allocator, locks, sizeof(sl_build_locks));

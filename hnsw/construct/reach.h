@@ -26,6 +26,9 @@ static inline int sl_reach_has(const sl_reach *reach, uint32_t node) {
     return reach->reached[node / 64] >> (node % 64) & 1;
 }
 
+/* Returns whether a node has left the graph, or is leaving it. Then no path needs to lead to it. */
+int sl_stays_out(const sl_index *index, size_t node);
+
 /* Gives every unreached node a link from a reached node near it, until all nodes are reached. Returns the number of new
  * links. `reach` must have a tree. `insert`: one thread's scratch. Threads: no other call on the index meanwhile. */
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert);

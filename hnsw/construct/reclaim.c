@@ -14,14 +14,16 @@
 
 /* Nodes leave once more than one in SHARE is deleted, and LEAST. */
 enum { SHARE = 64, LEAST = 16 };
-/* Each changed node pays for so many times its share of the lists. */
-enum { PACE = 6 };
+/* Each changed node pays for so many times its share of the lists, and for a least number. */
+enum { PACE = 6, LEAST_LISTS = 512 };
 /* Candidates that are tried for the place of a dropped link. */
 enum { TRIED = 32, ADDED = 4 };
+/* Nodes that are looked for in one step, each by a walk. */
+enum { WALKS = 4 };
 /* Nodes that are freed while the lock is held once. */
 enum { AT_ONCE = 64 };
 
-typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, PROVE, WAIT, FREE } sl_reclaim_phase;
+typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, PROVE, LINK, WAIT, FREE } sl_reclaim_phase;
 
 struct sl_reclaim {
     sl_index *index;
@@ -49,7 +51,7 @@ static void reclaim_free(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
     const sl_allocator *allocator = &index->graph.allocator;
     sl_insert_free(&reclaim->insert);
-    sl_reach_steps_free(&reclaim->steps, &index->graph);
+    sl_reach_steps_free(&reclaim->steps, index);
     SL_FREE(allocator, reclaim->locks);
     SL_FREE_ARRAY(allocator, reclaim->nodes, reclaim->count);
     SL_FREE(allocator, reclaim);
@@ -165,8 +167,8 @@ static sl_status reclaim_begin(sl_index *index, size_t least) {
     if (count < least) return SL_OK;
     SL_TRY(reclaim_alloc(index, count, &reclaim));
     list_leaving(reclaim, &horizon);
-    sl_detours_watch(&reclaim->insert.detours, index->graph.n);
     index->reclaim = reclaim;
+    index->swept = 1;
     return SL_OK;
 }
 
@@ -289,7 +291,6 @@ static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     for (size_t i = 0; i < list.left; i++)
         replace_link(reclaim, node, list.gone[i], &list, layer.degree);
     sl_links_store(index, links, layer.degree, list.keep, list.kept);
-    index->swept = 1;
 }
 
 /* Upper layers only speed a descent up, and later inserts fill their lists again. */
@@ -309,20 +310,25 @@ static void sweep_slot(sl_reclaim *reclaim, size_t slot) {
  * Proving
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* Looks for a path to each node that was not found reached, and links the node if there is none. Leaving nodes need no
- * path. If that fails, the whole graph is proved at once. */
-static void close_missing(sl_reclaim *reclaim) {
+/* Looks for a path to the next nodes that were not reached, and links each to which there is none. If a node stays
+ * without a link, the whole graph is proved at once. Returns whether more nodes may come. */
+static int link_missing(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
     sl_insert *insert = &reclaim->insert;
-    sl_detours *detours = &insert->detours;
+    const size_t n = reclaim->steps.n;
     const uint32_t entry = sl_entry_get(&index->graph).node;
-    for (size_t node = 0; (node = sl_reach_steps_missing(&reclaim->steps, node)) < reclaim->steps.n; node++)
-        if (!is_leaving(reclaim, (uint32_t)node) && !sl_is_out(&index->graph, node))
-            sl_detours_open(detours, entry, (uint32_t)node);
+    for (int walks = 0; walks < WALKS; reclaim->at++) {
+        reclaim->at = sl_node_set_next(&reclaim->steps.missing, (sl_range){reclaim->at, n});
+        if (reclaim->at >= n) break;
+        if (sl_stays_out(index, reclaim->at)) continue;
+        sl_detours_open(&insert->detours, entry, (uint32_t)reclaim->at);
+        walks++;
+    }
+    if (!insert->detours.open_count) return reclaim->at < n;
     const int covers = sl_visited_cover(&insert->walk.visited, &index->graph.allocator, index->graph.n) == SL_OK;
-    if (!covers || !sl_reach_close(insert, detours)) index->unverified++;
-    detours->open_count = 0;
-    detours->too_many = 0;
+    if (!covers || !sl_reach_close(insert, &insert->detours)) index->unverified++;
+    insert->detours.open_count = 0;
+    return reclaim->at < n;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -389,10 +395,12 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
         if (reclaim->at >= index->graph.upper.count) next_phase(reclaim, PROVE);
         return 1;
     case PROVE:
-        if (!steps->n && sl_reach_steps_begin(steps, &index->graph) != SL_OK) return 0;
+        if (!steps->n && sl_reach_steps_begin(steps, index) != SL_OK) return 0;
         if (!sl_reach_steps_go(steps, &index->graph, &lists)) return 1;
-        close_missing(reclaim);
-        return begin_waiting(reclaim);
+        next_phase(reclaim, LINK);
+        return 1;
+    case LINK:
+        return link_missing(reclaim) || begin_waiting(reclaim);
     case WAIT:
         if (!have_left(index, reclaim->epoch, reclaim->commit)) return 0;
         next_phase(reclaim, FREE);
@@ -419,11 +427,18 @@ void sl_reclaim_step(sl_index *index, size_t changed) {
     if (!may_go_on(index)) return;
     if (!index->reclaim) begin_if_due(index);
     if (!index->reclaim) return;
-    const size_t share = index->graph.n / (index->reclaim->count + 1) + 1;
-    for (size_t lists = PACE * share * changed, some; lists && index->reclaim; lists -= some) {
+    const size_t share = PACE * (index->graph.n / (index->reclaim->count + 1) + 1);
+    for (size_t lists = changed * (share < LEAST_LISTS ? LEAST_LISTS : share), some; lists && index->reclaim;
+         lists -= some) {
         some = lists < AT_ONCE ? lists : AT_ONCE;
         if (!go_on(index->reclaim, some)) return;
     }
+}
+
+void sl_reclaim_prove(sl_index *index, size_t lists) {
+    if (!may_go_on(index)) return;
+    for (; lists && index->reclaim && index->reclaim->phase < WAIT; lists -= lists < AT_ONCE ? lists : AT_ONCE)
+        if (!go_on(index->reclaim, AT_ONCE)) return;
 }
 
 void sl_reclaim_free_swept(sl_index *index) {

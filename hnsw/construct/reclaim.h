@@ -26,11 +26,13 @@ int sl_reclaim_run(sl_index *index);
 /* Goes on by up to `lists` lists, and begins if anything is deleted. *waits: 1: it waits for searches.
  * Errors: SL_ENOMEM. */
 sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits);
+/* Goes on with a sweep that has begun, up to its proof, by up to `lists` lists. Threads: as sl_reclaim_step. */
+void sl_reclaim_prove(sl_index *index, size_t lists);
 /* Frees the leaving nodes that no list names any more, if no search may meet one. Threads: as sl_reclaim_step. */
 void sl_reclaim_free_swept(sl_index *index);
 /* Returns how many deleted nodes are still in the graph, but for one that has to stay as the entry point. */
 size_t sl_reclaim_left(const sl_index *index);
-/* Ends the work where it stands. The graph is sound at every step. */
+/* Ends the work where it stands. All deleted nodes stay in the graph, and sl_index.swept keeps that a proof is owed. */
 void sl_reclaim_stop(sl_index *index);
 
 #endif

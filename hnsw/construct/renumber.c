@@ -2,6 +2,7 @@
 
 #include "hnsw/construct/partition_make.h"
 #include "hnsw/construct/reach.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/graph/arrays.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/free_nodes.h"
@@ -430,24 +431,31 @@ void sl_renumber_compact(sl_index *index, size_t most) {
     order_free(&order);
 }
 
+/* Nodes that are leaving would keep their numbers, and free places would count as vectors. Returns 0 for want of
+ * memory. */
+static int leave_free_out(sl_index *index) {
+    sl_reclaim_stop(index);
+    sl_renumber_compact(index, 0);
+    return index->graph.ranks || !index->free.count;
+}
+
 void sl_renumber_settle(sl_index *index, size_t most, size_t threads, sl_progress *progress) {
     if (index->graph.place != SL_PLACE_DRAM || index->graph.n < SL_RENUMBER_LEAST ||
         (index->graph.n - index->ordered + index->reused) * 16 <= index->graph.n * most)
         return;
-    sl_renumber_compact(index, 0);
-    sl_order order = {.index = index};
     const sl_ranks *ranks = index->graph.ranks;
-    if (sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&
+    sl_order order = {.index = index};
+    if (leave_free_out(index) && sl_ranks_agree(ranks, order_alloc(&order)) == SL_OK &&
         sl_ranks_agree(ranks, number_nodes(&order, threads, progress)) == SL_OK && exchange_parted(&order) == SL_OK &&
         (!order.is_read || sl_version_reserve(index, 1) == SL_OK)) {
         copy_upper(&order);
         move_layer0(&order);
         adopt_order(&order);
-        index->reused = 0;
     } else if (index->log && !sl_progress_cancelled(progress)) {
         index->log(index->log_ctx, SL_LOG_WARN, "vectors are left in their order of arrival for want of memory");
     }
     order_free(&order);
+    index->reused = 0; /* also after a failure: the next adds need not try again */
 }
 
 sl_status sl_renumber_bytes(const sl_graph *graph, size_t threads, size_t *bytes) {

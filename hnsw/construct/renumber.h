@@ -18,7 +18,7 @@
  * Rows, links and visited marks of neighbours then share cache lines and pages. Vectors keep their ids. Stored settings
  * scan the same share of the vectors as before.
  *
- * Parameters: `most`: the call does nothing if at most `most` sixteenths as many vectors came as there are nodes.
+ * Parameters: `most`: the call does nothing unless more vectors came than `most` sixteenths of the number of nodes.
  * `threads`: of the k-means; 0: OpenMP's number. `progress` may be NULL; cancelled, it leaves everything unchanged.
  *
  * Memory: some 13 bytes per vector and two rows per partition, during the call. From then on ids take 8 bytes each. If

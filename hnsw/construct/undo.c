@@ -1,6 +1,7 @@
 #include "hnsw/construct/undo.h"
 
 #include "hnsw/construct/link_rows.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
@@ -37,6 +38,7 @@ static void link_anew(const sl_build *build) {
     if (upper_bytes) memset(index->graph.upper.links, 0xff, upper_bytes);
     sl_index_touch(index, index->graph.upper.links, upper_bytes);
     anew.first = 0;
+    anew.ahead = NULL;
     anew.n = anew.appended = index->graph.n;
     anew.builder = SL_BUILDER_AUTO;
     sl_progress_start(&anew.progress, NULL, NULL, 0);
@@ -83,6 +85,7 @@ void sl_build_undo(sl_build *build, sl_entry entry, uint64_t next_id) {
     for (size_t i = 0; i < poor; i++)
         if (!most) sl_insert_node(&build->inserts[sl_thread_number()], *scratch_at(&index->graph, first, i));
     sl_build_clear_links(index, first, build->appended);
+    if (most) sl_reclaim_stop(index); /* lists that are made anew name leaving nodes again */
     if (most && (build->places || index->free.count))
         insert_anew(build);
     else if (most)

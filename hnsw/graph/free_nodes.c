@@ -42,6 +42,12 @@ void sl_node_set_add(sl_node_set *set, size_t node) {
     set->bits[node / 64] |= (uint64_t)1 << (node % 64);
 }
 
+void sl_node_set_add_first(sl_node_set *set, size_t n) {
+    memset(set->bits, 0xff, n / 64 * sizeof *set->bits);
+    if (n % 64) set->bits[n / 64] = ((uint64_t)1 << (n % 64)) - 1;
+    put_count(set, n);
+}
+
 void sl_node_set_remove(sl_node_set *set, size_t node) {
     put_count(set, set->count - (size_t)sl_node_set_has(set, node));
     set->bits[node / 64] &= ~((uint64_t)1 << (node % 64));

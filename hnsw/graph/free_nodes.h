@@ -11,6 +11,8 @@ sl_status sl_node_set_reserve(const sl_index *index, sl_node_set *set);
 void sl_node_set_free(const sl_index *index, sl_node_set *set);
 /* The set must have room for the node. */
 void sl_node_set_add(sl_node_set *set, size_t node);
+/* Adds nodes [0, n) to an empty set. */
+void sl_node_set_add_first(sl_node_set *set, size_t n);
 void sl_node_set_remove(sl_node_set *set, size_t node);
 /* Returns the number of nodes. Threads: any, beside a writer. */
 static inline size_t sl_node_set_count(const sl_node_set *set) {

@@ -192,7 +192,7 @@ struct sl_index {
     sl_id_map id_map;
     sl_spin settling;  /* held by the thread that proves reachability */
     size_t unverified; /* nodes whose reachability is not proved yet; 0: no proof is pending */
-    int swept;         /* 1: reclaim has swept lists, and has not proved yet that all nodes can be reached */
+    int swept;         /* 1: deleted nodes began to leave, and that all others can be reached is not proved yet */
     uint64_t commit;   /* the file's last commit when it was opened; for a writer, the last one. 0: it counts none */
 
     /* The writer's fields. */
@@ -202,12 +202,12 @@ struct sl_index {
     uint64_t freed_until;    /* the last epoch of a delete whose place was freed: older deletes can't be taken back */
     uint64_t reclaim_looked; /* how far readers had moved on at the last look for nodes that can leave */
     int keeps_deleted;       /* 1: deleted nodes stay in the graph; set by tests of searches among them */
-    uint64_t added;          /* vectors that adds of this handle linked. Atomic: other threads read it */
+    uint64_t added;          /* vectors that adds of this handle began to link. Atomic: other threads read it */
     int has_deleted;         /* 1: the handle deleted or replaced a vector, so an id may come back with another one */
     sl_writable *writer;     /* of a file that is written in place: its touched ranges and its log; else NULL */
     sl_lives file_lives;     /* those that the writer's file has for other processes; NULL: it has none */
     size_t ordered;          /* nodes at the last renumbering */
-    size_t reused;           /* places of these that got another vector since */
+    size_t reused;           /* vectors that came to these places since */
     size_t threads;          /* the threads parameter of the last add */
 };
 

@@ -213,7 +213,7 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
     SL_TRY(sl_reach_settle_swept(index));
     SL_TRY(verify_source(index, &progress));
-    /* Places stay during saves, so one after another would keep them for good. */
+    /* Places stay during a save. Saves one after another would keep them for good. */
     sl_reclaim_free_swept(index);
     sl_renumber_compact(index, 1);
     sl_renumber_settle(index, 2, index->threads, &progress);

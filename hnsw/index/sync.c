@@ -1,6 +1,7 @@
 #include "hnsw/index/sync.h"
 
 #include "hnsw/construct/reach.h"
+#include "hnsw/construct/reclaim.h"
 #include "hnsw/graph/publish.h"
 #include "hnsw/graph/reserve.h"
 #include "hnsw/graph/version.h"
@@ -29,9 +30,13 @@ static sl_status commit_facts(sl_index *index, sl_published *facts) {
     return SL_OK;
 }
 
+/* Lists of a sweep that a sync goes on with. */
+enum { LISTS = 65536 };
+
 sl_status sl_sync(sl_index *index) {
-    /* Published nodes can be reached. If memory for the proof is missing, the proof is left to the next sync, and the
-     * additions are made durable anyway. */
+    /* Published nodes can be reached. If memory for the proof is missing, or a sweep is long, the proof is left to a
+     * later sync, and the additions are made durable anyway. */
+    sl_reclaim_prove(index, LISTS);
     if (sl_reach_settle(index) == SL_ENOMEM && index->log)
         index->log(index->log_ctx, SL_LOG_WARN, "reachability not proved for want of memory; the next sync will");
     sl_published facts = sl_published_of(index, &index->graph);

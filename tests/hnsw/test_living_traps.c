@@ -180,7 +180,7 @@ static const char *recycle(size_t number) {
 START_TEST(trap_16_sixteen_threads_recycle) {
     together(SIXTEEN, recycle);
     ck_assert_uint_eq(sl_index_size(idx), N);
-    ck_assert_uint_le(idx->graph.n, N + N / 4);
+    ck_assert_uint_le(idx->graph.n, N + N / 2);
     for (uint64_t id = 0; id < N; id++)
         ck_vector(idx, id, id < SIXTEEN * IDS_EACH ? TURNS : 0);
     ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);

@@ -80,7 +80,8 @@ void crash_free(crash_record *record);
 /* Makes the crash image of this number, opens it, and checks it. The image must open and pass `check`. It must hold the
  * vectors and tags that one sync left, no earlier one than was acknowledged, and find what that sync found. Recovering
  * again must change nothing. Written directly, an add that a crash cut short is linked anew, and may then find others,
- * as near. So may an index within a compaction or after it. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
+ * as near. The same holds from the
+ * beginning of a compaction on. Returns 1, or 0 with what is wrong in `why` (256 bytes). */
 int crash_try(crash_record *record, uint64_t number, const char *folder, char *why);
 
 #endif

@@ -49,7 +49,7 @@ static void share(size_t row) {
 
 /* Looks ahead for a row. Returns how many nodes it found. */
 static size_t look(sl_look_ahead *ahead, size_t row) {
-    sl_look_ahead_begin(ahead, idx, row_at(row));
+    sl_look_ahead_begin(ahead, idx, row_at(row), 0);
     return ahead->count;
 }
 
@@ -92,9 +92,16 @@ START_TEST(bad_vectors_find_nothing) {
     sl_look_ahead ahead;
     share(N);
     const float nan[DIM] = {NAN};
-    sl_look_ahead_begin(&ahead, idx, (sl_query){nan, SL_F32});
+    sl_look_ahead_begin(&ahead, idx, (sl_query){nan, SL_F32}, 0);
     ck_assert_uint_eq(ahead.count, 0);
     leave(&ahead, 0);
+    sl_look_ahead_begin(&ahead, idx, row_at(N), DIM);
+    ck_assert_uint_eq(ahead.count, 0);
+    leave(&ahead, 0);
+    sl_look_ahead_begin(&ahead, idx, (sl_query){(const char *)x + 1, SL_F32}, 0);
+    ck_assert_uint_eq(ahead.count, 0);
+    leave(&ahead, 0);
+    ck_fails(sl_index_add(idx, x, SL_F32, 1, DIM, NULL, NULL), SL_EINVAL, "stride");
     ck_fails(sl_index_add(idx, nan, SL_F32, 1, 0, NULL, NULL), SL_EVALUE, "row 0");
     ck_fails(sl_index_add(idx, NULL, SL_F32, 1, 0, NULL, NULL), SL_EINVAL, "vectors is NULL");
     ck_fails(sl_index_add(idx, x, SL_I16, 1, 0, NULL, NULL), SL_ETYPE, "not i16");
@@ -105,11 +112,11 @@ START_TEST(many_adds_end_it) {
     sl_look_ahead ahead;
     share(N);
     const size_t count = look(&ahead, N + 1);
-    for (size_t i = 0; i < 64; i++)
+    for (size_t i = 0; i < count / 4; i++)
         add_rows(N + 2 + i, 1);
     leave(&ahead, count);
     look(&ahead, N + 1);
-    add_rows(N + 100, 65);
+    add_rows(N + 100, count / 4 + 1);
     leave(&ahead, 0);
 }
 END_TEST
@@ -155,15 +162,24 @@ static void some_leave(void) {
     take_out(ids, N / 12);
 }
 
-/* Of each four vectors the next two. */
+/* All that are left but one of a dozen. */
 static void most_leave(void) {
-    static uint64_t ids[N / 2];
-    for (size_t i = 0; i < N / 2; i++)
-        ids[i] = 4 * (i / 2) + 1 + i % 2;
-    take_out(ids, N / 2);
+    static uint64_t ids[N];
+    size_t count = 0;
+    for (uint64_t id = 0; id < N; id++)
+        if (id % 12 > 1) ids[count++] = id;
+    take_out(ids, count);
 }
 
-/* Nodes that were found leave the graph. No list gets a link to a free place, and the new vector is found. */
+static size_t links_of(uint64_t id) {
+    uint32_t node, links[2 * SL_MAX_M];
+    const sl_layer layer = sl_layer_at(&idx->graph, 0);
+    ck_ok(sl_id_find(idx, &idx->graph, id, &node));
+    return sl_links_known(&layer, sl_links(&idx->graph, node), links);
+}
+
+/* Nodes that were found leave the graph. No list gets a link to a free place, and the new vector gets as many links as
+ * ever, and is found. */
 START_TEST(found_nodes_leave) {
     uint64_t found;
     share(N);
@@ -174,6 +190,7 @@ START_TEST(found_nodes_leave) {
         for (size_t node = 0; node < idx->graph.n; node++)
             for (size_t i = 0; i < idx->graph.m0; i++)
                 ck_assert(!sl_node_set_has(&idx->free, sl_links(&idx->graph, node)[i]));
+        ck_assert_uint_ge(links_of(row), idx->graph.m / 2);
         ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);
         indexes_search(idx, (vector_rows){x + row * DIM, SL_F32, 1}, 1, EF, &found, NULL);
         ck_assert_uint_eq(found, row);

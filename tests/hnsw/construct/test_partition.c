@@ -575,21 +575,22 @@ START_TEST(without_memory_all_stays) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("partition");
+    TCase *tests = tcase_create("partition"), *threads = tcase_create("threads");
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_checked_fixture(threads, set_up, tear_down);
     tcase_add_loop_test(tests, near_nodes_lie_together, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(tests, results_stay);
-    tcase_add_loop_test(tests, threads_change_nothing, 0, 3);
+    tcase_add_loop_test(threads, threads_change_nothing, 0, 3);
     tcase_add_test(tests, made_when_an_index_has_grown);
     tcase_add_test(tests, grown_from_file_to_file);
     tcase_add_test(tests, settings_keep_their_share);
     tcase_add_test(tests, tuned_as_it_will_be_saved);
     tcase_add_test(tests, cancelled_while_numbered_anew);
-    tcase_add_test(tests, cancelled_adds_leave_them);
+    tcase_add_test(threads, cancelled_adds_leave_them);
     tcase_add_test(tests, equal_vectors);
     tcase_add_loop_test(tests, kept_in_files, SL_METRIC_IP, SL_METRIC_L2 + 1);
     tcase_add_loop_test(tests, wrong_content_is_found, 0, sizeof lies / sizeof *lies);
     tcase_add_test(tests, wrong_sizes_are_refused);
     tcase_add_test(tests, without_memory_all_stays);
-    return check_main("partition", &tests, 1);
+    return check_main("partition", (TCase *[]){tests, threads}, 2);
 }

@@ -384,17 +384,18 @@ START_TEST(a_cancelled_add_leaves_nothing_out) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("reach");
+    TCase *tests = tcase_create("reach"), *threads = tcase_create("threads");
     tcase_set_timeout(tests, 60);
+    tcase_set_timeout(threads, 60);
     tcase_add_loop_test(tests, small_adds_leave_nothing_out, 0, 12);
     tcase_add_loop_test(tests, a_new_entry_point_leads_to_the_old_one, 0, 3);
     tcase_add_test(tests, a_cancelled_add_leaves_nothing_out);
     tcase_add_loop_test(tests, far_vectors_among_duplicates_are_found, 0, sizeof crowds / sizeof *crowds);
     tcase_add_loop_test(tests, all_the_same, 0, 9);
-    tcase_add_loop_test(tests, threads_leave_nothing_out, 0, 3);
+    tcase_add_loop_test(threads, threads_leave_nothing_out, 0, 3);
     tcase_add_loop_test(tests, cuts_are_found_and_mended, 0, sizeof cuts / sizeof *cuts);
     tcase_add_test(tests, mending_nothing_changes_nothing);
     tcase_add_test(tests, full_lists_are_not_robbed_of_their_tree);
     tcase_add_test(tests, full_lists_make_room);
-    return check_main("reach", &tests, 1);
+    return check_main("reach", (TCase *[]){tests, threads}, 2);
 }

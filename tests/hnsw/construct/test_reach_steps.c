@@ -1,6 +1,7 @@
 /* Reachability, some lists at a time. */
 #include "hnsw/construct/reach_steps.h"
 #include "hnsw/graph/entry.h"
+#include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/links.h"
 #include "tests/support/check_main.h"
 #include "tests/support/clusters.h"
@@ -55,34 +56,35 @@ START_TEST(finds_what_is_missing) {
     static const size_t at_once[] = {1, 7, N + 1};
     sl_reach_steps steps;
     if (_i >= 3) cut();
-    ck_ok(sl_reach_steps_begin(&steps, &idx->graph));
+    ck_ok(sl_reach_steps_begin(&steps, idx));
     const size_t taken = go(&steps, at_once[_i % 3]);
     ck_assert_uint_ge(taken, (_i >= 3 ? N - N / CUT - 1 : N) / at_once[_i % 3]);
-    size_t missing = 0;
-    for (size_t node = 0; (node = sl_reach_steps_missing(&steps, node)) < N; node++, missing++)
-        ck_assert(_i >= 3 && is_cut((uint32_t)node));
-    if (_i >= 3) ck_assert_uint_ge(missing, N / CUT - 1);
-    sl_reach_steps_free(&steps, &idx->graph);
+    for (uint32_t node = 0; node < N; node++)
+        ck_assert_int_eq(sl_node_set_has(&steps.missing, node), _i >= 3 && is_cut(node));
+    sl_reach_steps_free(&steps, idx);
 }
 END_TEST
 
-/* A node that is linked between two steps, from a list that comes later, is no longer missing. Nodes that come
- * meanwhile don't count. */
+/* A node that is linked between two steps, from a list that is read later, is no longer missing. So is what it leads
+ * to. Nodes that come meanwhile don't count. */
 START_TEST(changes_meanwhile) {
     sl_reach_steps steps;
-    size_t lists = 1, missing = 0;
-    const uint32_t from = sl_entry_get(&idx->graph).node, to = from > 500 ? 5 : 5 + CUT * 20;
+    size_t lists = 1;
+    const uint32_t to = 5 + CUT * 20;
+    ck_assert(is_cut(to));
     cut();
-    ck_ok(sl_reach_steps_begin(&steps, &idx->graph));
-    sl_links_append(sl_links(&idx->graph, from), idx->graph.m0, to);
+    ck_ok(sl_reach_steps_begin(&steps, idx));
     ck_assert_int_eq(sl_reach_steps_go(&steps, &idx->graph, &lists), 0);
+    const size_t from = sl_node_set_next(&steps.todo, (sl_range){0, N});
+    ck_assert_uint_lt(from, N);
+    sl_link_store(sl_links(&idx->graph, from), to);
+    ck_ok(sl_index_reserve(idx, 4 * N));
     ck_ok(sl_index_add(idx, x, SL_F32, 10, 0, NULL, NULL));
     (void)go(&steps, 3);
-    for (size_t node = 0; (node = sl_reach_steps_missing(&steps, node)) < steps.n; node++, missing++)
-        ck_assert_uint_ne(node, to);
-    ck_assert_uint_ge(missing, 1);
-    ck_assert_uint_eq(sl_reach_steps_missing(&steps, N), N);
-    sl_reach_steps_free(&steps, &idx->graph);
+    ck_assert(!sl_node_set_has(&steps.missing, to));
+    ck_assert_uint_ge(steps.missing.count, N / CUT - 2);
+    ck_assert_uint_eq(sl_node_set_next(&steps.missing, (sl_range){N, 2 * N}), 2 * N);
+    sl_reach_steps_free(&steps, idx);
 }
 END_TEST
 

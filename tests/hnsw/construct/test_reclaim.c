@@ -1,6 +1,9 @@
 /* Places of deleted vectors that are used again: what leaves the graph, what stays reachable, what searches see. */
 #include "base/random.h"
+#include "hnsw/construct/reach.h"
+#include "hnsw/construct/reach_steps.h"
 #include "hnsw/construct/reclaim.h"
+#include "hnsw/construct/renumber.h"
 #include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
 #include "hnsw/graph/partition.h"
@@ -110,6 +113,28 @@ START_TEST(turnover_renumbers) {
 }
 END_TEST
 
+/* Nodes that are leaving when all are numbered anew stay deleted, and free places get no number. */
+START_TEST(renumbered_while_nodes_leave) {
+    sl_index *index = make(0, 2 * N, SL_METRIC_L2);
+    for (uint64_t id = 0; id < 400; id++)
+        ck_ok(sl_index_delete(index, &id, 1));
+    ck_assert_uint_gt(index->free.count, 0);
+    for (int waits; !index->leaving.count;)
+        ck_ok(sl_reclaim_some(index, 64, &waits));
+    const uint64_t numbering = index->graph.numbering;
+    index->ordered = 0;
+    ck_ok(sl_change_begin(index));
+    sl_renumber_settle(index, 1, 1, NULL);
+    sl_change_end(index);
+    ck_assert_uint_gt(index->graph.numbering, numbering);
+    ck_assert_uint_eq(index->leaving.count + index->free.count + index->graph.free_count, 0);
+    ck_assert_uint_eq(index->graph.n, 2 * N - 400 + index->graph.deleted_count);
+    ck_ok(sl_partitions_check(&index->graph));
+    indexes_sound(index);
+    sl_index_free(index);
+}
+END_TEST
+
 /* The recall of searches for the queries, against exact search. */
 static double recall_of(sl_index *index) {
     static float rows[N * DIM];
@@ -195,7 +220,7 @@ END_TEST
 
 /* An add takes a place while others of the same round are not free yet. Its vector is linked, and can be undeleted. */
 START_TEST(places_are_taken_before_all_are_free) {
-    enum { GONE = 600 };
+    enum { GONE = 360 };
     const uint64_t id = N;
     int waits = 0;
     sl_reading reading;
@@ -205,33 +230,70 @@ START_TEST(places_are_taken_before_all_are_free) {
     sl_reading_end(&reading);
     while (!waits && idx->free.count < GONE / 3)
         ck_ok(sl_reclaim_some(idx, 1, &waits));
+    ck_assert_ptr_nonnull(idx->reclaim);
     const size_t places = idx->graph.n;
     add_row(id);
     add_row(id + 1);
     ck_assert_uint_eq(idx->graph.n, places);
     delete_row(id);
-    ck_assert_ptr_nonnull(idx->reclaim);
     ck_ok(sl_index_undelete(idx, &id, 1));
     ck_assert(sl_reclaim_run(idx));
     indexes_sound(idx);
 }
 END_TEST
 
-/* A file that is saved while nodes leave passes a check. */
+/* Nodes that need a path and have none. */
+static size_t out_of_reach(const sl_index *index) {
+    sl_reach_steps steps;
+    size_t lists = SIZE_MAX, count = 0;
+    ck_ok(sl_reach_steps_begin(&steps, index));
+    ck_assert(sl_reach_steps_go(&steps, &index->graph, &lists));
+    for (size_t node = 0; node < index->graph.n; node++)
+        count += sl_node_set_has(&steps.missing, node) && !sl_stays_out(index, node);
+    sl_reach_steps_free(&steps, index);
+    return count;
+}
+
+/* Deletes most vectors, and goes on until their leaving has cut others off. */
+static void cut_off(sl_index *index) {
+    static uint64_t ids[2 * N];
+    int waits;
+    sl_reading reading;
+    for (size_t i = 0; i < 2 * N; i++)
+        ids[i] = i;
+    sl_reading_begin(index, &reading);
+    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
+    sl_reading_end(&reading);
+    if (index->writer) ck_ok(sl_index_sync(index));
+    do
+        ck_ok(sl_reclaim_some(index, 256, &waits));
+    while (index->swept && !out_of_reach(index));
+    ck_assert(index->swept);
+}
+
+/* A file that is saved while nodes leave passes a check, and so does one that is synced. */
 START_TEST(saved_while_nodes_leave) {
     scratch place;
-    sl_index *opened;
-    sl_reading reading;
+    sl_save_params params;
+    sl_index *index = make(0, 2 * N, SL_METRIC_L2);
     scratch_open(&place);
-    sl_reading_begin(idx, &reading);
-    for (size_t row = 0; row < 200; row++)
-        delete_row(row);
-    ck_assert(!sl_reclaim_run(idx));
-    ck_ok(sl_index_save(idx, place.path, NULL));
-    sl_reading_end(&reading);
-    opened = indexes_open(place.path, SL_PLACE_DRAM);
-    indexes_sound(opened);
+    sl_save_params_init(&params);
+    params.room = _i ? 2 * N : 0;
+    if (_i) {
+        ck_ok(sl_index_save(index, place.path, &params));
+        sl_index_free(index);
+        sl_open_params open;
+        sl_open_params_init(&open);
+        open.writable = 1;
+        ck_ok(sl_index_open(place.path, &open, &index));
+    }
+    cut_off(index);
+    ck_ok(_i ? sl_index_sync(index) : sl_index_save(index, place.path, &params));
+    ck_assert_uint_eq(out_of_reach(index), 0);
+    sl_index *opened = indexes_open(place.path, SL_PLACE_MAP);
+    ck_assert_uint_eq(indexes_sound(opened).unreachable, 0);
     sl_index_free(opened);
+    sl_index_free(index);
     scratch_close(&place);
 }
 END_TEST
@@ -519,10 +581,11 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, ten_times_turnover);
     tcase_add_test(tests, turnover_renumbers);
+    tcase_add_test(tests, renumbered_while_nodes_leave);
     tcase_add_test(tests, freed_places_keep_nothing);
     tcase_add_test(tests, searches_hold_places);
     tcase_add_test(tests, places_are_taken_before_all_are_free);
-    tcase_add_test(tests, saved_while_nodes_leave);
+    tcase_add_loop_test(tests, saved_while_nodes_leave, 0, 2);
     tcase_add_test(tests, entry_points_leave);
     tcase_add_test(tests, all_go_and_others_come);
     tcase_add_test(tests, filters_know_the_old_vector);

@@ -774,8 +774,9 @@ START_TEST(threads_stay_where_they_may_run) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("numa");
+    TCase *tests = tcase_create("numa"), *threads = tcase_create("threads");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(threads, setup, teardown);
     tcase_add_test(tests, policies_are_words);
     tcase_add_test(tests, what_the_machine_has_not_is_refused);
     tcase_add_test(tests, what_the_system_forbids_is_said);
@@ -788,14 +789,14 @@ int main(void) {
     tcase_add_test(tests, pages_that_others_hold_stay);
     tcase_add_test(tests, reading_ahead_can_be_cancelled);
     tcase_add_test(tests, each_node_has_a_copy_and_reads_it);
-    tcase_add_test(tests, what_changes_the_upper_layers_makes_copies_outdated);
+    tcase_add_test(threads, what_changes_the_upper_layers_makes_copies_outdated);
     tcase_add_test(tests, copies_where_they_are_of_use);
     tcase_add_test(tests, copies_of_a_mapped_index);
     tcase_add_test(tests, a_tier_beside_the_copies);
     tcase_add_test(tests, without_memory_for_a_copy);
     tcase_add_loop_test(tests, every_allocation_fails_once, SL_PLACE_DRAM, SL_PLACE_MAP + 1);
-    tcase_add_loop_test(tests, threads_of_a_batch_run_where_their_part_is, 0, 2);
-    tcase_add_test(tests, threads_of_an_index_on_one_node);
-    tcase_add_test(tests, threads_stay_where_they_may_run);
-    return check_main("numa", &tests, 1);
+    tcase_add_loop_test(threads, threads_of_a_batch_run_where_their_part_is, 0, 2);
+    tcase_add_test(threads, threads_of_an_index_on_one_node);
+    tcase_add_test(threads, threads_stay_where_they_may_run);
+    return check_main("numa", (TCase *[]){tests, threads}, 2);
 }

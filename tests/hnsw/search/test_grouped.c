@@ -314,16 +314,17 @@ START_TEST(every_allocation_fails_once) {
 END_TEST
 
 int main(void) {
-    TCase *tests = tcase_create("grouped");
+    TCase *tests = tcase_create("grouped"), *threads = tcase_create("threads");
     tcase_add_checked_fixture(tests, rows_set_up, rows_tear_down);
+    tcase_add_checked_fixture(threads, rows_set_up, rows_tear_down);
     tcase_add_loop_test(tests, groups_of_every_kind, 0, 12);
     tcase_add_test(tests, a_few_allowed_are_exact);
     tcase_add_test(tests, one_key_of_thousands);
-    tcase_add_test(tests, different_keys_cost_nothing);
+    tcase_add_test(threads, different_keys_cost_nothing);
     tcase_add_test(tests, deletes_and_new_keys);
     tcase_add_test(tests, visits_are_bounded);
     tcase_add_test(tests, bad_input_is_refused);
     tcase_add_test(tests, few_and_none);
     tcase_add_test(tests, every_allocation_fails_once);
-    return check_main("grouped", (TCase *[]){tests}, 1);
+    return check_main("grouped", (TCase *[]){tests, threads}, 2);
 }
