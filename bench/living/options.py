@@ -28,7 +28,7 @@ def options():
     parser.add_argument("--rows", type=int, default=20_000, help="of the first four runbooks (20000)")
     parser.add_argument("--live", type=int, default=0, help="of generations and turnover (10000 and 5000)")
     parser.add_argument("--queries", type=int, default=300, help="a search of the first four; others ask 1,000 (300)")
-    parser.add_argument("--rounds", type=int, default=9, help="in which an index and a fresh one take turns (9)")
+    parser.add_argument("--rounds", type=int, default=5, help="in which an index and a fresh one take turns (5)")
     parser.add_argument("--live-beside", type=int, default=20_000, metavar="N",
                         help="live vectors that are searched beside a writer (20000)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a window of searches beside a writer (1)")
