@@ -165,7 +165,8 @@ def sound(folder):
         elif name.endswith(".slm"):
             assert np.isfinite(shortlist.Ranker.open(path).predict(columns())).all()
         else:
-            assert name.endswith(".sli.log"), f"{name} is left behind"
+            # A reader that ended within a search leaves its table, as after a crash. The next one takes it over.
+            assert name.endswith((".sli.log", ".sli.readers")), f"{name} is left behind"
 
 
 @pytest.mark.parametrize("call", CALLS)
