@@ -160,6 +160,10 @@ static int append_to_any(const sl_index *index, const uint32_t *nodes, size_t co
     return 0;
 }
 
+int sl_reach_append(const sl_index *index, uint32_t from, uint32_t to) {
+    return append_to_any(index, &from, 1, to);
+}
+
 /* Appends a link to `to` to the nearest node of the pool whose list has room. If all are full, tries the nodes that
  * these link to. */
 static int append_near(sl_insert *insert, uint32_t to) {
@@ -167,8 +171,7 @@ static int append_near(sl_insert *insert, uint32_t to) {
     sl_pool *pool = &insert->walk.pool;
     sl_pool_sort(pool);
     for (size_t i = 0; i < pool->size; i++) {
-        const uint32_t near = sl_pool_id(pool->keys[i]);
-        if (append_to_any(insert->index, &near, 1, to)) return 1;
+        if (sl_reach_append(insert->index, sl_pool_id(pool->keys[i]), to)) return 1;
     }
     for (size_t i = 0; i < pool->size; i++) {
         const size_t count = sl_links_known(&layer, sl_links(layer.graph, sl_pool_id(pool->keys[i])), insert->own);

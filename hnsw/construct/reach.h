@@ -33,6 +33,9 @@ int sl_stays_out(const sl_index *index, size_t node);
  * links. `reach` must have a tree. `insert`: one thread's scratch. Threads: no other call on the index meanwhile. */
 size_t sl_reach_repair(sl_reach *reach, sl_insert *insert);
 
+/* Appends a link to `to` to the list of `from`, if that has room. Returns whether the list has the link. */
+int sl_reach_append(const sl_index *index, uint32_t from, uint32_t to);
+
 /* Links the open ends that one thread's inserts left (detours.h), each from a node near it. Each end takes a walk.
  * Returns 0 if an end stays open; the whole graph must then be proved (sl_reach_settle). `insert`: one thread's
  * scratch. Threads: no other call on the index meanwhile. */

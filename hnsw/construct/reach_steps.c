@@ -3,15 +3,15 @@
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/free_nodes.h"
 
-static void reach(sl_reach_steps *steps, size_t node) {
+void sl_reach_steps_add(sl_reach_steps *steps, size_t node) {
     if (!sl_node_set_has(&steps->missing, node)) return;
     sl_node_set_remove(&steps->missing, node);
     sl_node_set_add(&steps->todo, node);
 }
 
-sl_status sl_reach_steps_begin(sl_reach_steps *steps, const sl_index *index) {
+sl_status sl_reach_steps_begin(sl_reach_steps *steps, const sl_index *index, const sl_node_set *shut) {
     const sl_graph *graph = &index->graph;
-    *steps = (sl_reach_steps){.n = graph->n};
+    *steps = (sl_reach_steps){.n = graph->n, .shut = shut};
     sl_status status = sl_node_set_reserve(index, &steps->missing);
     if (status == SL_OK) status = sl_node_set_reserve(index, &steps->todo);
     if (status != SL_OK) {
@@ -19,7 +19,7 @@ sl_status sl_reach_steps_begin(sl_reach_steps *steps, const sl_index *index) {
         return status;
     }
     sl_node_set_add_first(&steps->missing, graph->n);
-    if (graph->n) reach(steps, sl_entry_get(graph).node);
+    if (graph->n) sl_reach_steps_add(steps, sl_entry_get(graph).node);
     return SL_OK;
 }
 
@@ -34,7 +34,7 @@ static void read_list(sl_reach_steps *steps, const sl_graph *graph, size_t node)
     for (size_t i = 0; i < graph->m0; i++) {
         const uint32_t to = sl_link_load(links + i);
         if (to == SL_NONE) break;
-        reach(steps, to);
+        sl_reach_steps_add(steps, to);
     }
 }
 
@@ -46,8 +46,8 @@ int sl_reach_steps_go(sl_reach_steps *steps, const sl_graph *graph, size_t *list
             continue;
         }
         sl_node_set_remove(&steps->todo, steps->at);
-        read_list(steps, graph, steps->at);
         --*lists;
+        if (!steps->shut || !sl_node_set_has(steps->shut, steps->at)) read_list(steps, graph, steps->at);
     }
     return !steps->todo.count;
 }

@@ -23,7 +23,7 @@ enum { WALKS = 4 };
 /* Nodes that are freed while the lock is held once. */
 enum { AT_ONCE = 64 };
 
-typedef enum sl_reclaim_phase { SWEEP, SWEEP_UPPER, PROVE, LINK, WAIT, FREE } sl_reclaim_phase;
+typedef enum sl_reclaim_phase { LOOK, KEEP, SWEEP, SWEEP_UPPER, PROVE, LINK, WAIT, FREE } sl_reclaim_phase;
 
 struct sl_reclaim {
     sl_index *index;
@@ -35,8 +35,9 @@ struct sl_reclaim {
     uint64_t epoch;     /* in which no list of the graph named a leaving node any more */
     uint64_t commit;    /* the same for a file: the first commit that has these lists; 0 in memory */
     sl_build_locks *locks;
+    size_t kept;          /* of KEEP: the next node */
     sl_insert insert;     /* scratch */
-    sl_reach_steps steps; /* of PROVE */
+    sl_reach_steps steps; /* of LOOK and PROVE */
 };
 
 /* ---------------------------------------------------------------------------------------------------------------
@@ -281,6 +282,30 @@ static void replace_link(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, s
     if (!added && list->kept < degree) list->keep[list->kept++] = selection->candidates[0];
 }
 
+/* Puts the added links of a list, from keep[added] on, into the places of those that are gone, and behind all others. A
+ * place without a new link gets the last link. Others stay where they are, so no search misses one that stays. */
+static void store_swept(const sl_reclaim *reclaim, uint32_t *links, size_t degree, const swept_list *list,
+                        size_t added) {
+    const size_t n = reclaim->index->graph.n;
+    size_t end = 0, at = 0;
+    while (end < degree && sl_link_load(links + end) != SL_NONE)
+        end++;
+    while (at < end) {
+        const uint32_t id = sl_link_load(links + at);
+        if (id < n && !is_leaving(reclaim, id)) {
+            at++;
+        } else if (added < list->kept) {
+            sl_link_store(links + at++, list->keep[added++]);
+        } else {
+            sl_link_store(links + at, sl_link_load(links + --end));
+            sl_link_store(links + end, SL_NONE);
+        }
+    }
+    while (added < list->kept)
+        sl_link_store(links + end++, list->keep[added++]);
+    sl_index_touch(reclaim->index, links, degree * sizeof *links);
+}
+
 static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     sl_index *index = reclaim->index;
     const sl_layer layer = sl_layer_at(&index->graph, 0);
@@ -288,9 +313,10 @@ static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     swept_list list;
     split_list(reclaim, &layer, links, &list);
     if (!list.left) return;
+    const size_t added = list.kept;
     for (size_t i = 0; i < list.left; i++)
         replace_link(reclaim, node, list.gone[i], &list, layer.degree);
-    sl_links_store(index, links, layer.degree, list.keep, list.kept);
+    store_swept(reclaim, links, layer.degree, &list, added);
 }
 
 /* Upper layers only speed a descent up, and later inserts fill their lists again. */
@@ -309,6 +335,38 @@ static void sweep_slot(sl_reclaim *reclaim, size_t slot) {
 /* ---------------------------------------------------------------------------------------------------------------
  * Proving
  * ------------------------------------------------------------------------------------------------------------- */
+
+/* Links to a node from a near one that links reach without a leaving node. Its list must have room. */
+static void keep_reached(sl_reclaim *reclaim, uint32_t node) {
+    const sl_graph *graph = &reclaim->index->graph;
+    sl_reach_steps *steps = &reclaim->steps;
+    sl_walk *walk = &reclaim->insert.walk;
+    sl_walk_set_query_node(walk, graph, node);
+    sl_walk_layer(walk, 0, sl_range_of_id(sl_walk_descend(walk, sl_entry_get(graph), 0)), graph->ef_construction);
+    sl_pool_finish(&walk->pool, graph->ef_construction);
+    sl_pool_sort(&walk->pool);
+    for (size_t i = 0; i < walk->pool.size; i++) {
+        const uint32_t near = sl_pool_id(walk->pool.keys[i]);
+        if (near >= steps->n || sl_node_set_has(&steps->missing, near) || is_leaving(reclaim, near)) continue;
+        if (!sl_reach_append(reclaim->index, near, node)) continue;
+        sl_reach_steps_add(steps, node);
+        return;
+    }
+}
+
+/* Links the next node to which all paths lead over leaving nodes, so that searches meanwhile find it. Returns 0 if
+ * there is none. */
+static int keep_missing(sl_reclaim *reclaim) {
+    sl_index *index = reclaim->index;
+    const size_t n = reclaim->steps.n;
+    do
+        reclaim->kept = sl_node_set_next(&reclaim->steps.missing, (sl_range){reclaim->kept, n});
+    while (reclaim->kept < n && sl_stays_out(index, reclaim->kept) && ++reclaim->kept);
+    if (reclaim->kept >= n) return 0;
+    if (sl_visited_cover(&reclaim->insert.walk.visited, &index->graph.allocator, index->graph.n) != SL_OK) return 0;
+    keep_reached(reclaim, (uint32_t)reclaim->kept++);
+    return 1;
+}
 
 /* Looks for a path to the next nodes that were not reached, and links each to which there is none. If a node stays
  * without a link, the whole graph is proved at once. Returns whether more nodes may come. */
@@ -384,6 +442,14 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
     sl_index *index = reclaim->index;
     sl_reach_steps *steps = &reclaim->steps;
     switch (reclaim->phase) {
+    case LOOK:
+        if (!steps->n && sl_reach_steps_begin(steps, index, &index->leaving) != SL_OK) return 0;
+        if (sl_reach_steps_go(steps, &index->graph, &lists)) next_phase(reclaim, KEEP);
+        return 1;
+    case KEEP:
+        next_phase(reclaim, keep_missing(reclaim) ? LOOK : SWEEP);
+        if (reclaim->phase == SWEEP) sl_reach_steps_free(steps, index);
+        return 1;
     case SWEEP:
         for (; lists && reclaim->at < index->graph.n; reclaim->at++, lists--)
             if (!is_leaving(reclaim, (uint32_t)reclaim->at)) sweep_list(reclaim, (uint32_t)reclaim->at);
@@ -395,9 +461,8 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
         if (reclaim->at >= index->graph.upper.count) next_phase(reclaim, PROVE);
         return 1;
     case PROVE:
-        if (!steps->n && sl_reach_steps_begin(steps, index) != SL_OK) return 0;
-        if (!sl_reach_steps_go(steps, &index->graph, &lists)) return 1;
-        next_phase(reclaim, LINK);
+        if (!steps->n && sl_reach_steps_begin(steps, index, NULL) != SL_OK) return 0;
+        if (sl_reach_steps_go(steps, &index->graph, &lists)) next_phase(reclaim, LINK);
         return 1;
     case LINK:
         return link_missing(reclaim) || begin_waiting(reclaim);

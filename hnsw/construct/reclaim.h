@@ -4,15 +4,18 @@
  *   choose:  enough nodes are deleted, and no search is left that may find them: they leave. From here on no list gets
  * a link to them
  *
+ *   keep:    what links reach over leaving nodes alone gets a link from another node (reach_steps.h)
+ *
  *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
  *
- *   prove:   marks what links reach, and links what they do not (reach_steps.h)
+ *   prove:   marks what links reach, and links what they do not
  *
  *   wait:    until no search is left that began before the sweep ended; in a file, until a commit has the swept lists
  *
  *   free:    rows, ids and links are wiped; the places are free
  *
- * Between the sweep and the proof, a few nodes may be out of reach. A save or a check in between proves all at once. */
+ * An add during the sweep may count on a path that the sweep takes away. So between the sweep and the proof, a few
+ * nodes may be out of reach. A save or a check in between proves all at once. */
 #ifndef SL_HNSW_CONSTRUCT_RECLAIM_H
 #define SL_HNSW_CONSTRUCT_RECLAIM_H
 

@@ -56,7 +56,7 @@ START_TEST(finds_what_is_missing) {
     static const size_t at_once[] = {1, 7, N + 1};
     sl_reach_steps steps;
     if (_i >= 3) cut();
-    ck_ok(sl_reach_steps_begin(&steps, idx));
+    ck_ok(sl_reach_steps_begin(&steps, idx, NULL));
     const size_t taken = go(&steps, at_once[_i % 3]);
     ck_assert_uint_ge(taken, (_i >= 3 ? N - N / CUT - 1 : N) / at_once[_i % 3]);
     for (uint32_t node = 0; node < N; node++)
@@ -73,7 +73,7 @@ START_TEST(changes_meanwhile) {
     const uint32_t to = 5 + CUT * 20;
     ck_assert(is_cut(to));
     cut();
-    ck_ok(sl_reach_steps_begin(&steps, idx));
+    ck_ok(sl_reach_steps_begin(&steps, idx, NULL));
     ck_assert_int_eq(sl_reach_steps_go(&steps, &idx->graph, &lists), 0);
     const size_t from = sl_node_set_next(&steps.todo, (sl_range){0, N});
     ck_assert_uint_lt(from, N);

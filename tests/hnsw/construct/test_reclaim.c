@@ -6,6 +6,7 @@
 #include "hnsw/construct/renumber.h"
 #include "hnsw/graph/free_nodes.h"
 #include "hnsw/graph/ids.h"
+#include "hnsw/graph/links.h"
 #include "hnsw/graph/partition.h"
 #include "hnsw/graph/version.h"
 #include "tests/support/check_main.h"
@@ -246,7 +247,7 @@ END_TEST
 static size_t out_of_reach(const sl_index *index) {
     sl_reach_steps steps;
     size_t lists = SIZE_MAX, count = 0;
-    ck_ok(sl_reach_steps_begin(&steps, index));
+    ck_ok(sl_reach_steps_begin(&steps, index, NULL));
     ck_assert(sl_reach_steps_go(&steps, &index->graph, &lists));
     for (size_t node = 0; node < index->graph.n; node++)
         count += sl_node_set_has(&steps.missing, node) && !sl_stays_out(index, node);
@@ -254,7 +255,51 @@ static size_t out_of_reach(const sl_index *index) {
     return count;
 }
 
-/* Deletes most vectors, and goes on until their leaving has cut others off. */
+/* No step of the leaving of most vectors cuts another one off. */
+START_TEST(nobody_is_cut_off) {
+    sl_index *index = make(0, 2 * N, SL_METRIC_L2);
+    static uint64_t ids[2 * N];
+    sl_reading reading;
+    int waits;
+    for (size_t i = 0; i < 2 * N; i++)
+        ids[i] = i;
+    sl_reading_begin(index, &reading);
+    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
+    sl_reading_end(&reading);
+    for (size_t step = 0; step == 0 || index->swept; step++) {
+        ck_ok(sl_reclaim_some(index, 256, &waits));
+        ck_assert_uint_eq(out_of_reach(index), 0);
+    }
+    sl_index_free(index);
+}
+END_TEST
+
+/* Takes all links to a vector away. */
+static void take_links_from(sl_index *index, uint64_t id) {
+    uint32_t victim;
+    const size_t degree = index->graph.m0;
+    ck_ok(sl_id_find(index, &index->graph, id, &victim));
+    for (size_t node = 0; node < index->graph.n; node++) {
+        uint32_t *links = sl_links(&index->graph, node), kept[2 * SL_MAX_M];
+        size_t count = 0;
+        for (size_t i = 0; i < degree && links[i] != SL_NONE; i++)
+            if (links[i] != victim) kept[count++] = links[i];
+        sl_links_store(index, links, degree, kept, count);
+    }
+}
+
+/* Counts links of vectors that stay. */
+static size_t links_to_leaving(const sl_index *index) {
+    size_t count = 0;
+    for (size_t node = 0; node < index->graph.n; node++)
+        for (size_t i = 0; i < index->graph.m0 && !sl_node_set_has(&index->leaving, node); i++) {
+            const uint32_t to = sl_links(&index->graph, node)[i];
+            count += to != SL_NONE && sl_node_set_has(&index->leaving, to);
+        }
+    return count;
+}
+
+/* Deletes most vectors, and cuts another one off in the midst of the sweep. */
 static void cut_off(sl_index *index) {
     static uint64_t ids[2 * N];
     int waits;
@@ -265,10 +310,14 @@ static void cut_off(sl_index *index) {
     ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
     sl_reading_end(&reading);
     if (index->writer) ck_ok(sl_index_sync(index));
+    ck_ok(sl_reclaim_some(index, 1, &waits));
+    const size_t before = links_to_leaving(index);
     do
         ck_ok(sl_reclaim_some(index, 256, &waits));
-    while (index->swept && !out_of_reach(index));
+    while (2 * links_to_leaving(index) > before);
     ck_assert(index->swept);
+    take_links_from(index, 2 * N - 7);
+    ck_assert_uint_ge(out_of_reach(index), 1);
 }
 
 /* A file that is saved while nodes leave passes a check, and so does one that is synced. */
@@ -585,6 +634,7 @@ int main(void) {
     tcase_add_test(tests, freed_places_keep_nothing);
     tcase_add_test(tests, searches_hold_places);
     tcase_add_test(tests, places_are_taken_before_all_are_free);
+    tcase_add_test(tests, nobody_is_cut_off);
     tcase_add_loop_test(tests, saved_while_nodes_leave, 0, 2);
     tcase_add_test(tests, entry_points_leave);
     tcase_add_test(tests, all_go_and_others_come);
