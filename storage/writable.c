@@ -21,8 +21,7 @@
  * Whether the writer may go on
  * ------------------------------------------------------------------------------------------------------------- */
 
-/* A later sync doesn't bring back what a failed one has lost. */
-static sl_status check_failed(const sl_writable *file) {
+sl_status sl_writable_check_failed(const sl_writable *file) {
     if (!file->failed && (file->direct || !file->redo->unsure)) return SL_OK;
     return sl_fail(SL_EIO, "%s: an earlier write failed; what was acknowledged is safe: open it again",
                    file->store->path);
@@ -54,7 +53,7 @@ static sl_status check_super(const sl_writable *file) {
 }
 
 sl_status sl_writable_check(const sl_writable *file) {
-    SL_TRY(check_failed(file));
+    SL_TRY(sl_writable_check_failed(file));
     SL_TRY(sl_writable_check_owner(file));
     return check_super(file);
 }

@@ -54,6 +54,9 @@ sl_status sl_writable_open(sl_store *store, const sl_allocator *allocator, const
  * shorter file was copied over the file, and the mapping has lost its end. */
 sl_status sl_writable_check_owner(const sl_writable *file);
 
+/* Checks that no sync has failed: a later one doesn't bring back what that has lost. Threads: the writer's. Errors:
+ * SL_EIO. */
+sl_status sl_writable_check_failed(const sl_writable *file);
 /* Checks that the writer may go on: no sync has failed, the process may write, and nobody has written over the file. */
 sl_status sl_writable_check(const sl_writable *file);
 

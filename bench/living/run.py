@@ -60,9 +60,9 @@ class Book:
 
 
 def live_file(book):
-    """The largest set of live vectors of a runbook, with the truth of queries that tune."""
+    """The last of the largest sets of live vectors of a runbook, with the truth of queries that tune."""
     path = book.path.with_suffix(".live.npz")
-    ids, rows = max(runbooks.searches(book.operations), key=lambda live: len(live[0]))
+    ids, rows = max(reversed(runbooks.searches(book.operations)), key=lambda live: len(live[0]))
     queries = read_matrix(book.rows.queries["tune"])[:TUNED_WITH]
     near = truth.nearest(book.rows.rows[rows], ids, queries, book.rows.metric)
     numpy.savez(path, ids=ids, rows=rows, truth=near.astype(numpy.uint32))

@@ -88,9 +88,8 @@ const command command_delete = {
                    "again. An INDEX that was built with --room is changed in its file. Any other INDEX is read into "
                    "memory, and the new whole takes its place.\n"
                    "Deleted vectors leave the graph once there are enough of them, and later adds use their memory. "
-                   "'shortlist compact' takes out the rest. In a file that was built with --room a deleted vector "
-                   "keeps its memory, and searches still walk through it, until 'shortlist rebuild' makes the file "
-                   "anew. 'shortlist info' counts deleted vectors.\n",
+                   "'shortlist compact' takes out the rest. Until then searches still walk through them. "
+                   "'shortlist info' counts deleted vectors.\n",
     .examples = "shortlist delete base.sl --ids gone.npy\n"
                 "shortlist delete base.sl --ids gone.ibin --json\n",
     .operands = operands,

@@ -45,7 +45,9 @@ void print_index(const sl_index_stats *stats) {
     printf("%zu vectors of %zu %s, %s, codes %s%s, refine %s, m %zu, ef_build %zu\n", stats->n, stats->dim,
            sl_dtype_name(stats->dtype), sl_metric_name(stats->metric), sl_codes_name(stats->codes),
            text_of_clip(stats).text, sl_refine_name(stats->refine), stats->m, stats->ef_construction);
-    if (stats->deleted) printf("%zu deleted in all still take memory; 'shortlist rebuild' frees it\n", stats->deleted);
+    if (stats->deleted)
+        printf("%zu deleted in all still take memory; later adds use it, or 'shortlist compact' takes them out\n",
+               stats->deleted);
     printf("%s, %.1f bytes a vector\n", text_of_size(stats->bytes_total).text, bytes_per_vector(stats));
 }
 

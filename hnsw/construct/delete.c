@@ -66,13 +66,12 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     if (n == 0) return SL_OK;
     sl_node_list nodes = {0};
     SL_TRY(sl_change_begin(index));
-    sl_status status = sl_version_reserve(index, 1);
-    if (status == SL_OK) status = sl_lives_reserve(index);
+    sl_status status = sl_lives_reserve(index);
     if (status == SL_OK) status = list_nodes(index, ids, n, &nodes);
-    if (status == SL_OK) {
-        publish_nodes(index, &nodes, sl_nodes_delete);
-        sl_reclaim_step(index, nodes.count);
-    }
+    /* Before the delete, so that it can be taken back at once. */
+    if (status == SL_OK) sl_reclaim_step(index, nodes.count);
+    if (status == SL_OK) status = sl_version_reserve(index, 1);
+    if (status == SL_OK) publish_nodes(index, &nodes, sl_nodes_delete);
     sl_change_end(index);
     sl_node_list_free(&nodes, &index->graph.allocator);
     return status;

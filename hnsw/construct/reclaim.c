@@ -512,15 +512,15 @@ void sl_reclaim_free_swept(sl_index *index) {
         if (!go_on(index->reclaim, AT_ONCE)) return;
 }
 
-size_t sl_reclaim_left(const sl_index *index) {
-    const horizon nobody = {UINT64_MAX, UINT64_MAX};
-    return count_ready(index, &nobody);
+size_t sl_reclaim_left(const sl_index *index, uint64_t until) {
+    const horizon then = {until, UINT64_MAX};
+    return count_ready(index, &then);
 }
 
 sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits) {
     *waits = 0;
     SL_TRY(sl_free_nodes_load(index));
-    if (!may_go_on(index) || (!index->reclaim && !sl_reclaim_left(index))) return SL_OK;
+    if (!may_go_on(index) || (!index->reclaim && !sl_reclaim_left(index, UINT64_MAX))) return SL_OK;
     if (!index->reclaim) SL_TRY(reclaim_begin(index, 1));
     *waits = !index->reclaim;
     for (size_t some; lists && index->reclaim && !*waits; lists -= some) {

@@ -456,7 +456,8 @@ static sl_status refuse_id(const sl_graph *graph, const sl_new_ids *rows, size_t
         if (node_of(graph, rows, i) == other)
             return sl_fail(SL_EEXIST, "row %zu: id %llu is also that of row %zu; ids must differ", row,
                            (unsigned long long)id, i);
-    return sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another", row, (unsigned long long)id);
+    return sl_fail(SL_EEXIST, "row %zu: id %llu is already in the index; choose another, or ask for a replacement", row,
+                   (unsigned long long)id);
 }
 
 /* Takes the ids of the first `count` rows out of the map. */

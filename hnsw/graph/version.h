@@ -83,9 +83,13 @@ void sl_reading_end(sl_reading *reading);
 void sl_publishing_lock(const sl_index *index);
 void sl_publishing_unlock(const sl_index *index);
 
-/* Begin and end a change of the handle's graph by one thread alone. Errors: SL_EBUSY, in a forked child. */
+/* Begin and end a change of the handle's graph by one thread alone. Errors: SL_EBUSY, in a forked child; SL_EIO: a sync
+ * of the file has failed. */
 static inline sl_status sl_change_begin(const sl_index *index) {
-    return sl_gate_enter(&index->versions->gate);
+    SL_TRY(sl_gate_enter(&index->versions->gate));
+    const sl_status status = index->writer ? sl_writable_check_failed(index->writer) : SL_OK;
+    if (status != SL_OK) sl_gate_leave(&index->versions->gate);
+    return status;
 }
 static inline void sl_change_end(const sl_index *index) {
     sl_gate_leave(&index->versions->gate);

@@ -19,24 +19,26 @@ void sl_compact_params_init_sized(sl_compact_params *params, size_t struct_size)
     sl_params_defaults(params, struct_size, &mine, sizeof mine);
 }
 
-/* Takes one step. *left becomes the number of deleted vectors that are still in the graph. *waits: 1: searches that
- * began earlier hold them. In a file they wait for a commit, too. */
-static sl_status take_step(sl_index *index, size_t *left, int *waits) {
+/* Takes one step. *left becomes the number of vectors that were deleted up to the epoch and are still in the graph.
+ * *waits: 1: searches that began earlier hold them. In a file they wait for a commit, too. */
+static sl_status take_step(sl_index *index, uint64_t until, size_t *left, int *waits) {
     SL_TRY(sl_change_begin(index));
     sl_status status = sl_reclaim_some(index, LISTS, waits);
     const uint64_t commit = index->commit;
     if (status == SL_OK && *waits && index->writer) status = sl_sync(index);
     if (index->commit != commit) *waits = 0;
-    *left = sl_reclaim_left(index);
+    *left = sl_reclaim_left(index, until);
     sl_change_end(index);
     return status;
 }
 
+/* Later deletes are left to others: they may never end. */
 static sl_status take_deleted_out(sl_index *index, sl_progress *progress) {
+    const uint64_t until = sl_epochs_now(&index->versions->epochs);
     size_t left = SIZE_MAX, before = 0;
     int waits = 0;
     for (int first = 1; left; first = 0) {
-        SL_TRY(take_step(index, &left, &waits));
+        SL_TRY(take_step(index, until, &left, &waits));
         if (first) progress->total = before = left;
         sl_progress_step(progress, before > left ? before - left : 0);
         before = left;

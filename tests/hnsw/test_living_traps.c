@@ -187,6 +187,32 @@ START_TEST(trap_16_sixteen_threads_recycle) {
 }
 END_TEST
 
+static const char *recycle_on(size_t number) {
+    for (uint64_t turn = 1; goes_on(); turn++) {
+        const uint64_t id = turn % IDS_EACH * SIXTEEN + number;
+        WANT(sl_index_delete(idx, &id, 1) == SL_OK, sl_last_error());
+        WANT(add_one(idx, id, turn, 0) == SL_OK, sl_last_error());
+    }
+    return NULL;
+}
+
+/* A compaction ends, though others go on to delete. */
+START_TEST(compactions_end) {
+    enum { OTHERS = 3, COMPACTIONS = 3 };
+    worker others[OTHERS];
+    over = 0;
+    for (size_t t = 0; t < OTHERS; t++)
+        spawn(&others[t], recycle_on, t, NULL);
+    for (size_t i = 0; i < COMPACTIONS; i++)
+        ck_ok(sl_index_compact(idx, NULL));
+    end();
+    for (size_t t = 0; t < OTHERS; t++)
+        join(&others[t]);
+    ck_assert_uint_eq(sl_index_size(idx), N);
+    ck_assert_uint_eq(indexes_sound(idx).unreachable, 0);
+}
+END_TEST
+
 /* An index whose room is used up is saved with deleted vectors. Threads that add to the opened one don't wait for each
  * other's places (valkey-search 1017). */
 static const char *add_eight(size_t number) {
@@ -754,6 +780,7 @@ int main(void) {
     TCase *threads = tcase_create("threads"), *alone = tcase_create("alone");
     tcase_add_checked_fixture(threads, set_up, tear_down);
     tcase_add_test(threads, trap_16_sixteen_threads_recycle);
+    tcase_add_test(threads, compactions_end);
     tcase_add_test(threads, trap_17_exports_while_adding);
     tcase_add_test(threads, trap_18_copies_from_threads);
     tcase_add_test(threads, one_of_two_adds_wins);

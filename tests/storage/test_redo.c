@@ -427,8 +427,12 @@ START_TEST(a_failed_sync_is_not_forgotten) {
         ck_fails(sl_index_sync(writer), SL_EIO, "cannot sync");
         ck_assert_uint_eq(files.calls[FAULT_FDATASYNC], failing);
         for (size_t again = 0; again < 2; again++) {
+            const uint64_t id = again;
             ck_fails(sl_index_sync(writer), SL_EIO, "an earlier write failed");
-            add_one(writer);
+            ck_fails(indexes_add(writer, x, SL_F32, 1, NULL), SL_EIO, "an earlier write failed");
+            ck_fails(sl_index_delete(writer, &id, 1), SL_EIO, "open it again");
+            sl_check_report report = {.struct_size = sizeof report};
+            ck_fails(sl_index_check(writer, NULL, &report), SL_EIO, "open it again");
         }
         ck_assert_uint_eq(files.calls[FAULT_FDATASYNC], failing);
         sl_index_free(writer);

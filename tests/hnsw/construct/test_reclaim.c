@@ -438,6 +438,7 @@ START_TEST(places_fit_partitions) {
     ck_assert_uint_ge(found_count, 280);
     indexes_sound(index);
     ck_ok(sl_index_delete(index, ids + 300, N - 300));
+    ck_assert(sl_reclaim_run(index));
     const uint64_t more = 2 * N + 300;
     ck_ok(sl_index_add(index, x + more * DIM, SL_F32, 1, 0, &more, NULL));
     ck_assert_uint_lt(index->graph.n, N + N / 4);

@@ -401,6 +401,23 @@ END_TEST
  * Changing on
  * ------------------------------------------------------------------------------------------------------------- */
 
+/* A delete of many is taken back at once. */
+START_TEST(many_are_taken_back) {
+    static uint64_t ids[N / 2];
+    sl_index_params params;
+    indexes_params(&params, DIM, SL_METRIC_COSINE);
+    sl_index *index = indexes_make(&params, x, SL_F32, N, NULL, 1);
+    for (size_t i = 0; i < N / 2; i++)
+        ids[i] = 2 * i;
+    ck_ok(sl_index_delete(index, ids, N / 2));
+    ck_assert_uint_eq(sl_index_size(index), N / 2);
+    ck_ok(sl_index_undelete(index, ids, N / 2));
+    ck_assert_uint_eq(sl_index_size(index), N);
+    ck_assert_uint_eq(indexes_sound(index).unreachable, 0);
+    sl_index_free(index);
+}
+END_TEST
+
 /* A deleted id is free, for another vector; none that was ever given is given unasked. */
 START_TEST(added_again) {
     sl_index_params params;
@@ -698,6 +715,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, what_is_left_is_found, 0, KINDS);
     tcase_add_test(tests, all_that_is_left_is_found);
+    tcase_add_test(tests, many_are_taken_back);
     tcase_add_test(tests, deleted_neighbourhoods);
     tcase_add_test(tests, walks_that_stop);
     tcase_add_test(tests, full_beams_are_walked_once);

@@ -136,7 +136,8 @@ class Filter:
 
     An id is allowed where all that is given allows it. Deleted vectors are never allowed. ``refresh`` takes in vectors
     that were added or replaced later, and tags and keys that were set. Until then the filter goes by those it was made
-    with. A search raises ValueError where the index was renumbered since: after an add, a save or a tuning.
+    with. A search raises ValueError where the index was renumbered since: after an add, a save, a tuning or a
+    compaction. Then call ``refresh``.
 
     A filter takes an eighth of a byte a vector. Making one takes longer than a search: keep what serves several calls,
     such as the filter of a user, ``Filter(index, exclude=seen)``. ``search`` takes a list of filters, one a query.

@@ -970,7 +970,7 @@ class Index:
         return RecallReport(**found)
 
     def stats(self) -> IndexStats:
-        """Sizes, settings and the error of the codes."""
+        """Sizes, settings and the error of the codes; deleted, reusable and in_repair vectors; running calls (holders)."""
         return self._core.stats()
 
     def numa(self) -> NumaPages:
@@ -978,7 +978,11 @@ class Index:
         return self._core.numa()
 
     def close(self) -> None:
-        """Frees the index, once calls at work in other threads are done; later calls raise ValueError."""
+        """Frees the index, once calls at work in other threads are done; later calls raise ValueError.
+
+        Changes of a file that were not synced are lost. The file stays open, and locked, while a Filter, an iterator or
+        a recommender of this index lives.
+        """
         self._core.close()
 
     def __enter__(self) -> Index:
