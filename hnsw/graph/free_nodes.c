@@ -90,10 +90,13 @@ void sl_node_wipe(sl_index *index, uint32_t node) {
         memset(sl_array_row(graph, kind, node), 0, array->size);
         sl_index_touch(index, sl_array_row(graph, kind, node), array->size);
     }
-    /* Ids from a file may have 4 bytes. */
     if (sl_has(graph, SL_ARRAY_IDS)) {
-        memset(sl_array_row(graph, SL_ARRAY_IDS, node), 0, graph->arrays[SL_ARRAY_IDS].size);
-        sl_index_touch(index, sl_array_row(graph, SL_ARRAY_IDS, node), graph->arrays[SL_ARRAY_IDS].size);
+        uint8_t *const at = sl_array_row(graph, SL_ARRAY_IDS, node);
+        if (graph->arrays[SL_ARRAY_IDS].width == sizeof(uint64_t))
+            sl_id_store(graph, node, 0);
+        else /* of a file */
+            __atomic_store_n((uint32_t *)(void *)at, 0, __ATOMIC_RELAXED);
+        sl_index_touch(index, at, graph->arrays[SL_ARRAY_IDS].size);
     }
     if (graph->arrays[SL_ARRAY_CHECKSUMS].at) {
         sl_checksum_row(graph, node, sl_array_row(graph, SL_ARRAY_CHECKSUMS, node));

@@ -476,7 +476,7 @@ static sl_status put_ids(sl_index *index, const sl_new_ids *rows, sl_range some,
         sl_status status = SL_OK;
         uint32_t other = SL_NONE;
         if (id == SL_NO_ID) status = sl_fail(SL_EINVAL, "row %zu: id 2^64 - 1 is reserved; choose another", i);
-        if (status == SL_OK) *sl_id_at(graph, node) = id;
+        if (status == SL_OK) sl_id_store(graph, node, id);
         if (map && status == SL_OK) other = map_put(graph, &index->id_map, id, node);
         if (other != SL_NONE && !rows->replace) status = refuse_id(graph, rows, i, other);
         if (status != SL_OK) {

@@ -354,12 +354,18 @@ static inline uint64_t *sl_id_at(const sl_graph *graph, size_t node) {
     return (uint64_t *)(void *)sl_array_row(graph, SL_ARRAY_IDS, node);
 }
 
-/* A node's id. */
+/* A node's id. A filter also reads those of free places, which change meanwhile. */
 static inline uint64_t sl_id_of(const sl_graph *graph, uint32_t node) {
     const sl_array *ids = &graph->arrays[SL_ARRAY_IDS];
-    if (ids->width == sizeof(uint64_t)) return *sl_id_at(graph, node);
-    if (ids->width == sizeof(uint32_t)) return ((const uint32_t *)(const void *)ids->at)[node];
+    if (ids->width == sizeof(uint64_t)) return __atomic_load_n(sl_id_at(graph, node), __ATOMIC_RELAXED);
+    if (ids->width == sizeof(uint32_t))
+        return __atomic_load_n((const uint32_t *)(const void *)ids->at + node, __ATOMIC_RELAXED);
     return node;
+}
+
+/* Stores a node's id. The ids must have 64 bits. */
+static inline void sl_id_store(const sl_graph *graph, size_t node, uint64_t id) {
+    __atomic_store_n(sl_id_at(graph, node), id, __ATOMIC_RELAXED);
 }
 
 static inline void sl_id_prefetch(const sl_graph *graph, uint32_t node) {
