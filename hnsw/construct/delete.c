@@ -68,10 +68,13 @@ sl_status sl_index_delete(sl_index *index, const uint64_t *ids, size_t n) {
     SL_TRY(sl_change_begin(index));
     sl_status status = sl_lives_reserve(index);
     if (status == SL_OK) status = list_nodes(index, ids, n, &nodes);
-    /* Before the delete, so that it can be taken back at once. */
-    if (status == SL_OK) sl_reclaim_step(index, nodes.count);
+    /* The next change pays for these nodes, so that the delete can be taken back at once. */
+    if (status == SL_OK) sl_reclaim_step(index, 0);
     if (status == SL_OK) status = sl_version_reserve(index, 1);
-    if (status == SL_OK) publish_nodes(index, &nodes, sl_nodes_delete);
+    if (status == SL_OK) {
+        publish_nodes(index, &nodes, sl_nodes_delete);
+        index->reclaim_owed += nodes.count;
+    }
     sl_change_end(index);
     sl_node_list_free(&nodes, &index->graph.allocator);
     return status;

@@ -489,7 +489,9 @@ static int may_go_on(sl_index *index) {
 }
 
 void sl_reclaim_step(sl_index *index, size_t changed) {
-    if (!may_go_on(index)) return;
+    changed += index->reclaim_owed;
+    index->reclaim_owed = 0;
+    if (!changed || !may_go_on(index)) return;
     if (!index->reclaim) begin_if_due(index);
     if (!index->reclaim) return;
     const size_t share = PACE * (index->graph.n / (index->reclaim->count + 1) + 1);

@@ -21,7 +21,7 @@
 
 #include "hnsw/graph/index.h"
 
-/* Goes on by about as much as `changed` added or deleted nodes owe. Does nothing if memory is short, or in
+/* Goes on by about as much as `changed` added nodes and earlier deletes owe. Does nothing if memory is short, or in
  * persistent memory that is written directly. Threads: the caller has the index for a change; searches go on. */
 void sl_reclaim_step(sl_index *index, size_t changed);
 /* Goes on until no deleted node is left in the graph, or until searches hold the work up. Returns whether it ended. */

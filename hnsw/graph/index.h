@@ -199,6 +199,7 @@ struct sl_index {
     sl_node_set free;        /* places without a vector, which no list names: the next adds use them */
     sl_node_set leaving;     /* deleted nodes that are being taken out of the graph: no list gets a link to them */
     sl_reclaim *reclaim;     /* the work on these; NULL: there is none */
+    size_t reclaim_owed;     /* deleted nodes for which the next step of that work pays, too */
     uint64_t freed_until;    /* the last epoch of a delete whose place was freed: older deletes can't be taken back */
     uint64_t reclaim_looked; /* how far readers had moved on at the last look for nodes that can leave */
     int keeps_deleted;       /* 1: deleted nodes stay in the graph; set by tests of searches among them */

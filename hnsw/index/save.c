@@ -211,10 +211,11 @@ static sl_status save_index(sl_index *index, const char *path, const sl_save_par
     sl_progress progress;
     SL_TRY(begin_save(index, &mine, &progress));
     if (only_settings_change(index, path, &mine)) return save_settings(index, path, &mine);
+    /* Places stay during a save. Saves one after another would keep them for good. */
+    if (!index->writer) sl_reclaim_step(index, 0);
+    sl_reclaim_free_swept(index);
     SL_TRY(sl_reach_settle_swept(index));
     SL_TRY(verify_source(index, &progress));
-    /* Places stay during a save. Saves one after another would keep them for good. */
-    sl_reclaim_free_swept(index);
     sl_renumber_compact(index, 1);
     sl_renumber_settle(index, 2, index->threads, &progress);
     if (sl_progress_cancelled(&progress)) return sl_progress_end(&progress);
