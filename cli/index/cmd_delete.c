@@ -25,10 +25,14 @@ typedef struct delete_state {
     double save_s;
 } delete_state;
 
-static int delete_ids(delete_state *state) {
-    sl_status status = sl_index_delete(state->index, state->ids, state->count);
-    if (status != SL_OK) return report_status(state->options->ids, status);
-    status = sl_index_get_stats(state->index, &state->stats);
+static int delete_ids(const delete_state *state) {
+    const sl_status status = sl_index_delete(state->index, state->ids, state->count);
+    return status == SL_OK ? EXIT_DONE : report_status(state->options->ids, status);
+}
+
+/* After the save, which may leave deleted vectors out. */
+static int count_deleted(delete_state *state) {
+    const sl_status status = sl_index_get_stats(state->index, &state->stats);
     return status == SL_OK ? EXIT_DONE : report_status(state->path, status);
 }
 
@@ -57,6 +61,7 @@ static int delete_and_save(delete_state *state) {
                                 &state->stats);
     if (status == EXIT_DONE) status = delete_ids(state);
     if (status == EXIT_DONE) status = keep_changes(state->index, state->path, options->progress, &state->save_s);
+    if (status == EXIT_DONE) status = count_deleted(state);
     return status == EXIT_DONE ? print_result(state) : status;
 }
 
