@@ -1,6 +1,6 @@
 /* Finds the nodes that links don't reach from the entry point, some lists at a time. The index may change between two
- * steps, if each change keeps reachable what was. So what was reached stays reachable. What was not reached may be
- * reachable over a link that came later. */
+ * steps, if each change keeps reachable what was. So what was reached stays reachable. A link that came later may
+ * lead to a node that was not reached. */
 #ifndef SL_HNSW_CONSTRUCT_REACH_STEPS_H
 #define SL_HNSW_CONSTRUCT_REACH_STEPS_H
 

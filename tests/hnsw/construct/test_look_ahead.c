@@ -135,7 +135,7 @@ START_TEST(renumbering_ends_it) {
 }
 END_TEST
 
-/* What happens between the look ahead of an add and its turn at the gate. */
+/* Happens between the look ahead of an add and its turn at the gate. */
 static void (*meanwhile)(void);
 sl_status __real_sl_gate_enter(sl_gate *gate);
 sl_status __wrap_sl_gate_enter(sl_gate *gate);

@@ -255,17 +255,19 @@ static size_t out_of_reach(const sl_index *index) {
     return count;
 }
 
+/* Deletes most vectors. They leave with the next steps. */
+static void delete_most(sl_index *index) {
+    static uint64_t ids[2 * N];
+    for (size_t i = 0; i < 2 * N; i++)
+        ids[i] = i;
+    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
+}
+
 /* No step of the leaving of most vectors cuts another one off. */
 START_TEST(nobody_is_cut_off) {
     sl_index *index = make(0, 2 * N, SL_METRIC_L2);
-    static uint64_t ids[2 * N];
-    sl_reading reading;
     int waits;
-    for (size_t i = 0; i < 2 * N; i++)
-        ids[i] = i;
-    sl_reading_begin(index, &reading);
-    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
-    sl_reading_end(&reading);
+    delete_most(index);
     for (size_t step = 0; step == 0 || index->swept; step++) {
         ck_ok(sl_reclaim_some(index, 256, &waits));
         ck_assert_uint_eq(out_of_reach(index), 0);
@@ -301,14 +303,8 @@ static size_t links_to_leaving(const sl_index *index) {
 
 /* Deletes most vectors, and cuts another one off in the midst of the sweep. */
 static void cut_off(sl_index *index) {
-    static uint64_t ids[2 * N];
     int waits;
-    sl_reading reading;
-    for (size_t i = 0; i < 2 * N; i++)
-        ids[i] = i;
-    sl_reading_begin(index, &reading);
-    ck_ok(sl_index_delete(index, ids, 2 * N - N / 2));
-    sl_reading_end(&reading);
+    delete_most(index);
     if (index->writer) ck_ok(sl_index_sync(index));
     ck_ok(sl_reclaim_some(index, 1, &waits));
     const size_t before = links_to_leaving(index);

@@ -970,7 +970,8 @@ class Index:
         return RecallReport(**found)
 
     def stats(self) -> IndexStats:
-        """Sizes, settings and the error of the codes; deleted, reusable and in_repair vectors; running calls (holders)."""
+        """Sizes, settings and the error of the codes. Counts deleted, reusable and in_repair vectors, and lists running
+        calls (holders)."""
         return self._core.stats()
 
     def numa(self) -> NumaPages:
