@@ -20,6 +20,8 @@ enum { PACE = 6, LEAST_LISTS = 512 };
 enum { TRIED = 32, ADDED = 4 };
 /* Nodes that are looked for in one step, each by a walk. */
 enum { WALKS = 4 };
+/* Leaving nodes that are followed from one list, unless the list itself has more. */
+enum { WAYS = 64 };
 /* Nodes that are freed while the lock is held once. */
 enum { AT_ONCE = 64 };
 
@@ -264,6 +266,41 @@ static int is_covered(sl_reclaim *reclaim, uint32_t node, uint32_t candidate, co
     return 0;
 }
 
+/* Nodes that are leaving, over which paths lead on from a list. */
+typedef struct ways_out {
+    uint32_t nodes[2 * SL_MAX_M];
+    size_t count;
+} ways_out;
+
+/* Adds to a node's list, as far as it has room, what one of the nodes leads to and no path without leaving nodes does.
+ * Adds leaving nodes that it leads to, too. */
+static void take_missing(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, ways_out *ways, swept_list *list) {
+    const sl_graph *graph = &reclaim->index->graph;
+    sl_reach_steps *steps = &reclaim->steps;
+    const uint32_t *links = sl_links(graph, leaving);
+    const int reached = node >= steps->n || !sl_node_set_has(&steps->missing, node);
+    for (size_t i = 0; i < graph->m0 && list->kept < graph->m0; i++) {
+        const uint32_t id = sl_link_load(links + i);
+        if (id == SL_NONE) break;
+        if (id >= steps->n) continue;
+        if (is_leaving(reclaim, id)) {
+            if (ways->count < WAYS && !is_among(ways->nodes, ways->count, id)) ways->nodes[ways->count++] = id;
+        } else if (id != node && sl_node_set_has(&steps->missing, id)) {
+            if (!is_among(list->keep, list->kept, id)) list->keep[list->kept++] = id;
+            if (reached) sl_node_set_remove(&steps->missing, id);
+        }
+    }
+}
+
+/* Adds to a node's list what only leaving nodes lead to, so that searches find it meanwhile. */
+static void take_all_missing(sl_reclaim *reclaim, uint32_t node, swept_list *list) {
+    ways_out ways = {.count = list->left};
+    if (!reclaim->steps.missing.count) return;
+    memcpy(ways.nodes, list->gone, list->left * sizeof *ways.nodes);
+    for (size_t i = 0; i < ways.count; i++)
+        take_missing(reclaim, node, ways.nodes[i], &ways, list);
+}
+
 /* Adds to a node's list what takes the place of a link to a leaving node: the nearest of that node's neighbours that no
  * other link covers, at most ADDED of them, or else the nearest. */
 static void replace_link(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, swept_list *list, size_t degree) {
@@ -282,30 +319,6 @@ static void replace_link(sl_reclaim *reclaim, uint32_t node, uint32_t leaving, s
     if (!added && list->kept < degree) list->keep[list->kept++] = selection->candidates[0];
 }
 
-/* Puts the added links of a list, from keep[added] on, into the places of those that are gone, and behind all others. A
- * place without a new link gets the last link. Others stay where they are, so no search misses one that stays. */
-static void store_swept(const sl_reclaim *reclaim, uint32_t *links, size_t degree, const swept_list *list,
-                        size_t added) {
-    const size_t n = reclaim->index->graph.n;
-    size_t end = 0, at = 0;
-    while (end < degree && sl_link_load(links + end) != SL_NONE)
-        end++;
-    while (at < end) {
-        const uint32_t id = sl_link_load(links + at);
-        if (id < n && !is_leaving(reclaim, id)) {
-            at++;
-        } else if (added < list->kept) {
-            sl_link_store(links + at++, list->keep[added++]);
-        } else {
-            sl_link_store(links + at, sl_link_load(links + --end));
-            sl_link_store(links + end, SL_NONE);
-        }
-    }
-    while (added < list->kept)
-        sl_link_store(links + end++, list->keep[added++]);
-    sl_index_touch(reclaim->index, links, degree * sizeof *links);
-}
-
 static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     sl_index *index = reclaim->index;
     const sl_layer layer = sl_layer_at(&index->graph, 0);
@@ -313,10 +326,10 @@ static void sweep_list(sl_reclaim *reclaim, uint32_t node) {
     swept_list list;
     split_list(reclaim, &layer, links, &list);
     if (!list.left) return;
-    const size_t added = list.kept;
+    take_all_missing(reclaim, node, &list);
     for (size_t i = 0; i < list.left; i++)
         replace_link(reclaim, node, list.gone[i], &list, layer.degree);
-    store_swept(reclaim, links, layer.degree, &list, added);
+    sl_links_replace(index, links, layer.degree, list.keep, list.kept);
 }
 
 /* Upper layers only speed a descent up, and later inserts fill their lists again. */
@@ -358,10 +371,11 @@ static void keep_reached(sl_reclaim *reclaim, uint32_t node) {
  * there is none. */
 static int keep_missing(sl_reclaim *reclaim) {
     sl_index *index = reclaim->index;
+    sl_node_set *missing = &reclaim->steps.missing;
     const size_t n = reclaim->steps.n;
-    do
-        reclaim->kept = sl_node_set_next(&reclaim->steps.missing, (sl_range){reclaim->kept, n});
-    while (reclaim->kept < n && sl_stays_out(index, reclaim->kept) && ++reclaim->kept);
+    while ((reclaim->kept = sl_node_set_next(missing, (sl_range){reclaim->kept, n})) < n &&
+           sl_stays_out(index, reclaim->kept))
+        sl_node_set_remove(missing, reclaim->kept);
     if (reclaim->kept >= n) return 0;
     if (sl_visited_cover(&reclaim->insert.walk.visited, &index->graph.allocator, index->graph.n) != SL_OK) return 0;
     keep_reached(reclaim, (uint32_t)reclaim->kept++);
@@ -448,12 +462,13 @@ static int go_on(sl_reclaim *reclaim, size_t lists) {
         return 1;
     case KEEP:
         next_phase(reclaim, keep_missing(reclaim) ? LOOK : SWEEP);
-        if (reclaim->phase == SWEEP) sl_reach_steps_free(steps, index);
         return 1;
     case SWEEP:
         for (; lists && reclaim->at < index->graph.n; reclaim->at++, lists--)
             if (!is_leaving(reclaim, (uint32_t)reclaim->at)) sweep_list(reclaim, (uint32_t)reclaim->at);
-        if (reclaim->at >= index->graph.n) next_phase(reclaim, SWEEP_UPPER);
+        if (reclaim->at < index->graph.n) return 1;
+        sl_reach_steps_free(steps, index);
+        next_phase(reclaim, SWEEP_UPPER);
         return 1;
     case SWEEP_UPPER:
         for (; lists && reclaim->at < index->graph.upper.count; reclaim->at++, lists--)

@@ -4,7 +4,8 @@
  *   choose:  enough nodes are deleted, and no search is left that may find them: they leave. From here on no list gets
  * a link to them
  *
- *   keep:    what links reach over leaving nodes alone gets a link from another node (reach_steps.h)
+ *   keep:    what links reach over leaving nodes alone gets a link from another node (reach_steps.h). If no list has
+ * room for it, it gets one in the sweep
  *
  *   sweep:   each list with a link to a leaving node gets another in its place (IP-DiskANN, arXiv 2502.13826)
  *

@@ -2,10 +2,12 @@
 
 #include <string.h>
 
-static int is_among(const uint32_t *ids, size_t count, uint32_t id) {
-    for (size_t i = 0; i < count; i++)
-        if (ids[i] == id) return 1;
-    return 0;
+/* Returns `count` if there is none. */
+static size_t place_of(const uint32_t *ids, size_t count, uint32_t id) {
+    size_t i = 0;
+    while (i < count && ids[i] != id)
+        i++;
+    return i;
 }
 
 static void store_link(const sl_index *index, uint32_t *link, uint32_t id) {
@@ -32,20 +34,37 @@ static size_t length_of(const uint32_t *links, size_t degree) {
     return length;
 }
 
+/* Returns the first place from `at` on without a mark. */
+static size_t next_new(const uint8_t *known, size_t count, size_t at) {
+    while (at < count && known[at])
+        at++;
+    return at;
+}
+
 void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count) {
-    size_t end = length_of(links, degree), fresh = 0;
-    while (fresh < count && is_among(links, end, ids[fresh]))
-        fresh++;
+    uint8_t stays[2 * SL_MAX_M], known[2 * SL_MAX_M] = {0};
+    size_t end = length_of(links, degree), fresh;
+    for (size_t at = 0; at < end; at++) {
+        const size_t place = place_of(ids, count, sl_link_load(links + at));
+        stays[at] = place < count;
+        if (stays[at]) known[place] = 1;
+    }
+    fresh = next_new(known, count, 0);
     for (size_t at = 0; at < end;) {
-        if (is_among(ids, count, sl_link_load(links + at))) {
+        if (stays[at]) {
             at++;
         } else if (fresh < count) {
             store_link(index, links + at++, ids[fresh]);
             sl_index_fence(index);
-            fresh = count;
+            fresh = next_new(known, count, fresh + 1);
         } else {
             close_gap(index, links, at, &end);
+            stays[at] = stays[end];
         }
+    }
+    for (; fresh < count && end < degree; fresh = next_new(known, count, fresh + 1)) {
+        store_link(index, links + end++, ids[fresh]);
+        sl_index_fence(index);
     }
 }
 
@@ -59,7 +78,7 @@ void sl_links_append(uint32_t *links, size_t degree, uint32_t id) {
 void sl_links_dedupe(const sl_index *index, uint32_t *links, size_t degree) {
     size_t end = length_of(links, degree);
     for (size_t at = 0; at < end;)
-        if (is_among(links, at, sl_link_load(links + at)))
+        if (place_of(links, at, sl_link_load(links + at)) < at)
             close_gap(index, links, at, &end);
         else
             at++;

@@ -4,8 +4,8 @@
 
 #include "hnsw/graph/index.h"
 
-/* Makes a full list hold these ids alone. At most one of the ids is new to the list. After each single store, the list
- * has every link that stays, at most one of them twice. */
+/* Makes a list hold these ids alone. New ones take the places of those that go, and then places behind all others.
+ * After each single store, the list has every link that stays, at most one of them twice. */
 void sl_links_replace(const sl_index *index, uint32_t *links, size_t degree, const uint32_t *ids, size_t count);
 
 /* Appends an id to a list, unless the list is full or has the id. */

@@ -158,7 +158,7 @@ enum { BITS = 5, IDS = 1 << BITS, STILL = 200, DIM = BITS + 1, K = 3 };
 
 enum { WRITERS = 2, THREADS = WRITERS + 3, FEW = 4 };
 #define MOST         ((size_t)100000)
-#define MISSED_SHARE 250 /* of so many walks one may miss what is there, since links change beside it */
+#define MISSED_SHARE 1000 /* of so many walks one may miss what is there, since links change beside it */
 
 static sl_index *idx;
 static uint64_t count;         /* atomic: of begins and ends */
