@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The most tries of a copy. A writer that is opened, or a log that is replayed, makes another one necessary. */
+/* The most tries of a copy. A writer that is opened, a log that is replayed, or a save over the file makes another one
+ * necessary. */
 enum { MOST_TRIES = 16 };
 
 typedef struct snapshot {
@@ -19,6 +20,7 @@ typedef struct snapshot {
     uint64_t section; /* where SL_SECTION_LIVE begins; 0: the file never changes */
     int fd;           /* open on the file; holds the locks too */
     int by_system;
+    int replaced; /* 1: the name has another file now */
     sl_replacement file;
     sl_progress *progress;
 } snapshot;
@@ -27,13 +29,17 @@ typedef struct snapshot {
  * Source and target
  * ------------------------------------------------------------------------------------------------------------- */
 
+static sl_status fail_replaced(snapshot *s) {
+    s->replaced = 1;
+    return sl_fail(SL_EBUSY, "%s: was replaced %d times while it was copied; try again", s->store->path, MOST_TRIES);
+}
+
 static sl_status open_source(snapshot *s) {
     const sl_file_section *live = sl_store_section(s->store, SL_SECTION_LIVE);
     sl_file_ops ops = sl_file_ops_of(NULL);
     s->fd = sl_open_retrying(&ops, s->store->resolved, O_RDONLY | O_CLOEXEC, 0);
     if (s->fd < 0) return sl_fail_errno("cannot open", s->store->path);
-    if (!sl_store_is(s->store, s->fd))
-        return sl_fail(SL_EBUSY, "%s: was replaced while it was opened; try again", s->store->path);
+    if (!sl_store_is(s->store, s->fd)) return fail_replaced(s);
     if (!live) return SL_OK;
     if (live->size != SL_LIVE_SIZE)
         return sl_fail(SL_ECORRUPT, "%s: section %u (%s) is of a wrong size; make it or copy it again", s->store->path,
@@ -103,8 +109,7 @@ static sl_status copy_changing(snapshot *s) {
         SL_TRY(copy_bytes(s));
         sl_status status = sl_writable_replay(s->store, &before, &s->file.ops, s->file.fd, s->file.temporary, &found);
         if (status == SL_OK && known && found.groups < had.groups) status = fail_cut(s);
-        if (!sl_store_has_name(s->store))
-            return sl_fail(SL_EBUSY, "%s: was replaced while it was copied; try again", s->store->path);
+        if (!sl_store_has_name(s->store)) return fail_replaced(s);
         SL_TRY(sl_writable_super(s->store, &after));
         if (after.sequence == before.sequence) return status == SL_OK ? make_own(s, &after) : status;
         sl_progress_start(s->progress, s->progress->report, s->progress->ctx, s->store->size);
@@ -130,9 +135,9 @@ done:
     return status;
 }
 
-/* A replacement and a log have paths that are too much for one stack. */
-sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
-                            sl_progress *progress) {
+/* A replacement and a log have paths that are too much for one stack. *replaced: 1 if the name got another file. */
+static sl_status take_once(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
+                           sl_progress *progress, int *replaced) {
     sl_allocator allocator = sl_allocator_of(NULL);
     sl_store *store;
     void *block;
@@ -144,8 +149,20 @@ sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const ch
         *s = (snapshot){.store = store, .fd = -1, .progress = progress};
         s->by_system = !ops || (!ops->write && !ops->pwrite);
         status = take_from(s, copy, ops);
+        *replaced = s->replaced;
     }
     sl_mem_free(&allocator, block, sizeof(snapshot));
     sl_store_close(store, &allocator);
+    return status;
+}
+
+sl_status sl_store_snapshot(const char *path, const sl_file_type *type, const char *copy, const sl_file_ops *ops,
+                            sl_progress *progress) {
+    sl_status status;
+    int tries = 0, replaced;
+    do {
+        replaced = 0;
+        status = take_once(path, type, copy, ops, progress, &replaced);
+    } while (replaced && ++tries < MOST_TRIES);
     return status;
 }
