@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+enum { SPREAD = 5 };
+
 /* Returns the ef with which a walk keeps `wanted` allowed candidates, if `share` of its candidates are allowed. At
  * least `least`. */
 static size_t ef_for_share(const sl_walk *walk, double share, size_t wanted, size_t least) {
@@ -14,13 +16,21 @@ static size_t ef_for_share(const sl_walk *walk, double share, size_t wanted, siz
 }
 
 /* Returns how many candidates a walk among tombstones keeps so that k of them are not deleted in nearly all searches:
- * three standard deviations more than on average. Else half of the searches with k near ef would walk twice. */
+ * SPREAD standard deviations more than on average. Else half of the searches with k near ef would walk twice. Deleted
+ * nodes often lie near one another, so that three standard deviations leave some searches in a hundred. */
 static size_t with_spread(const sl_walk *walk, const sl_beam_params *params) {
     const sl_allowed *allowed = params->allowed;
     const size_t n = allowed->n > walk->graph->free_count ? allowed->n - walk->graph->free_count : 0;
     const double all = n ? fmin(1, (double)allowed->count / (double)n) : 1;
     const double share = params->share < all ? params->share : all, k = (double)params->k;
-    return params->k + (size_t)ceil(3 * sqrt(k * fmax(0, 1 - share)));
+    return params->k + (size_t)ceil(SPREAD * sqrt(k * fmax(0, 1 - share)));
+}
+
+/* Returns the ef of a second walk, of a query with more deleted nodes near it than most queries have. `share` of the
+ * first walk's candidates are not deleted. */
+static size_t ef_among_deleted(const sl_walk *walk, double share, size_t wanted, size_t ef) {
+    const size_t wider = ef_for_share(walk, share, wanted + wanted / 8, ef);
+    return wider > ef && wider < 2 * ef ? wider : 2 * ef;
 }
 
 static void walk_layer_0(sl_walk *walk, sl_range start, size_t ef) {
@@ -86,7 +96,7 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
     size_t ef = ef_for_share(walk, params->share, wanted, base_ef), max_ef = params->max_ef > ef ? params->max_ef : ef;
     if (sl_walk_reserve(walk, ef) != SL_OK) return 0;
     if (search->stop > 0 && sl_may_stop_early(walk->graph, search) && stop_was_sound(walk, params, ef)) return 1;
-    for (;;) {
+    for (int is_first = 1;;) {
         walk_layer_0(walk, params->start, ef);
         sl_pool_finish(&walk->pool, ef);
         size_t seen = walk->pool.size;
@@ -100,6 +110,8 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
         /* The share of allowed candidates predicts the ef that a walk needs. It predicts nothing if few nodes are
          * refused, because all of these may lie near the query. */
         size_t kept = walk->pool.size, wider = kept ? 2 * ef : 4 * ef;
+        if (only_deleted && is_first && kept) wider = ef_among_deleted(walk, (double)kept / (double)seen, base_ef, ef);
+        is_first = 0;
         if (!params->mostly_allowed && ef_for_share(walk, (double)kept / (double)seen, k, 0) > max_ef) return 0;
         ef = wider < max_ef ? wider : max_ef;
         if (sl_walk_reserve(walk, ef) != SL_OK) return 0;

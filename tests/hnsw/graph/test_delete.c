@@ -264,7 +264,6 @@ static int accept_even(void *ctx, uint64_t id) {
     return id / STEP % 2 == 0;
 }
 
-/* Filters are asked of what is left alone, and take no more work than they may. */
 /* Searches for as many as their beam holds. A twentieth is deleted by chance, and nearly all searches still walk once.
  */
 START_TEST(full_beams_are_walked_once) {
@@ -291,6 +290,30 @@ START_TEST(full_beams_are_walked_once) {
 }
 END_TEST
 
+/* More is deleted near a query than near most. So it walks twice, the second time no deeper than it must. */
+START_TEST(second_walks_are_no_deeper_than_needed) {
+    enum { MANY = 200, NEAR = 24, EVERY = 6 };
+    static uint64_t ids[MANY];
+    size_t work[2] = {0, 0};
+    sl_index *index = make_any();
+    sl_search_params params = params_of(MANY);
+    for (int deleted = 0; deleted < 2; deleted++) {
+        for (size_t q = 0; q < Q; q += EVERY) {
+            sl_search_stats stats;
+            ck_ok(sl_index_search(index, queries + q * DIM, SL_F32, 1, 0, MANY, &params, ids, NULL, &stats));
+            ck_assert_uint_eq(stats.results, MANY);
+            work[deleted] += stats.evaluations;
+        }
+        for (size_t q = 0; q < Q && !deleted; q += EVERY)
+            delete_near(index, SL_METRIC_COSINE, q, NEAR);
+    }
+    ck_assert_msg(work[1] > 3 * work[0] / 2, "%zu evaluations, before %zu", work[1], work[0]);
+    ck_assert_msg(work[1] < 2 * work[0], "%zu evaluations, before %zu", work[1], work[0]);
+    sl_index_free(index);
+}
+END_TEST
+
+/* Filters are asked of what is left alone, and take no more work than they may. */
 START_TEST(with_a_filter) {
     sl_index *index = make_any();
     sl_search_params params = params_of(50);
@@ -719,6 +742,7 @@ int main(void) {
     tcase_add_test(tests, deleted_neighbourhoods);
     tcase_add_test(tests, walks_that_stop);
     tcase_add_test(tests, full_beams_are_walked_once);
+    tcase_add_test(tests, second_walks_are_no_deeper_than_needed);
     tcase_add_test(tests, with_a_filter);
     tcase_add_test(tests, identical_vectors);
     tcase_add_loop_test(tests, all_or_nothing, 0, 2);
