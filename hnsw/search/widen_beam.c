@@ -107,11 +107,11 @@ int sl_widen_beam(sl_walk *walk, const sl_beam_params *params) {
             return 1;
         }
         if (seen < ef || ef >= max_ef) return 0;
-        /* The share of allowed candidates predicts the ef that a walk needs. It predicts nothing if few nodes are
-         * refused, because all of these may lie near the query. */
         size_t kept = walk->pool.size, wider = kept ? 2 * ef : 4 * ef;
         if (only_deleted && is_first && kept) wider = ef_among_deleted(walk, (double)kept / (double)seen, base_ef, ef);
         is_first = 0;
+        /* The share of allowed candidates predicts the ef that a walk needs. It predicts nothing if few nodes are
+         * refused, because all of these may lie near the query. */
         if (!params->mostly_allowed && ef_for_share(walk, (double)kept / (double)seen, k, 0) > max_ef) return 0;
         ef = wider < max_ef ? wider : max_ef;
         if (sl_walk_reserve(walk, ef) != SL_OK) return 0;
