@@ -13,10 +13,11 @@
 #include <fcntl.h>
 
 static const command *const commands[] = {
-    &command_build,   &command_add,      &command_delete,  &command_compact,   &command_merge, &command_rebuild,
-    &command_search,  &command_eval,     &command_tune,    &command_truth,     &command_info,  &command_check,
-    &command_recall,  &command_snapshot, &command_convert, &command_train,     &command_prune, &command_quantize,
-    &command_predict, &command_evaluate, &command_items,   &command_recommend, &command_cpu,   NULL,
+    &command_build,    &command_import,  &command_add,       &command_delete,   &command_compact,
+    &command_merge,    &command_rebuild, &command_search,    &command_eval,     &command_tune,
+    &command_truth,    &command_info,    &command_check,     &command_recall,   &command_snapshot,
+    &command_convert,  &command_train,   &command_prune,     &command_quantize, &command_predict,
+    &command_evaluate, &command_items,   &command_recommend, &command_cpu,      NULL,
 };
 
 static const page_entry entries[] = {

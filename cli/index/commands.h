@@ -8,6 +8,7 @@ extern const command command_build;
 extern const command command_add;
 extern const command command_delete;
 extern const command command_compact;
+extern const command command_import;
 extern const command command_merge;
 extern const command command_rebuild;
 extern const command command_snapshot;

@@ -7,6 +7,7 @@
 #include "distance/codec/encode4.h"
 #include "distance/codec/vector_check.h"
 #include "hnsw/construct/from_leaves.h"
+#include "hnsw/construct/imported_graph.h"
 #include "hnsw/construct/link_rows.h"
 #include "hnsw/construct/points.h"
 #include "hnsw/construct/reach.h"
@@ -194,7 +195,7 @@ static int is_small(const sl_build *build) {
  * of the whole graph is owed. */
 static void watch_lists(sl_build *build) {
     const sl_index *index = build->index;
-    if (index->unverified || !is_small(build)) return;
+    if (index->unverified || !is_small(build) || build->imported) return;
     if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) return;
     for (size_t t = 0; t < build->threads; t++)
         sl_detours_watch(&build->inserts[t].detours, build->first);
@@ -286,7 +287,8 @@ static sl_status build_nodes(sl_build *build, const uint64_t *ids) {
     sl_quant_error error = index->graph.quant_error;
     SL_TRY(sl_publish_reserve_nodes(index, build->appended));
     sl_replicas_drop(index); /* the upper layers change next */
-    SL_TRY(sl_upper_extend(index, build->first, build->first + build->appended));
+    const uint8_t *levels = build->imported ? build->imported->levels : NULL;
+    SL_TRY(sl_upper_extend(index, build->first, build->first + build->appended, levels));
     const sl_new_ids rows = {
         .ids = ids, .n = build->n, .places = build->places, .replace = build->replace != SL_REPLACE_NONE};
     sl_status status = sl_ids_append(index, &rows);
@@ -546,6 +548,17 @@ static sl_status add_vectors(sl_build *build, const uint64_t *ids, const sl_add_
     SL_TRY(check_limit(&index->graph, build->n));
     if (!build->stride) build->stride = index->graph.codec.dim * sl_dtype_size(build->dtype);
     return add_rows(build, ids, &mine);
+}
+
+sl_status sl_add_imported(sl_index *index, const sl_imported_graph *imported, const uint64_t *ids,
+                          const sl_add_params *params) {
+    sl_build build = {.index = index,
+                      .imported = imported,
+                      .vectors = imported->vectors.vector,
+                      .dtype = imported->vectors.dtype,
+                      .n = imported->n,
+                      .stride = imported->stride};
+    return sl_spill_explain(index->spill, add_vectors(&build, ids, params));
 }
 
 sl_status sl_index_add(sl_index *index, const void *vectors, sl_dtype dtype, size_t n, size_t stride,

@@ -22,9 +22,12 @@ typedef struct sl_copied {
     sl_join_kind joins;            /* how the graphs are joined */
 } sl_copied;
 
+typedef struct sl_imported_graph sl_imported_graph; /* imported_graph.h */
+
 typedef struct sl_build {
     sl_index *index;
-    const sl_copied *copied; /* NULL: the rows are `vectors` */
+    const sl_copied *copied;           /* NULL: the rows are `vectors` */
+    const sl_imported_graph *imported; /* of the rows, which are the index's first; NULL: links are to be found */
     const uint8_t *vectors;
     sl_dtype dtype;
     size_t n, stride, first;     /* rows; bytes from one to the next; node of the first */

@@ -1,6 +1,7 @@
 #include "hnsw/construct/link_rows.h"
 
 #include "hnsw/construct/from_leaves.h"
+#include "hnsw/construct/imported_graph.h"
 #include "hnsw/graph/entry.h"
 #include "hnsw/graph/upper.h"
 
@@ -46,6 +47,7 @@ static void insert_rows(sl_build *build) {
 
 sl_status sl_build_link_rows(sl_build *build) {
     const sl_index *index = build->index;
+    if (build->imported) return sl_imported_graph_link(build);
     if (sl_build_is_from_leaves(index, build->builder, build->first, build->n)) {
         sl_status status = sl_from_leaves_link(build);
         if (status != SL_ENOMEM || index->spill || build->builder == SL_BUILDER_LEAVES) return status;

@@ -31,10 +31,14 @@ static sl_status grow_array(const sl_index *index, uint32_t **array, size_t *cap
     return SL_OK;
 }
 
-sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n) {
+static uint32_t level_among(const sl_graph *graph, size_t node, size_t first, const uint8_t *levels) {
+    return levels ? levels[node - first] : sl_level_of(graph, (uint32_t)node);
+}
+
+sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n, const uint8_t *levels) {
     sl_upper_size size = {0, 0};
     for (size_t node = first; node < n; node++) {
-        uint32_t level = sl_level_of(graph, (uint32_t)node);
+        const uint32_t level = level_among(graph, node, first, levels);
         size.count += level > 0;
         size.rows += level;
     }
@@ -46,9 +50,9 @@ static void put_start(sl_upper *upper) {
     if (upper->start[upper->count] != (uint32_t)upper->rows) upper->start[upper->count] = (uint32_t)upper->rows;
 }
 
-sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
+sl_status sl_upper_extend(sl_index *index, size_t first, size_t n, const uint8_t *levels) {
     sl_upper *upper = &index->graph.upper;
-    const sl_upper_size more = sl_upper_count(&index->graph, first, n);
+    const sl_upper_size more = sl_upper_count(&index->graph, first, n, levels);
     const size_t old_count = upper->count, old_rows = upper->rows;
     const size_t count = old_count + more.count, rows = old_rows + more.rows;
     if (rows >= SL_NONE) return sl_fail(SL_ELIMIT, "the upper layers need more than 2^32 - 2 rows; use a larger m");
@@ -59,7 +63,7 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n) {
     if (more.rows > 0)
         memset(upper->links + old_rows * index->graph.m, 0xff, more.rows * index->graph.m * sizeof(uint32_t));
     for (size_t node = first; node < n; node++) {
-        uint32_t level = sl_level_of(&index->graph, (uint32_t)node);
+        const uint32_t level = level_among(&index->graph, node, first, levels);
         if (level == 0) continue;
         upper->nodes[upper->count] = (uint32_t)node;
         put_start(upper);

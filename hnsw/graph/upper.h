@@ -7,15 +7,16 @@
 /* The level of a node that will be added. It depends on the seed and the node's number alone. */
 uint32_t sl_level_of(const sl_graph *graph, uint32_t node);
 
-/* Slots and rows of the nodes [first, n). */
+/* Slots and rows of the nodes [first, n). `levels`: as for sl_upper_extend. */
 typedef struct sl_upper_size {
     size_t count, rows;
 } sl_upper_size;
-sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n);
+sl_upper_size sl_upper_count(const sl_graph *graph, size_t first, size_t n, const uint8_t *levels);
 
-/* Adds slots and empty link rows for the nodes of [first, n) on upper layers.
+/* Adds slots and empty link rows for the nodes of [first, n) on upper layers. `levels`: the level of each node; NULL:
+ * sl_level_of tells it.
  * Errors: SL_ELIMIT, SL_ENOMEM. */
-sl_status sl_upper_extend(sl_index *index, size_t first, size_t n);
+sl_status sl_upper_extend(sl_index *index, size_t first, size_t n, const uint8_t *levels);
 /* Removes the slots and rows of nodes from `first` on. */
 void sl_upper_truncate(sl_graph *graph, size_t first);
 void sl_upper_free(sl_graph *graph);

@@ -98,7 +98,7 @@ done:
 static size_t expect_these(sl_graph *graph, size_t n, const uint64_t *ids) {
     const int numbers = sl_ids_are_numbers(graph, ids, n);
     const size_t bytes = numbers ? 0 : sl_ids_bytes(graph, n);
-    const sl_upper_size upper = sl_upper_count(graph, 0, n);
+    const sl_upper_size upper = sl_upper_count(graph, 0, n, NULL);
     graph->upper.count = upper.count;
     graph->upper.rows = upper.rows;
     graph->next_id = numbers ? n : 0;

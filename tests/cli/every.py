@@ -1,6 +1,12 @@
 """All commands of one small set of data, for the tests of what holds for every command."""
 
+import os
+import shutil
+
 from ranking import DEEP, IDS, VECTORS, RankingTest
+
+
+FOREIGN = os.path.join(os.path.dirname(__file__), os.pardir, "golden", "foreign", "hnswlib-0.8.0.bin")
 
 
 class EveryCommand(RankingTest):
@@ -15,11 +21,13 @@ class EveryCommand(RankingTest):
         self.run_ok("items", "items.csv", "-o", "own.sli")
         self.run_ok("build", "base.fbin", "-o", "own.sl", "--metric", "l2")
         self.vectors("gone.ibin", [[3]])
+        shutil.copy(FOREIGN, self.path("foreign.bin"))
 
     @staticmethod
     def commands():
         made = [
             ("build", "base.fbin", "--metric", "l2", "-o", "out.sl"),
+            ("import", "hnswlib", "foreign.bin", "--metric", "l2", "-o", "out.sl"),
             ("merge", "x.sl", "-o", "out.sl"),
             ("rebuild", "x.sl", "-o", "out.sl"),
             ("snapshot", "x.sl", "-o", "out.sl"),

@@ -22,7 +22,7 @@ class Interrupted(EveryCommand):
         """The signal comes when the command opens its first file."""
         for command in self.commands() + self.changes() + self.others() + [("cpu",)]:
             with self.subTest(command=command):
-                first = "" if command[0] == "cpu" else command[1]
+                first = "" if command[0] == "cpu" else command[2 if command[0] == "import" else 1]
                 done = self.start(*command, env={**os.environ, "LD_PRELOAD": PRELOAD, "INTERRUPT_AT": first})
                 self.assertEqual(done.returncode, -signal.SIGINT, done.stderr)
                 self.assertLessEqual(done.stderr.count("\n"), 1, done.stderr)

@@ -26,6 +26,7 @@ declare -A may=(
     [hnsw/construct]="$floor hnsw/graph hnsw/place hnsw/search"
     [hnsw/tune]="$floor hnsw/graph hnsw/place hnsw/search hnsw/construct"
     [hnsw/index]="$floor hnsw/graph hnsw/place hnsw/search hnsw/construct"
+    [hnsw/foreign]="$floor hnsw/graph hnsw/place hnsw/search hnsw/construct hnsw/index"
     [recommend]="$floor ranker/features ranker/net ranker/model hnsw/graph hnsw/search hnsw/index"
     [cli/common]="" [cli/files]="cli/common" [cli/index]="cli/common cli/files"
     [cli/search]="cli/common cli/files cli/index" [cli/ranker]="cli/common cli/files cli/index"
@@ -72,7 +73,7 @@ wrong_includes() {
         [ -n "$from" ] || { echo "$file: lies on no floor" && continue; }
         case $name in
         *..*) echo "$file: \"$name\" climbs out of its folder" && continue ;;
-        shortlist.h | shortlist_rank.h | shortlist_mpi.h) continue ;;
+        shortlist.h | shortlist_import.h | shortlist_rank.h | shortlist_mpi.h) continue ;;
         esac
         # A folder inside the file's own room, as bindings/python/src has.
         [ -e "$tree/${file%/*}/$name" ] && continue
