@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <shortlist_import.h>
 #include <vector>
 
 // Ids of damaged records that a check report lists.
@@ -133,6 +134,34 @@ Index *Index::merge(nb::list indexes, size_t m, size_t ef_construction, int clas
     if (!open) throw nb::value_error("one of the indexes is closed");
     progress.check(outcome);
     return new Index(merged);
+}
+
+Index *Index::import_file(nb::bytes path, int format, int metric, size_t dim, int codes, int refine, int clip,
+                          double clip_share, size_t threads, nb::handle function) {
+    const char *name = path_text(path);
+    Progress progress(function);
+    sl_index_params index;
+    sl_index_params_init(&index);
+    index.dim = dim;
+    index.codes = static_cast<sl_codes>(codes);
+    index.clip = static_cast<sl_clip>(clip);
+    index.clip_share = clip_share;
+    sl_import_params params;
+    sl_import_params_init(&params);
+    params.format = static_cast<sl_foreign_format>(format);
+    params.metric = metric;
+    params.refine = refine;
+    params.index = &index;
+    params.threads = batch_threads(threads);
+    progress.attach(params);
+    sl_index *handle = nullptr;
+    Outcome outcome;
+    {
+        Released released;
+        outcome = Outcome(sl_index_import(name, &params, &handle));
+    }
+    progress.check(outcome);
+    return new Index(handle);
 }
 
 size_t Index::size() {

@@ -18,6 +18,9 @@ class Index {
     // A new index of the vectors of one or more. indexes: a list of Index.
     static Index *merge(nb::list indexes, size_t m, size_t ef_construction, int clash, int builder, size_t threads,
                         nb::handle progress);
+    // An index of another library's file. format: an sl_foreign_format. metric: an sl_metric, or SL_METRIC_OF_FILE.
+    static Index *import_file(nb::bytes path, int format, int metric, size_t dim, int codes, int refine, int clip,
+                              double clip_share, size_t threads, nb::handle progress);
     Index(const Index &) = delete;
     Index &operator=(const Index &) = delete;
 

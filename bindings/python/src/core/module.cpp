@@ -85,6 +85,9 @@ NB_MODULE(_core, m) {
                     nb::arg("numa_node"), nb::arg("tier"), nb::arg("threads"), nb::arg("exclusive"), nb::arg("wait"))
         .def_static("merge", &Index::merge, nb::arg("indexes"), nb::arg("m"), nb::arg("ef_construction"),
                     nb::arg("clash"), nb::arg("builder"), nb::arg("threads"), nb::arg("progress").none())
+        .def_static("import_file", &Index::import_file, nb::arg("path"), nb::arg("format"), nb::arg("metric"),
+                    nb::arg("dim"), nb::arg("codes"), nb::arg("refine"), nb::arg("clip"), nb::arg("clip_share"),
+                    nb::arg("threads"), nb::arg("progress").none())
         .def("add", &Index::add, nb::arg("rows"), nb::arg("dtype"), nb::arg("ids").none(), nb::arg("tags").none(),
              nb::arg("keys").none(), nb::arg("replace"), nb::arg("old").none(), nb::arg("builder"), nb::arg("threads"),
              nb::arg("progress").none())

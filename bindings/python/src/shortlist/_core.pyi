@@ -92,6 +92,19 @@ class Index:
         threads: int,
         progress: ProgressFunction | None,
     ) -> Index: ...
+    @staticmethod
+    def import_file(
+        path: bytes,
+        format: int,
+        metric: int,
+        dim: int,
+        codes: int,
+        refine: int,
+        clip: int,
+        clip_share: float,
+        threads: int,
+        progress: ProgressFunction | None,
+    ) -> Index: ...
     def add(
         self,
         rows: object,

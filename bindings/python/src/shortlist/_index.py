@@ -53,6 +53,8 @@ Clash = Literal["refuse", "later"]
 # Fewer vectors are seldom so dense that their codes lose them.
 _JUDGED_FROM = 1000
 _CLASHES = {"refuse": 0, "later": 1}
+_HNSWLIB, _FAISS = 0, 1
+_METRIC_OF_FILE = _REFINE_AUTO = -1
 
 
 class EpochHolder(TypedDict):
@@ -1103,6 +1105,96 @@ def merge(
     merged = Index.__new__(Index)
     merged._adopt(core, read_only=False)
     return merged
+
+
+def import_hnswlib(
+    path: StrPath,
+    metric: Metric,
+    dim: int = 0,
+    codes: Codes = "i8",
+    refine: Refine | None = None,
+    clip: Clip = "auto",
+    clip_share: float = 0.01,
+    threads: int = 0,
+    progress: Progress = False,
+) -> Index:
+    """Makes an index in memory of a file that hnswlib's ``save_index`` wrote.
+
+    The graph is taken over as it is, with levels, links, labels and deleted marks; labels become ids. The vectors get
+    codes of our own, so the index finds what hnswlib finds at the same ef. Nothing is linked anew, but vectors that no
+    link reaches.
+
+    metric: the space that the file was made with, which the file does not tell.
+    dim: the dimension that the file must have; 0: any. It also tells a file of bytes (``L2SpaceI``) from one of floats.
+    codes, clip, clip_share: as of ``Index``.
+    refine: as of ``Index``, but None takes "bf16" for floats in codes "i8".
+    threads, progress: as of ``Index.add``.
+
+    Raises shortlist.Error for a file that is damaged, or is none of hnswlib's; the message says what was found. Raises
+    FileNotFoundError if there is no such file.
+    """
+    return _imported(_HNSWLIB, path, metric, dim, codes, refine, clip, clip_share, threads, progress)
+
+
+def import_faiss(
+    path: StrPath,
+    metric: Metric | None = None,
+    dim: int = 0,
+    codes: Codes = "i8",
+    refine: Refine | None = None,
+    clip: Clip = "auto",
+    clip_share: float = 0.01,
+    threads: int = 0,
+    progress: Progress = False,
+) -> Index:
+    """Makes an index in memory of a file that Faiss's ``write_index`` wrote.
+
+    The file holds an IndexHNSWFlat, IndexHNSWSQ, IndexFlat or IndexScalarQuantizer, also inside an IndexIDMap. A graph
+    is taken over as ``import_hnswlib`` does. Vectors without a graph are linked as ``Index.add`` does. Without an id map
+    vectors are numbered from 0.
+
+    metric: None takes the file's. "cosine" also reads inner products, of vectors of length 1.
+    dim, codes, refine, clip, clip_share, threads, progress: as of ``import_hnswlib``.
+
+    Raises shortlist.Error for a file that is damaged, or holds another index; the message says what was found. Raises
+    FileNotFoundError if there is no such file.
+    """
+    return _imported(_FAISS, path, metric, dim, codes, refine, clip, clip_share, threads, progress)
+
+
+def _imported(
+    kind: int,
+    path: StrPath,
+    metric: Metric | None,
+    dim: int,
+    codes: Codes,
+    refine: Refine | None,
+    clip: Clip,
+    clip_share: float,
+    threads: int,
+    progress: Progress,
+) -> Index:
+    with shown(progress, "importing", "vectors") as tell:
+        try:
+            core = _core.Index.import_file(
+                os.fsencode(path),
+                kind,
+                _METRIC_OF_FILE if metric is None else choice("metric", metric, _core.METRICS),
+                count("dim", dim),
+                choice("codes", codes, _core.CODES),
+                _REFINE_AUTO if refine is None else choice("refine", refine, _core.REFINES),
+                choice("clip", clip, _core.CLIPS),
+                float(clip_share),
+                count("threads", threads),
+                tell,
+            )
+        except OSError as error:
+            if not os.path.exists(path):
+                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
+            raise
+    index = Index.__new__(Index)
+    index._adopt(core, read_only=False)
+    return index
 
 
 def rebuild(
