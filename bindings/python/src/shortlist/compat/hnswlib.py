@@ -214,17 +214,19 @@ class Index:
     def _forget(self, labels: npt.NDArray[np.uint64], replace_deleted: bool) -> None:
         """Drops the deleted elements whose labels or places the new ones take, and checks the limit."""
         index = self._made()
-        own = [int(label) for label in dict.fromkeys(labels.tolist())]
+        own = list(dict.fromkeys(labels.tolist()))
         again = [label for label in own if label in self._deleted]
         if again and self._replaces and not replace_deleted:
             raise RuntimeError(
                 "Can't use addPoint to update deleted elements if replacement of deleted elements is enabled."
             )
-        fresh = sum(label not in self._deleted and label not in index for label in own)
-        others = [label for label in self._deleted if label not in set(again)] if replace_deleted else []
+        given = set(again)
+        others = [label for label in self._deleted if label not in given] if replace_deleted else []
         places = others[: len(own) - len(again)]
-        if self.get_current_count() + fresh - min(fresh, len(places)) > self._max_elements:
-            raise RuntimeError(_LIMIT)
+        if self.get_current_count() + len(own) > self._max_elements:
+            fresh = sum(label not in given and label not in index for label in own)
+            if self.get_current_count() + fresh - min(fresh, len(places)) > self._max_elements:
+                raise RuntimeError(_LIMIT)
         for label in again + places:
             del self._deleted[label]
 
