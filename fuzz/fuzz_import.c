@@ -8,9 +8,10 @@ static void use_index(sl_index *index) {
     const uint64_t id = 1;
     float query[64] = {1};
     uint64_t ids[4];
-    const size_t dim = sl_index_dim(index);
+    sl_index_stats stats = {.struct_size = sizeof stats};
+    demand(sl_index_get_stats(index, &stats) == SL_OK, "an imported index has stats");
     demand(sl_index_check(index, NULL, &report) == SL_OK, "an imported index is sound");
-    if (dim <= 64) (void)sl_index_search(index, query, SL_F32, 1, 0, 4, NULL, ids, NULL, NULL);
+    if (stats.dim <= 64) (void)sl_index_search(index, query, SL_F32, 1, 0, 4, NULL, ids, NULL, NULL);
     (void)sl_index_delete(index, &id, 1);
 }
 
