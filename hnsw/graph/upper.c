@@ -71,6 +71,7 @@ sl_status sl_upper_extend(sl_index *index, size_t first, size_t n, const uint8_t
         upper->rows += level;
     }
     put_start(upper);
+    if (!more.rows) return SL_OK;
     sl_index_touch(index, upper->nodes + old_count, (upper->count - old_count) * sizeof(uint32_t));
     sl_index_touch(index, upper->start + old_count, (upper->count - old_count + 1) * sizeof(uint32_t));
     sl_index_touch(index, upper->links + old_rows * index->graph.m,
