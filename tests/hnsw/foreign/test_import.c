@@ -111,7 +111,7 @@ static void ck_same_answers(const sl_index *a, const sl_index *b) {
 static const sl_metric metrics[] = {SL_METRIC_L2, SL_METRIC_IP, SL_METRIC_COSINE};
 
 START_TEST(hnswlib_graphs) {
-    sl_index *own = make(metrics[_i], 1), *index = imported(foreign_hnswlib(own), SL_FOREIGN_HNSWLIB, metrics[_i]);
+    sl_index *own = make(metrics[_i], 1), *index = imported(foreign_hnswlib(own), SL_FOREIGN_HNSWLIB, (int)metrics[_i]);
     const sl_index_stats stats = indexes_stats(index);
     ck_assert_uint_eq(stats.n, N - GONE);
     ck_assert_uint_eq(stats.deleted, GONE);
