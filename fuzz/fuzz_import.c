@@ -1,4 +1,4 @@
-/* Imports any bytes as a file of hnswlib, and as one of Faiss. What is taken gives a sound index. */
+/* Imports any bytes as a file of hnswlib, and as one of Faiss. A file that is not refused gives a sound index. */
 #include "fuzz/fuzz.h"
 
 #include <shortlist_import.h>

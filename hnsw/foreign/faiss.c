@@ -10,7 +10,7 @@ enum { METRIC_IP = 0, METRIC_L2 = 1 };
 /* Of ScalarQuantizer::QuantizerType. */
 enum { BITS8, BITS4, BITS8_UNIFORM, BITS4_UNIFORM, FP16, DIRECT, BITS6, BF16, DIRECT_SIGNED };
 
-/* What is left of a file. */
+/* The rest of a file that is being read. */
 typedef struct cursor {
     const uint8_t *at;
     size_t left;

@@ -205,7 +205,7 @@ START_TEST(nothing_in_it) {
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------------------------
- * What the libraries wrote themselves: see tests/golden/foreign/make.py
+ * Files that the libraries wrote themselves: see tests/golden/foreign/make.py
  * ------------------------------------------------------------------------------------------------------------- */
 
 enum { GOLDEN_N = 240, GOLDEN_DIM = 6, GOLDEN_GONE = 20, GOLDEN_CODED = 50 };

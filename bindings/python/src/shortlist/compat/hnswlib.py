@@ -34,7 +34,7 @@ _Filter = Callable[[int], bool]
 _METRICS: dict[str, _index.Metric] = {"l2": "l2", "ip": "ip", "cosine": "cosine"}
 _LIMIT = "The number of elements exceeds the specified limit"
 _SERIAL_VERSION = 1
-# Of a file of Shortlist, and of one of hnswlib.
+# The first bytes of a Shortlist file; the header and the mark of a deleted element in an hnswlib file.
 _MAGIC = b"SHORTLST"
 _HEADER, _DELETED_BYTE = 96, 2
 
@@ -201,7 +201,7 @@ class Index:
                 raise RuntimeError("Replacement of deleted elements is disabled in constructor")
             labels = _labels(ids, len(rows), self._next)
             self._forget(labels, replace_deleted)
-            # Of rows with one label the last counts, as if they came one after another.
+            # The last row of a label counts, as if the rows came one after another.
             kept = len(labels) - 1 - np.unique(labels[::-1], return_index=True)[1]
             kept.sort()
             vectors = _normalized(rows[kept]) if self._metric == "cosine" else rows[kept]
