@@ -34,8 +34,8 @@ sl_status sl_reclaim_some(sl_index *index, size_t lists, int *waits);
 void sl_reclaim_prove(sl_index *index, size_t lists);
 /* Frees the leaving nodes that no list names any more, if no search may meet one. Threads: as sl_reclaim_step. */
 void sl_reclaim_free_swept(sl_index *index);
-/* Returns how many nodes that were deleted up to an epoch are still in the graph, but for one that has to stay as the
- * entry point. */
+/* Counts the nodes still in the graph that were deleted up to an epoch. An entry point that has to stay does not count.
+ */
 size_t sl_reclaim_left(const sl_index *index, uint64_t until);
 /* Ends the work where it stands. All deleted nodes stay in the graph, and sl_index.swept keeps that a proof is owed. */
 void sl_reclaim_stop(sl_index *index);

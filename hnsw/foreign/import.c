@@ -86,7 +86,7 @@ static sl_status choose_metric(const sl_foreign *foreign, int asked, sl_metric *
                    sl_metric_name(*metric));
 }
 
-/* Codes I8 alone find some hundredths less of the nearest than the file's floats. */
+/* With codes I8 alone, recall can be some thousandths lower than with the file's floats. */
 static sl_refine choose_refine(const sl_foreign *foreign, int asked, sl_codes codes) {
     if (asked != SL_REFINE_AUTO) return (sl_refine)asked;
     return foreign->dtype == SL_F32 && codes == SL_CODES_I8 ? SL_REFINE_BF16 : SL_REFINE_NONE;

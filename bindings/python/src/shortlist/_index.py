@@ -34,7 +34,7 @@ from ._arrays import (
 )
 from ._errors import Error, checked
 from ._filter import AnyFilter, AnyFilters, handle_of, handles_of
-from ._paths import StrPath
+from ._paths import StrPath, missing_file
 from ._progress import Progress, shown
 from ._reports import CheckReport, RecallReport
 
@@ -1174,24 +1174,19 @@ def _imported(
     threads: int,
     progress: Progress,
 ) -> Index:
-    with shown(progress, "importing", "vectors") as tell:
-        try:
-            core = _core.Index.import_file(
-                os.fsencode(path),
-                kind,
-                _METRIC_OF_FILE if metric is None else choice("metric", metric, _core.METRICS),
-                count("dim", dim),
-                choice("codes", codes, _core.CODES),
-                _REFINE_AUTO if refine is None else choice("refine", refine, _core.REFINES),
-                choice("clip", clip, _core.CLIPS),
-                float(clip_share),
-                count("threads", threads),
-                tell,
-            )
-        except OSError as error:
-            if not os.path.exists(path):
-                raise FileNotFoundError(errno.ENOENT, str(error.args[0]), os.fsdecode(path)) from None
-            raise
+    with shown(progress, "importing", "vectors") as tell, missing_file(path):
+        core = _core.Index.import_file(
+            os.fsencode(path),
+            kind,
+            _METRIC_OF_FILE if metric is None else choice("metric", metric, _core.METRICS),
+            count("dim", dim),
+            choice("codes", codes, _core.CODES),
+            _REFINE_AUTO if refine is None else choice("refine", refine, _core.REFINES),
+            choice("clip", clip, _core.CLIPS),
+            float(clip_share),
+            count("threads", threads),
+            tell,
+        )
     index = Index.__new__(Index)
     index._adopt(core, read_only=False)
     return index
